@@ -1,0 +1,37 @@
+"""Names of GPU instruction sets, from and to the number that the kernel reports.
+
+The kernel's `gfx_target_version` is decimal MMmmss. LLVM's name writes the major version in decimal,
+and minor version and stepping as one hexadecimal digit each (source: llvm-project,
+clang/tools/amdgpu-arch/AMDGPUArchByKFD.cpp).
+"""
+
+from __future__ import annotations
+
+import re
+
+from pydantic_core import PydanticCustomError
+
+_NAME = re.compile(r"^gfx(?P<major>[1-9]\d?)(?P<minor>[0-9a-f])(?P<step>[0-9a-f])$")
+
+
+def from_target_version(number: int) -> str:
+    """Return the name for a `gfx_target_version`: 110000 is gfx1100, 90010 is gfx90a, 90402 is gfx942."""
+    major, minor, step = number // 10000, number // 100 % 100, number % 100
+    if not (0 < major < 100 and minor < 16 and step < 16):
+        raise ValueError(f"{number} is not a gfx_target_version")
+    return f"gfx{major}{minor:x}{step:x}"
+
+
+def to_isa_version(name: str) -> str:
+    """Return the dotted form that HSA_OVERRIDE_GFX_VERSION takes: gfx90a is 9.0.10."""
+    parts = _NAME.match(name)
+    if parts is None:
+        raise ValueError(f"{name} is not a gfx name")
+    return f"{parts['major']}.{int(parts['minor'], 16)}.{int(parts['step'], 16)}"
+
+
+def checked(name: str) -> str:
+    """Return `name` if it has the form of a gfx name; used as a validator of the matrix."""
+    if not _NAME.match(name):
+        raise PydanticCustomError("gfx", "'{name}' is not a gfx name such as gfx1100", {"name": name})
+    return name

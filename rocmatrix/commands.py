@@ -1,0 +1,184 @@
+"""What the tasks call: each command joins the rooms of this package and talks to the person."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.console import ROOT, edge, say, table
+from rocmatrix.errors import RocmatrixError
+
+if TYPE_CHECKING:
+    from rocmatrix.hardware import Hardware
+    from rocmatrix.launch import Event, Finished
+    from rocmatrix.matrix import Cell, Matrix
+    from rocmatrix.resolve import Choice, Request
+
+CPU = "cpu"
+PIN_FILES = ("base", "dev")
+
+
+@edge
+def render(*, check: bool) -> None:
+    """Write every generated file, or compare them with what is committed."""
+    from rocmatrix import render as rendering
+
+    matrix = _matrix()
+    if check:
+        say(f"{rendering.check(matrix, ROOT)} generated files agree with matrix.yaml")
+        return
+    touched = rendering.write(matrix, ROOT)
+    say("\n".join([f"{len(touched)} files written or removed", *touched]))
+
+
+@edge
+def lock() -> None:
+    """Resolve the wheels of every release again and render what depends on them."""
+    from rocmatrix import lock as locking
+    from rocmatrix import render as rendering
+
+    for name in locking.lock(_matrix(), ROOT):
+        say(f"locked {name}")
+    rendering.write(_matrix(), ROOT)
+
+
+@edge
+def pins() -> None:
+    """Compile requirements/*.in into hash-locked requirements/*.txt."""
+    from rocmatrix import native
+
+    native.install_requirements(ROOT, "dev")
+    for name in PIN_FILES:
+        argv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"]
+        argv += ["--python-version", "3.11", "--custom-compile-command", "./invokew pins"]
+        argv += [f"{name}.in", "--output-file", f"{name}.txt"]
+        if subprocess.run(argv, cwd=ROOT / "requirements", check=False).returncode:
+            raise RocmatrixError("RM105", what=f"requirements/{name}.in could not be resolved")
+
+
+@edge
+def cells() -> None:
+    """List the cells with their axes."""
+    rows = (
+        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, c.why) for c in _matrix().cells
+    )
+    table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "WHY"), rows)
+
+
+@edge
+def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run: bool) -> None:
+    """Build the image of the cell that a request resolves to."""
+    choice = _choose(_matrix(), request, _hardware())
+    _build(choice.cell, base=base, wheelhouse=wheelhouse, dry_run=dry_run)
+
+
+@edge
+def train(*, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool) -> None:
+    """Run the main job, in a container or natively, and say which and why."""
+    done = _run_trainer("train", request=request, where=where, base=base, options=options, dry_run=dry_run)
+    if done is not None and done.status != 0:
+        sys.exit(done.status)
+
+
+@edge
+def smoke(*, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool) -> None:
+    """Run the probes and print a table; any verdict but a pass, or none at all, is a failure."""
+    done = _run_trainer("smoke", request=request, where=where, base=base, options=options, dry_run=dry_run)
+    if done is None:
+        return
+    verdicts = [event for event in done.events if "probe" in event]
+    rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
+    table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
+    failed = [v["probe"] for v in verdicts if v["status"] != "pass"]
+    if failed or not verdicts or done.status != 0:
+        what = f"not passed: {', '.join(failed)}" if failed else f"no verdict; the suite ended with {done.status}"
+        raise RocmatrixError("RM208", what=what)
+
+
+@edge
+def test(*, paths: str, only: str) -> None:
+    """Run every test this machine can run; the last lines count what was left out and why."""
+    from rocmatrix import native
+
+    native.install_requirements(ROOT, "dev")
+    matrix = _matrix()
+    runner = native.prepare(matrix, ROOT, cell=None)
+    argv = [runner.python, "-m", "pytest", *paths.split()] + (["-k", only] if only else [])
+    environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
+    sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
+
+
+@edge
+def lint() -> None:
+    """Run the linter, the formatter's check, the type checker and the drift check."""
+    from rocmatrix import native
+
+    native.install_requirements(ROOT, "dev")
+    native.prepare(_matrix(), ROOT, cell=None)
+    for argv in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
+        say("$ " + " ".join(argv))
+        if subprocess.run([sys.executable, "-m", *argv], cwd=ROOT, check=False).returncode:
+            sys.exit(1)
+    render(check=True)
+
+
+def _matrix() -> Matrix:
+    from rocmatrix import matrix_file
+
+    return matrix_file.load(ROOT)
+
+
+def _hardware() -> Hardware:
+    from rocmatrix import hardware
+
+    return hardware.detect()
+
+
+def _choose(matrix: Matrix, request: Request, hardware: Hardware) -> Choice:
+    from rocmatrix import resolve
+
+    choice = resolve.resolve(matrix, request, cards=hardware.architectures)
+    say(f"cell: {choice.cell.name} ({choice.why})")
+    for other in choice.passed_over:
+        say(f"  passed over {other.cell}: {other.why}")
+    return choice
+
+
+def _build(cell: Cell, *, base: str | None, wheelhouse: str | None, dry_run: bool) -> str:
+    from rocmatrix import build as building
+
+    folder = Path(wheelhouse).resolve() if wheelhouse else None
+    built = building.build(cell, root=ROOT, base=base, wheelhouse=folder, dry_run=dry_run)
+    say(built.words)
+    return built.tag
+
+
+def _run_trainer(
+    program: str, *, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool
+) -> Finished | None:
+    from rocmatrix import job, launch
+
+    matrix, hardware = _matrix(), _hardware()
+    choice = _choose(matrix, request, hardware)
+    decision = job.decide(where, hardware)
+    say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
+    if decision.where == "container":
+        tag = _build(choice.cell, base=base, wheelhouse=None, dry_run=dry_run)
+        prepared = job.in_container(program, options, cell=choice.cell, hardware=hardware, image=tag)
+    else:
+        prepared = job.natively(program, options, matrix=matrix, cell=choice.cell)
+    say(prepared.why)
+    if dry_run:
+        print(prepared.words)
+        return None
+    return launch.run(prepared.argv, environment=prepared.environment, show=_show)
+
+
+def _show(event: Event) -> None:
+    """Hand a job's events on as JSON lines where standard output is read by a program."""
+    if not sys.stdout.isatty() and "probe" not in event:
+        print(json.dumps(event), flush=True)

@@ -1,0 +1,76 @@
+"""What a person sees: lines, tables, and the edge where every failure becomes a readable one."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rocmatrix.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / ".rocmatrix" / "logs"
+_OS_ERRORS = {errno.ENOSPC: "RM205", errno.EDQUOT: "RM205", errno.EROFS: "RM206", errno.EACCES: "RM206"}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def say(text: str = "") -> None:
+    """Print a line for a person on standard error, so that standard output stays for data."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table on standard output, in colour where there is a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table(*head, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        grid.add_row(*row)
+    width = None if sys.stdout.isatty() else 160
+    Console(width=width, highlight=False, soft_wrap=False).print(grid)
+
+
+def edge(function: F) -> F:
+    """Turn failures into readable ones: exit status 2 for a known error, 1 for a defect, 130 for Ctrl-C."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except KeyboardInterrupt:
+            say("\nStopped by Ctrl-C; nothing was left half-written.")
+            sys.exit(130)
+        except RocmatrixError as error:
+            say(error.render())
+            sys.exit(2)
+        except Exception as error:
+            say(known(error).render())
+            sys.exit(1)
+
+    return guarded  # type: ignore[return-value]
+
+
+def known(error: Exception) -> RocmatrixError:
+    """Name an error of the operating system by its number; anything else is a defect, with its log."""
+    if isinstance(error, OSError) and error.errno in _OS_ERRORS:
+        code = _OS_ERRORS[error.errno]
+        return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
+    where = _keep_traceback()
+    return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
+
+
+def _keep_traceback() -> str:
+    path = LOGS / f"traceback-{time.strftime('%Y%m%d-%H%M%S')}.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(traceback.format_exc(), encoding="utf-8")
+    except OSError:
+        return traceback.format_exc()
+    return str(path)

@@ -1,0 +1,211 @@
+"""The tasks. `./invokew --list` names them; each is one call into rocmatrix."""
+
+from typing import Any
+
+from invoke import task
+from invoke.context import Context
+from invoke.parser import Argument
+from invoke.tasks import Task
+
+
+class Verbatim(str):
+    """A flag's name that invoke leaves as it is; it would turn underscores into dashes."""
+
+    def lstrip(self, chars: str | None = None, /) -> "Verbatim":
+        return self
+
+    rstrip = lstrip
+
+    def replace(self, *_: Any) -> "Verbatim":  # type: ignore[override]
+        return self
+
+
+class FlagTask(Task):  # type: ignore[type-arg]
+    """A task whose options may also be written with underscores, and whose `where` is typed --in.
+
+    `in` is a word of Python's own, so no parameter can have that name.
+    """
+
+    def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
+        arguments = super().get_arguments(*args, **kwargs)
+        for argument in arguments:
+            if argument.names == ("where",):
+                argument.names = ("in",)
+            argument.names += tuple(Verbatim(name.replace("-", "_")) for name in argument.names if "-" in name)
+        return arguments
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "in" in kwargs:
+            kwargs["where"] = kwargs.pop("in")
+        return super().__call__(*args, **kwargs)
+
+
+REQUEST = {
+    "rocm": "ROCm version, such as 6.3",
+    "torch": "PyTorch version, such as 2.7.1",
+    "gpu": "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card",
+    "cell": "a cell by name; `./invokew cells` lists them",
+    "base": "another base image, for a mirror or an air-gapped site",
+    "dry_run": "print exactly what would run, and run nothing",
+}
+JOB = {"where": "container, native, or auto: the image where an AMD card and an engine are found"}
+
+
+def _request(rocm: str, torch: str, gpu: str, cell: str) -> Any:
+    from rocmatrix.resolve import Request
+
+    return Request(rocm=rocm or None, torch=torch or None, gpu=gpu or None, cell=cell or None)
+
+
+@task
+def cells(c: Context) -> None:
+    """List the cells of the matrix: card, ROCm, PyTorch and why."""
+    from rocmatrix import commands
+
+    commands.cells()
+
+
+@task(help={"check": "change nothing; fail when a file differs from what the matrix renders"})
+def render(c: Context, check: bool = False) -> None:
+    """Write images/, compose/, the README's tables and docs/errors.md from matrix.yaml."""
+    from rocmatrix import commands
+
+    commands.render(check=check)
+
+
+@task
+def lock(c: Context) -> None:
+    """Resolve every cell's wheels again and write them with their hashes to matrix/."""
+    from rocmatrix import commands
+
+    commands.lock()
+
+
+@task
+def pins(c: Context) -> None:
+    """Compile requirements/*.in into hash-locked requirements/*.txt."""
+    from rocmatrix import commands
+
+    commands.pins()
+
+
+@task(klass=FlagTask, auto_shortflags=False, help={**REQUEST, "wheelhouse": "a folder that holds the locked wheels already"})
+def build(
+    c: Context,
+    rocm: str = "",
+    torch: str = "",
+    gpu: str = "",
+    cell: str = "",
+    base: str = "",
+    wheelhouse: str = "",
+    dry_run: bool = False,
+) -> None:
+    """Build a cell's image: wheels fetched once and checked, then installed offline."""
+    from rocmatrix import commands
+
+    request = _request(rocm, torch, gpu, cell)
+    commands.build(request=request, base=base or None, wheelhouse=wheelhouse or None, dry_run=dry_run)
+
+
+@task(
+    klass=FlagTask,
+    auto_shortflags=False,
+    help={
+        **REQUEST,
+        **JOB,
+        "data": "CSV of bars; default: the S&P 500 and VIX sample that comes with the project",
+        "output": "folder for runs (default TRAINING)",
+        "run": "name of the run (default: from the time)",
+        "hidden_layers": "widths, such as 32,16",
+        "device": "auto, cpu, cuda or cuda:N (ROCm answers to cuda)",
+        "threads": "CPU threads; the result may depend on it",
+        "data_fraction": "share of the rows to use, from the newest back",
+        "horizon": "bars to look ahead",
+    },
+)
+def train(
+    c: Context,
+    rocm: str = "",
+    torch: str = "",
+    gpu: str = "",
+    cell: str = "",
+    where: str = "auto",
+    base: str = "",
+    data: str = "",
+    output: str = "",
+    run: str = "",
+    epochs: str = "",
+    batch_size: str = "",
+    learning_rate: str = "",
+    hidden_layers: str = "",
+    seed: str = "",
+    device: str = "",
+    threads: str = "",
+    data_fraction: str = "",
+    horizon: str = "",
+    dry_run: bool = False,
+) -> None:
+    """Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why."""
+    from rocmatrix import commands
+
+    options = {
+        "data": data,
+        "output": output,
+        "run": run,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "hidden_layers": hidden_layers,
+        "seed": seed,
+        "device": device,
+        "threads": threads,
+        "data_fraction": data_fraction,
+        "horizon": horizon,
+    }
+    request = _request(rocm, torch, gpu, cell)
+    commands.train(request=request, where=where, base=base or None, options=options, dry_run=dry_run)
+
+
+@task(
+    klass=FlagTask,
+    auto_shortflags=False,
+    iterable=["probe"],
+    help={**REQUEST, **JOB, "probe": "one probe, may be repeated (default: all)", "timeout": "seconds for each probe"},
+)
+def smoke(
+    c: Context,
+    rocm: str = "",
+    torch: str = "",
+    gpu: str = "",
+    cell: str = "",
+    where: str = "auto",
+    base: str = "",
+    probe: list[str] | None = None,
+    timeout: str = "",
+    dry_run: bool = False,
+) -> None:
+    """Prove that the card, BLAS, AMP and a two-rank step really work; fail closed."""
+    from rocmatrix import commands
+
+    request = _request(rocm, torch, gpu, cell)
+    options = {"probe": probe, "timeout": timeout}
+    commands.smoke(request=request, where=where, base=base or None, options=options, dry_run=dry_run)
+
+
+@task(
+    positional=[],
+    help={"paths": "test files or folders (default: all)", "only": "run tests whose name matches, as pytest -k does"},
+)
+def test(c: Context, paths: str = "", only: str = "") -> None:
+    """Run every test this machine can run, and count what was left out and why."""
+    from rocmatrix import commands
+
+    commands.test(paths=paths, only=only)
+
+
+@task
+def lint(c: Context) -> None:
+    """Run linter, formatter check, type checker and the drift check of generated files."""
+    from rocmatrix import commands
+
+    commands.lint()

@@ -148,6 +148,12 @@ CATALOG = _catalog(
         "Join the numeric group of the node that is named, then log in again.",
     ),
     (
+        "RM303",
+        "No card of this host fits",
+        "The host has AMD cards, but none of the architecture that the cell is built for, or none of that number.",
+        "Take a cell of an architecture that is listed, or choose cards by their number.",
+    ),
+    (
         "RM401",
         "No suitable Python",
         "The wrapper needs Python 3.11 or newer with the venv module.",
@@ -203,9 +209,15 @@ def _indent(text: str) -> str:
 
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     """Return up to `most` known names that resemble `name`, best first, letter case ignored."""
-    folded = {candidate.casefold(): candidate for candidate in known}
-    hits = difflib.get_close_matches(name.casefold(), folded, n=most, cutoff=0.5)
-    return [folded[hit] for hit in hits]
+
+    def resemblance(candidate: str) -> tuple[float, int]:
+        # Names of chips differ by one digit, which the ratio alone cannot rank: same places break ties.
+        wanted, folded = name.casefold(), candidate.casefold()
+        ratio = difflib.SequenceMatcher(None, wanted, folded).ratio()
+        return ratio, sum(a == b for a, b in zip(wanted, folded, strict=False))
+
+    ranked = sorted(known, key=resemblance, reverse=True)
+    return [candidate for candidate in ranked[:most] if resemblance(candidate)[0] >= 0.5]
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,201 @@
+"""What can be set on a container run: one small class per kind of setting, each row with its reason and source.
+
+`flag` and `value` spell a setting as `docker run` does, the notation in which people know them. Emitters match
+on the classes and end in `assert_never`, so the type checker finds an emitter that forgets a kind.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+UNLIMITED = -1
+
+
+class HostText(str):
+    """Text with compose variables in it, to be filled in on the host; a plain `str` has none, `$` or not."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reasoned:
+    """Why a setting is there, and where that is known from."""
+
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class User(Reasoned):
+    """The numeric user and group of the program, "1000:1000"."""
+
+    flag: ClassVar[str] = "--user"
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device(Reasoned):
+    """A device node passed in, to be read and written but not made anew (no `m`)."""
+
+    flag: ClassVar[str] = "--device"
+    host: str
+    container: str
+
+    @property
+    def value(self) -> str:
+        """host:container:permissions."""
+        return f"{self.host}:{self.container}:rw"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(Reasoned):
+    """A supplementary group by number: a name would be looked up in the image, where it means another number."""
+
+    flag: ClassVar[str] = "--group-add"
+    gid: int | HostText
+
+    @property
+    def value(self) -> str:
+        """The number as text."""
+        return str(self.gid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment(Reasoned):
+    """An environment variable."""
+
+    flag: ClassVar[str] = "--env"
+    name: str
+    content: str
+
+    @property
+    def value(self) -> str:
+        """NAME=content."""
+        return f"{self.name}={self.content}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount(Reasoned):
+    """A file or folder of the host (`bind`), or a named volume that the engine keeps."""
+
+    flag: ClassVar[str] = "--mount"
+    kind: Literal["bind", "volume"]
+    origin: str
+    target: str
+    read_only: bool
+
+    @property
+    def value(self) -> str:
+        """One CSV line, as the engine parses it: a comma in a path is quoted."""
+        fields = [f"type={self.kind}", f"source={self.origin}", f"target={self.target}"]
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(fields + ["readonly"] * self.read_only)
+        return line.getvalue()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tmpfs(Reasoned):
+    """A file system in memory, empty at the start; `bytes` is its limit, taken only as files fill it."""
+
+    flag: ClassVar[str] = "--tmpfs"
+    target: str
+    bytes: int
+    mode: str
+
+    @property
+    def options(self) -> str:
+        """Mount options. Nothing in it can be run, and no set-uid bit counts."""
+        return f"rw,noexec,nosuid,nodev,size={self.bytes},mode={self.mode}"
+
+    @property
+    def value(self) -> str:
+        """target:options."""
+        return f"{self.target}:{self.options}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedMemory(Reasoned):
+    """The limit of /dev/shm in bytes, taken only as it fills."""
+
+    flag: ClassVar[str] = "--shm-size"
+    bytes: int
+
+    @property
+    def value(self) -> str:
+        """The number of bytes as text."""
+        return str(self.bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit(Reasoned):
+    """A resource limit, soft and hard; `UNLIMITED` lifts it."""
+
+    flag: ClassVar[str] = "--ulimit"
+    name: str
+    soft: int
+    hard: int
+
+    @property
+    def value(self) -> str:
+        """name=soft:hard."""
+        return f"{self.name}={self.soft}:{self.hard}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Reasoned):
+    """The network: none but the loopback, or the engine's private bridge. Never the host's."""
+
+    flag: ClassVar[str] = "--network"
+    value: Literal["none", "bridge"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropCapability(Reasoned):
+    """A capability taken away from every process of the container, root's too."""
+
+    flag: ClassVar[str] = "--cap-drop"
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityOption(Reasoned):
+    """A security option of the engine."""
+
+    flag: ClassVar[str] = "--security-opt"
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOnlyRoot(Reasoned):
+    """The image's own files cannot be changed."""
+
+    flag: ClassVar[str] = "--read-only"
+    value: ClassVar[str] = "true"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Init(Reasoned):
+    """A small first process that passes signals on and collects dead children."""
+
+    flag: ClassVar[str] = "--init"
+    value: ClassVar[str] = "true"
+
+
+Setting = (
+    User
+    | Device
+    | Group
+    | Environment
+    | Mount
+    | Tmpfs
+    | SharedMemory
+    | Limit
+    | Network
+    | DropCapability
+    | SecurityOption
+    | ReadOnlyRoot
+    | Init
+)

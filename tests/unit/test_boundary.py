@@ -1,0 +1,84 @@
+"""The two programs share no imports, and what must be instant imports nothing heavy."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def imports(folder):
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name.split(".")[0]) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                yield path, node.module.split(".")[0]
+
+
+def test_the_host_side_imports_neither_torch_nor_trainer():
+    found = list(imports("rocmatrix"))
+    assert len(found) > 50
+    assert [(path, name) for path, name in found if name in ("torch", "trainer", "numpy")] == []
+
+
+def test_the_trainer_imports_no_rocmatrix():
+    found = list(imports("trainer"))
+    assert len(found) > 50
+    assert [(path, name) for path, name in found if name in ("rocmatrix", "invoke", "docker", "pydantic")] == []
+
+
+def module_graph(package):
+    graph = {}
+    for path in (ROOT / package).rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        graph[module] = set()
+        for node in ast.parse(path.read_text()).body:  # imports at the top of a module; lazy ones cannot circle
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(package):
+                graph[module] |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {module: targets & set(graph) for module, targets in graph.items()}
+
+
+@pytest.mark.parametrize("package", ["rocmatrix", "trainer"])
+def test_imports_have_no_circle(package):
+    graph = module_graph(package)
+    state = {}
+
+    def visit(module, path):
+        assert state.get(module) != "open", " -> ".join([*path, module])
+        if module in state:
+            return
+        state[module] = "open"
+        for target in graph[module] - {module, package}:
+            visit(target, [*path, module])
+        state[module] = "done"
+
+    for module in graph:
+        visit(module, [])
+    assert len(state) > 10
+
+
+@pytest.mark.parametrize(
+    ("argv", "heavy"),
+    [
+        (["-m", "invoke", "--list"], {"torch", "docker", "pydantic", "jinja2", "rich"}),
+        (["-m", "trainer", "--help"], {"torch", "numpy", "safetensors"}),
+    ],
+)
+def test_help_imports_nothing_heavy(argv, heavy):
+    done = subprocess.run([sys.executable, "-X", "importtime", *argv], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert loaded
+    assert loaded & heavy == set()
+
+
+def test_a_second_list_is_instant():
+    wrapper = [str(ROOT / "invokew"), "--list"]
+    subprocess.run(wrapper, capture_output=True, check=True)
+    begun = time.monotonic()
+    subprocess.run(wrapper, capture_output=True, check=True)
+    assert time.monotonic() - begun < 2.0  # about 0.2 s; the wide limit leaves room for a busy machine

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from invoke import task
 from invoke.context import Context
-from invoke.parser import Argument
-from invoke.tasks import Task
+from invoke.parser.argument import Argument
+from invoke.tasks import Task, task
 
 
 class Verbatim(str):
@@ -16,11 +15,11 @@ class Verbatim(str):
 
     rstrip = lstrip
 
-    def replace(self, *_: Any) -> "Verbatim":  # type: ignore[override]
+    def replace(self, *_: Any) -> "Verbatim":
         return self
 
 
-class FlagTask(Task):  # type: ignore[type-arg]
+class FlagTask(Task[Any]):
     """A task whose options may also be written with underscores, and whose `where` is typed --in.
 
     `in` is a word of Python's own, so no parameter can have that name.
@@ -89,7 +88,11 @@ def pins(c: Context) -> None:
     commands.pins()
 
 
-@task(klass=FlagTask, auto_shortflags=False, help={**REQUEST, "wheelhouse": "a folder that holds the locked wheels already"})
+@task(
+    klass=FlagTask,
+    auto_shortflags=False,
+    help={**REQUEST, "wheelhouse": "a folder that holds the locked wheels already"},
+)
 def build(
     c: Context,
     rocm: str = "",

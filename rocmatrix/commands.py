@@ -64,7 +64,8 @@ def pins() -> None:
 def cells() -> None:
     """List the cells with their axes."""
     rows = (
-        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, c.why) for c in _matrix().cells
+        (cell.name, cell.architecture or "-", cell.release.rocm or "-", cell.release.torch, cell.python, cell.why)
+        for cell in _matrix().cells
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "WHY"), rows)
 
@@ -79,9 +80,15 @@ def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run
 @edge
 def train(*, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool) -> None:
     """Run the main job, in a container or natively, and say which and why."""
+    from rocmatrix import job
+
     done = _run_trainer("train", request=request, where=where, base=base, options=options, dry_run=dry_run)
-    if done is not None and done.status != 0:
+    if done is None:
+        return
+    if done.status != 0:
         sys.exit(done.status)
+    if (end := done.last("done")) is not None:
+        say(f"model   {job.output_folder(options) / end['run']}")
 
 
 @edge

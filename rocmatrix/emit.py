@@ -156,7 +156,7 @@ def _compose(setting: Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- o
         case Mount():
             return {"volumes": [_compose_mount(setting)]}
         case Tmpfs():
-            return {"tmpfs": [setting.value]}
+            return {"tmpfs": [_literal(setting.value)]}
         case SharedMemory():
             return {"shm_size": setting.bytes}
         case Limit():

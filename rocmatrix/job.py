@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocmatrix import emit, engine, launch, native, runspec
+from rocmatrix import emit, engine, launch, native, policy, runspec
 from rocmatrix.console import ROOT
 from rocmatrix.hardware import Hardware
 from rocmatrix.launch import Decision
 from rocmatrix.matrix import Cell, Matrix
 
-# Options of the trainer that name a place on the host.
 DEFAULT_OUTPUT = "TRAINING"
 
 
@@ -44,7 +43,7 @@ def decide(asked: str, hardware: Hardware) -> Decision:
 def natively(program: str, options: Mapping[str, Any], *, matrix: Matrix, cell: Cell) -> Prepared:
     """Make a job for this machine's own Python, installing the locked wheels where needed."""
     runner = native.prepare(matrix, ROOT, cell=cell)
-    given = {"output": str(Path.cwd() / DEFAULT_OUTPUT), **options} if program == "train" else options
+    given = {**options, "output": str(output_folder(options))} if program == "train" else options
     arguments = [program, *flags(given), *provenance(program, cell=runner.cell or cell, image=None)]
     return Prepared(
         argv=launch.native_argv(runner.python, arguments),
@@ -53,16 +52,14 @@ def natively(program: str, options: Mapping[str, Any], *, matrix: Matrix, cell: 
     )
 
 
-def in_container(
-    program: str, options: Mapping[str, Any], *, cell: Cell, hardware: Hardware, image: str
-) -> Prepared:
+def in_container(program: str, options: Mapping[str, Any], *, cell: Cell, hardware: Hardware, image: str) -> Prepared:
     """Make a job for the cell's image, its run folder and data mounted where the trainer looks."""
-    output = Path(options.get("output") or DEFAULT_OUTPUT).resolve()
+    output = output_folder(options)
     data = Path(options["data"]).resolve() if options.get("data") else None
     output.mkdir(parents=True, exist_ok=True)
     inside = {key: value for key, value in options.items() if key not in ("output", "data")}
     if program == "train":
-        inside |= {"output": runspec.RUN_FOLDER} | ({"data": runspec.data_path(data)} if data else {})
+        inside |= {"output": policy.RUN_FOLDER} | ({"data": runspec.data_path(data)} if data else {})
     spec = runspec.run_spec(
         cell,
         hardware,
@@ -73,6 +70,11 @@ def in_container(
         user=f"{os.getuid()}:{os.getgid()}",
     )
     return Prepared(argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}")
+
+
+def output_folder(options: Mapping[str, Any]) -> Path:
+    """Return where runs go on the host: --output, else TRAINING below the working folder."""
+    return Path(options.get("output") or DEFAULT_OUTPUT).resolve()
 
 
 def flags(options: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from rocmatrix.errors import RocmatrixError
 from rocmatrix.matrix import Cell, Matrix
 
 STAMP = ".rocmatrix-native"
+PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +74,7 @@ def install(cell: Cell, root: Path) -> None:
 
 def pip_argv(folder: Path, requirements: Path) -> list[str]:
     """Return the command that installs a lock from a wheelhouse, with no index to fall back on."""
-    argv = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
-    return [*argv, "--no-deps", "--require-hashes", f"--find-links={folder}", f"--requirement={requirements}"]
+    return [*PIP_INSTALL, "--no-index", "--no-deps", f"--find-links={folder}", f"--requirement={requirements}"]
 
 
 def install_requirements(root: Path, name: str) -> None:
@@ -84,10 +84,7 @@ def install_requirements(root: Path, name: str) -> None:
     if stamp.is_file() and stamp.read_bytes() == lock.read_bytes():
         return
     print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
-    run_pip(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        + ["--require-hashes", f"--requirement={lock}"]
-    )
+    run_pip([*PIP_INSTALL, f"--requirement={lock}"])
     stamp.write_bytes(lock.read_bytes())
 
 

@@ -182,7 +182,8 @@ def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory | Lim
             name="memlock",
             soft=UNLIMITED,
             hard=UNLIMITED,
-            reason="host memory that cards read directly is locked in place; the usual limit is a few MiB",
+            reason="libraries that lock buffers for cards and network adapters fail at the usual 8 MiB. An engine "
+            "that lacks CAP_SYS_RESOURCE (rootless) cannot lift it and refuses to start",
             source="ROCm/TheRock, container options of its CI",
         )
 

@@ -70,7 +70,8 @@ def test_imports_have_no_circle(package):
     ],
 )
 def test_help_imports_nothing_heavy(argv, heavy):
-    done = subprocess.run([sys.executable, "-X", "importtime", *argv], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-X", "importtime", *argv]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
     assert loaded
     assert loaded & heavy == set()

@@ -25,9 +25,7 @@ def test_a_known_error_is_shown_and_ends_with_2(capsys):
     assert "Traceback" not in shown
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206"), (errno.EACCES, "RM206")]
-)
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206"), (errno.EACCES, "RM206")])
 def test_errors_of_the_system_are_named_by_number(number, code, capsys):
     assert ends(OSError(number, "words that do not matter", "/some/file")) == 1
     shown = capsys.readouterr().err

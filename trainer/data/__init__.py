@@ -1,0 +1,1 @@
+"""From a file of bars to arrays for training; numpy only."""

@@ -1,0 +1,38 @@
+"""What a run says: JSON lines for programs on stdout, one progress line for people on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+
+def emit(event: str, **fields: Any) -> None:
+    """Print one JSON line to stdout at once, so that a reader at the other end of a pipe sees it live.
+
+    Raises ValueError for NaN or infinity: they are not JSON, and every figure is checked before.
+    """
+    print(json.dumps({"event": event, **fields}, allow_nan=False), flush=True)
+
+
+def say(text: str) -> None:
+    """Print words for a person to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def progress(epochs: int) -> tqdm[Any]:
+    """Return the progress line over `epochs`; in a log file it moves every ten seconds instead of live."""
+    from tqdm import tqdm
+
+    live = sys.stderr.isatty()
+    return tqdm(
+        total=epochs,
+        desc="train",
+        file=sys.stderr,
+        mininterval=0.1 if live else 10.0,
+        dynamic_ncols=live,
+        bar_format="{desc} {percentage:3.0f}% |{bar:20}| epoch {n_fmt}/{total_fmt}{postfix}, ETA {remaining}",
+    )

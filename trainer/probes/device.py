@@ -1,0 +1,121 @@
+"""Probe `device`: the cards are there, have memory, run a kernel and return what was sent to them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer.probes import entry, placement
+from trainer.probes.entry import Request
+from trainer.probes.verdict import Check, Device, Number, Verdict, at_least, at_most, conclude, not_applicable
+
+if TYPE_CHECKING:
+    import torch
+
+ROUND_TRIP_BYTES = 1 << 24
+AMDGPU_VERSION = Path("/sys/module/amdgpu/version")
+
+
+def measure(request: Request) -> Verdict:
+    """Examine every visible card, or this machine's memory where the CPU is what is asked for or all there is.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device = placement.place(request.expect)
+    cards = 0 if device.kind == "cpu" else placement.card_count()
+    checks, numbers = [count_check(device, cards)], [Number(name="cards", value=cards, unit="cards")]
+    for target in [f"cuda:{index}" for index in range(cards)] or ["cpu"]:
+        total, free = memory(target)
+        checks += [*memory_checks(target, total, free), *round_trip_checks(target)]
+        numbers += memory_numbers(target, total, free)
+    return conclude(
+        probe="device",
+        summary=summarise(device, cards),
+        checks=checks,
+        numbers=numbers,
+        device=device,
+        versions=placement.versions() | driver_version(device),
+    )
+
+
+def summarise(device: Device, cards: int) -> str:
+    """One sentence on what was examined."""
+    if device.kind == "cpu":
+        return f"No card was examined; the round trip stayed in the memory of this CPU ({device.name})."
+    return f"{cards} card(s) answered; the first is {device.name} ({device.arch})."
+
+
+def count_check(device: Device, cards: int) -> Check:
+    """At least one card, where a card is what the probe runs on."""
+    if device.kind == "cpu":
+        return not_applicable("cards", "ran on the CPU")
+    return at_least("cards", cards, 1, "cards")
+
+
+def memory(target: str) -> tuple[int, int]:
+    """Total and free memory of `target` in bytes."""
+    import torch
+
+    if target == "cpu":
+        page = os.sysconf("SC_PAGE_SIZE")
+        return page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+    free, total = torch.cuda.mem_get_info(torch.device(target))
+    return total, free
+
+
+def memory_checks(target: str, total: int, free: int) -> list[Check]:
+    """There is memory, there is room for the round trip, and no more is free than there is."""
+    return [
+        at_least(f"{target} free memory", free, 4 * ROUND_TRIP_BYTES, "bytes"),
+        at_most(f"{target} free within total", free, total, "bytes"),
+    ]
+
+
+def memory_numbers(target: str, total: int, free: int) -> list[Number]:
+    """Total and free memory, for the record."""
+    return [
+        Number(name=f"{target} memory total", value=total, unit="bytes"),
+        Number(name=f"{target} memory free", value=free, unit="bytes"),
+    ]
+
+
+def round_trip_checks(target: str) -> list[Check]:
+    """Random bytes come back exactly, and so they do from a kernel that inverts every bit."""
+    import torch
+
+    block = torch.randint(0, 256, (ROUND_TRIP_BYTES,), dtype=torch.uint8)
+    back, inverted = send_and_return(block, target), invert_on(block, target)
+    return [
+        at_most(f"{target} round trip", int((back != block).sum()), 0, "wrong bytes"),
+        at_most(f"{target} kernel", int((inverted != 255 - block).sum()), 0, "wrong bytes"),
+    ]
+
+
+def send_and_return(block: torch.Tensor, target: str) -> torch.Tensor:
+    """Copy `block` (uint8, one dimension) to `target` and back."""
+    return block.to(target, copy=True).cpu()
+
+
+def invert_on(block: torch.Tensor, target: str) -> torch.Tensor:
+    """Invert every bit of `block` (uint8, one dimension) in a kernel on `target`, and bring it back."""
+    return block.to(target, copy=True).bitwise_not_().cpu()
+
+
+def driver_version(device: Device) -> dict[str, str]:
+    """The kernel driver's version; `amdgpu` without one of its own is part of the kernel, which is named then."""
+    import torch
+
+    if device.kind == "cuda":
+        number: int = torch._C._cuda_getDriverVersion()  # type: ignore[attr-defined]  # in CUDA builds only
+        return {"driver": f"CUDA {number // 1000}.{number % 1000 // 10}"}
+    if device.kind == "rocm" and AMDGPU_VERSION.exists():
+        return {"driver": f"amdgpu {AMDGPU_VERSION.read_text().strip()}"}
+    return {"kernel": platform.release()}
+
+
+if __name__ == "__main__":
+    sys.exit(entry.main("device", measure))

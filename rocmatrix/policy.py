@@ -11,14 +11,12 @@ from rocmatrix.choice import listing, visible_devices
 from rocmatrix.hardware import Card, Hardware, groups_of
 from rocmatrix.matrix import Cell
 from rocmatrix.settings import (
-    UNLIMITED,
     Device,
     DropCapability,
     Environment,
     Group,
     HostText,
     Init,
-    Limit,
     Mount,
     Network,
     ReadOnlyRoot,
@@ -57,6 +55,12 @@ LEFT_OUT = (
         "the ranks of a job share their own container's /dev/shm; only ranks in several containers of one host "
         "would need it",
         "pytorch/pytorch#40632",
+    ),
+    (
+        "--ulimit=memlock=-1",
+        "network adapters with RDMA need it; cards do not, and an engine that lacks CAP_SYS_RESOURCE (rootless) "
+        "refuses to start with it",
+        "ROCm/TheRock, container options of its CI; measured here: refused by an engine without that capability",
     ),
     (
         "--cap-add=SYS_PTRACE",
@@ -168,8 +172,8 @@ def data(target: str | None, *, origin: str) -> Iterator[Mount]:
         yield Mount(kind="bind", origin=origin, target=target, read_only=True, reason=reason, source=CALLER)
 
 
-def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory | Limit]:
-    """Yield shared and locked memory. `host_bytes` is the host's memory, None where the host is not known."""
+def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory]:
+    """Yield the size of shared memory. `host_bytes` is the host's memory, None where the host is not known."""
     wanted, users = (8 * GIB, "RCCL and data loader workers") if cell.architecture else (GIB, "data loader workers")
     yield SharedMemory(
         bytes=min(wanted, host_bytes // 2) if host_bytes else wanted,
@@ -177,15 +181,6 @@ def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory | Lim
         "and at most half of the host's memory, the kernel's own bound",
         source=f"pytorch/pytorch#40632; {AMD}",
     )
-    if cell.architecture:
-        yield Limit(
-            name="memlock",
-            soft=UNLIMITED,
-            hard=UNLIMITED,
-            reason="libraries that lock buffers for cards and network adapters fail at the usual 8 MiB. An engine "
-            "that lacks CAP_SYS_RESOURCE (rootless) cannot lift it and refuses to start",
-            source="ROCm/TheRock, container options of its CI",
-        )
 
 
 def environment(cell: Cell, *, network: bool) -> Iterator[Environment]:

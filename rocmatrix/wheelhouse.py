@@ -27,7 +27,7 @@ from rocmatrix.matrix import Cell, Release, Wheel
 # An index that cannot be reached has to be known in seconds; a slow one sends some bytes within ten.
 PATIENCE = ("--retries", "1", "--timeout", "10")
 CHUNK_BYTES = 1 << 20
-REASON_LENGTH = 300
+REASON_LENGTH = 240
 _SCRATCH = ".fetch-"
 _DISK_FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))
 
@@ -147,9 +147,11 @@ def _mismatch(path: Path, *, expected: str, found: str) -> RocmatrixError:
 
 
 def _reason(text: str) -> str:
-    """Pick the line in which pip first says what went wrong: a broken connection comes before its outcome."""
-    telling = [line for line in text.splitlines() if line.startswith(("WARNING: Retrying", "ERROR"))]
-    return (telling or text.splitlines() or ["pip gave no reason"])[0].strip()[:REASON_LENGTH]
+    """Pick from pip's lines what stood in the way: a broken connection, and the first error."""
+    lines = text.splitlines() or ["pip gave no reason"]
+    broken = [line.partition(" after ")[2] for line in lines if line.startswith("WARNING: Retrying")]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return "; ".join(line[:REASON_LENGTH] for line in [*broken[:1], *errors[:1]] or lines[-1:])
 
 
 def sha256(path: Path) -> str:
@@ -171,19 +173,18 @@ class Ledger:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory.with_name(f"{directory.name}.hashes.json")
-        self._known: dict[str, list[int | str]] = {}
+        self._known: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
         with suppress(OSError, ValueError):
-            self._known = dict(json.loads(self.path.read_text(encoding="utf-8")))
-        self._seen: dict[str, list[int | str]] = {}
+            known = json.loads(self.path.read_text(encoding="utf-8"))
+            self._known = known if isinstance(known, dict) else {}
 
     def sha256(self, path: Path) -> str:
         """Return the hash of `path`, from the ledger where the file is unchanged."""
         status = path.stat()
-        state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        known = self._known.get(path.name)
-        digest = str(known[-1]) if known and known[:-1] == state else sha256(path)
-        self._seen[path.name] = [*state, digest]
-        return digest
+        state = f"{path.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+        self._seen[state] = self._known.get(state) or sha256(path)
+        return self._seen[state]
 
     def save(self) -> None:
         """Write the ledger, where that is possible; without it the next check only takes longer."""

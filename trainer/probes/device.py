@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import torch
 
 ROUND_TRIP_BYTES = 1 << 24
-AMDGPU_VERSION = Path("/sys/module/amdgpu/version")
+KERNEL_MODULES = Path("/sys/module")
+DRIVERS = {"rocm": "amdgpu", "cuda": "nvidia"}
 
 
 def measure(request: Request) -> Verdict:
@@ -105,16 +106,12 @@ def invert_on(block: torch.Tensor, target: str) -> torch.Tensor:
     return block.to(target, copy=True).bitwise_not_().cpu()
 
 
-def driver_version(device: Device) -> dict[str, str]:
-    """The kernel driver's version; `amdgpu` without one of its own is part of the kernel, which is named then."""
-    import torch
-
-    if device.kind == "cuda":
-        number: int = torch._C._cuda_getDriverVersion()  # type: ignore[attr-defined]  # in CUDA builds only
-        return {"driver": f"CUDA {number // 1000}.{number % 1000 // 10}"}
-    if device.kind == "rocm" and AMDGPU_VERSION.exists():
-        return {"driver": f"amdgpu {AMDGPU_VERSION.read_text().strip()}"}
-    return {"kernel": platform.release()}
+def driver_version(device: Device, modules: Path = KERNEL_MODULES) -> dict[str, str]:
+    """The kernel, and the driver's own version where it has one: amdgpu as a part of the kernel has none."""
+    named = {"kernel": platform.release()}
+    if (module := DRIVERS.get(device.kind)) and (version := modules / module / "version").exists():
+        named[f"{module} driver"] = version.read_text().strip()
+    return named
 
 
 if __name__ == "__main__":

@@ -55,27 +55,17 @@ def run_limited(argv: Sequence[str], *, seconds: float, env: Mapping[str, str] |
     Raises:
         OSError: when the program cannot be started at all.
     """
-    environment = dict(os.environ if env is None else env)
-    # A nested run keeps the outer mark, so that the outer limit reaches its processes too.
-    mark = uuid.uuid4().hex
-    environment[MARK] = f"{environment.get(MARK, '')}/{mark}"
-    started = time.monotonic()
+    mark, started = uuid.uuid4().hex, time.monotonic()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(
             argv,
-            env=environment,
+            env=_marked_environment(os.environ if env is None else env, mark),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
         )
-        timed_out = False
-        try:
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-        finally:
-            returncode = _end(process, mark)
+        timed_out, returncode = _wait(process, mark, seconds)
         return Outcome(
             returncode=returncode,
             timed_out=timed_out,
@@ -83,6 +73,22 @@ def run_limited(argv: Sequence[str], *, seconds: float, env: Mapping[str, str] |
             stderr=_text(stderr),
             seconds=time.monotonic() - started,
         )
+
+
+def _marked_environment(env: Mapping[str, str], mark: str) -> dict[str, str]:
+    # A nested run keeps the outer mark, so that the outer limit reaches its processes too.
+    return {**env, MARK: f"{env.get(MARK, '')}/{mark}"}
+
+
+def _wait(process: subprocess.Popen[bytes], mark: str, seconds: float) -> tuple[bool, int | None]:
+    timed_out = False
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:  # an interrupt of this process must not leave the other one behind
+        returncode = _end(process, mark)
+    return timed_out, returncode
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> int | None:

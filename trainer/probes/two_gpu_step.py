@@ -52,10 +52,7 @@ def measure(request: Request) -> Verdict:
     cards = 0 if device.kind == "cpu" else placement.card_count()
     ran_on = device if cards >= WORLD else placement.cpu()
     seed, limit = numerics.fresh_seed(), max(1.0, request.timeout_seconds - MARGIN_SECONDS)
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = run_limited(torchrun(ran_on, Path(folder), seed, limit), seconds=limit, env=rank_environment())
-        reports = [read_report(Path(folder, f"rank{rank}.jsonl")) for rank in range(WORLD)]
-    sys.stderr.write(outcome.stderr)
+    outcome, reports = run_ranks(ran_on, seed, limit)
     if outcome.timed_out:
         return hung(ran_on, reports, limit)
     return conclude(
@@ -66,6 +63,15 @@ def measure(request: Request) -> Verdict:
         device=ran_on,
         versions=placement.versions(),
     )
+
+
+def run_ranks(device: Device, seed: int, limit: float) -> tuple[Outcome, list[Report]]:
+    """Run both ranks on `device` for at most `limit` seconds; how torchrun ended, and each rank's report."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run_limited(torchrun(device, Path(folder), seed, limit), seconds=limit, env=rank_environment())
+        reports = [read_report(Path(folder, f"rank{rank}.jsonl")) for rank in range(WORLD)]
+    sys.stderr.write(outcome.stderr)
+    return outcome, reports
 
 
 def torchrun(device: Device, folder: Path, seed: int, limit: float) -> list[str]:
@@ -105,8 +111,11 @@ def hung(device: Device, reports: Sequence[Report], limit: float) -> Verdict:
 
 
 def last_phase(report: Report) -> str:
-    """The last phase of a rank, in words."""
-    return f"stopped after {report[-1]['phase']!r}" if report else "never started"
+    """How far a rank came, in words."""
+    if not report:
+        return "never started"
+    phase = report[-1]["phase"]
+    return "finished" if phase == "done" else f"stopped after {phase!r}"
 
 
 def summarise(ran_on: Device, cards: int) -> str:

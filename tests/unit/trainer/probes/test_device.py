@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from trainer.probes import device, runner
+from trainer.probes import device, placement, runner
 from trainer.probes.entry import Request
-from trainer.probes.verdict import Verdict
+from trainer.probes.verdict import Device, Verdict
 
 VANISHING = """
     import sys, torch
@@ -53,6 +55,15 @@ def test_one_wrong_byte_is_seen(monkeypatch: pytest.MonkeyPatch, path: str) -> N
 def test_a_card_without_free_memory_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "memory", lambda target: (1 << 34, 1 << 20))
     assert statuses(device.measure(Request(expect="cpu")))["cpu free memory"] == "fail"
+
+
+def test_the_drivers_own_version_is_named_where_it_has_one(tmp_path: Path) -> None:
+    card = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
+    assert device.driver_version(card, tmp_path) == {"kernel": platform.release()}
+    (tmp_path / "amdgpu").mkdir()
+    (tmp_path / "amdgpu" / "version").write_text("6.10.5\n")
+    assert device.driver_version(card, tmp_path)["amdgpu driver"] == "6.10.5"
+    assert device.driver_version(placement.cpu(), tmp_path) == {"kernel": platform.release()}
 
 
 def test_a_device_that_vanishes_is_a_failure_and_no_crash(make_probe: Any) -> None:

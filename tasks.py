@@ -56,6 +56,12 @@ def _request(rocm: str, torch: str, gpu: str, cell: str) -> Any:
     return Request(rocm=rocm or None, torch=torch or None, gpu=gpu or None, cell=cell or None)
 
 
+def _wanted(program: Any, request: Any, where: str, options: dict[str, Any], base: str, dry_run: bool) -> Any:
+    from rocmatrix.job import Wanted
+
+    return Wanted(program=program, request=request, where=where, options=options, base=base or None, dry_run=dry_run)
+
+
 @task
 def cells(c: Context) -> None:
     """List the cells of the matrix: card, ROCm, PyTorch and why."""
@@ -165,8 +171,7 @@ def train(
         "data_fraction": data_fraction,
         "horizon": horizon,
     }
-    request = _request(rocm, torch, gpu, cell)
-    commands.train(request=request, where=where, base=base or None, options=options, dry_run=dry_run)
+    commands.train(_wanted("train", _request(rocm, torch, gpu, cell), where, options, base, dry_run))
 
 
 @task(
@@ -190,9 +195,8 @@ def smoke(
     """Prove that the card, BLAS, AMP and a two-rank step really work; fail closed."""
     from rocmatrix import commands
 
-    request = _request(rocm, torch, gpu, cell)
     options = {"probe": probe, "timeout": timeout}
-    commands.smoke(request=request, where=where, base=base or None, options=options, dry_run=dry_run)
+    commands.smoke(_wanted("smoke", _request(rocm, torch, gpu, cell), where, options, base, dry_run))
 
 
 @task(

@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rocmatrix.console import ROOT, edge, say, table
 from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
     from rocmatrix.hardware import Hardware
+    from rocmatrix.job import Prepared, Wanted
     from rocmatrix.launch import Event, Finished
     from rocmatrix.matrix import Cell, Matrix
     from rocmatrix.resolve import Choice, Request
@@ -78,26 +79,24 @@ def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run
 
 
 @edge
-def train(*, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool) -> None:
+def train(wanted: Wanted) -> None:
     """Run the main job, in a container or natively, and say which and why."""
-    from rocmatrix import job
-
-    done = _run_trainer("train", request=request, where=where, base=base, options=options, dry_run=dry_run)
+    done = _run(wanted)
     if done is None:
         return
     if done.status != 0:
         sys.exit(done.status)
     if (end := done.last("done")) is not None:
-        say(f"model   {job.output_folder(options) / end['run']}")
+        say(f"model   {wanted.output / end['run']}")
 
 
 @edge
-def smoke(*, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool) -> None:
+def smoke(wanted: Wanted) -> None:
     """Run the probes and print a table; any verdict but a pass, or none at all, is a failure."""
-    done = _run_trainer("smoke", request=request, where=where, base=base, options=options, dry_run=dry_run)
+    done = _run(wanted)
     if done is None:
         return
-    verdicts = [event for event in done.events if "probe" in event]
+    verdicts = [event for event in done.events if event.get("event") == "probe"]
     rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
     table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
     failed = [v["probe"] for v in verdicts if v["status"] != "pass"]
@@ -164,28 +163,31 @@ def _build(cell: Cell, *, base: str | None, wheelhouse: str | None, dry_run: boo
     return built.tag
 
 
-def _run_trainer(
-    program: str, *, request: Request, where: str, base: str | None, options: dict[str, Any], dry_run: bool
-) -> Finished | None:
-    from rocmatrix import job, launch
+def _run(wanted: Wanted) -> Finished | None:
+    from rocmatrix import launch
 
-    matrix, hardware = _matrix(), _hardware()
-    choice = _choose(matrix, request, hardware)
-    decision = job.decide(where, hardware)
-    say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
-    if decision.where == "container":
-        tag = _build(choice.cell, base=base, wheelhouse=None, dry_run=dry_run)
-        prepared = job.in_container(program, options, cell=choice.cell, hardware=hardware, image=tag)
-    else:
-        prepared = job.natively(program, options, matrix=matrix, cell=choice.cell)
+    prepared = _prepared(wanted)
     say(prepared.why)
-    if dry_run:
+    if wanted.dry_run:
         print(prepared.words)
         return None
     return launch.run(prepared.argv, environment=prepared.environment, show=_show)
 
 
+def _prepared(wanted: Wanted) -> Prepared:
+    from rocmatrix import job
+
+    matrix, hardware = _matrix(), _hardware()
+    cell = _choose(matrix, wanted.request, hardware).cell
+    decision = job.decide(wanted.where, hardware)
+    say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
+    if decision.where == "native":
+        return job.natively(wanted, matrix=matrix, cell=cell, hardware=hardware)
+    tag = _build(cell, base=wanted.base, wheelhouse=None, dry_run=wanted.dry_run)
+    return job.in_container(wanted, cell=cell, hardware=hardware, image=tag)
+
+
 def _show(event: Event) -> None:
     """Hand a job's events on as JSON lines where standard output is read by a program."""
-    if not sys.stdout.isatty() and "probe" not in event:
+    if not sys.stdout.isatty() and event.get("event") not in ("probe", "smoke"):
         print(json.dumps(event), flush=True)

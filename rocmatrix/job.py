@@ -1,4 +1,7 @@
-"""A trainer job made ready: the command, its environment, and the words for the person."""
+"""A trainer job made ready: the command, its environment, and the words for the person.
+
+A dry run is made ready too, but nothing is installed, made or asked of the engine for it.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,40 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rocmatrix import emit, engine, launch, native, policy, runspec
 from rocmatrix.console import ROOT
 from rocmatrix.hardware import Hardware
 from rocmatrix.launch import Decision
 from rocmatrix.matrix import Cell, Matrix
+from rocmatrix.resolve import Request
 
 DEFAULT_OUTPUT = "TRAINING"
+SCRATCH = ROOT / ".rocmatrix" / "smoke"  # the probes write nothing, but every run has a folder of its own
+ONE_CARD_PROBES = ("device", "blas", "amp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A job as a person asked for it. `options` are the trainer's own, by their names with underscores."""
+
+    program: Literal["train", "smoke"]
+    request: Request
+    where: str
+    options: Mapping[str, Any]
+    base: str | None = None
+    dry_run: bool = False
+
+    @property
+    def output(self) -> Path:
+        """Where runs go on the host: --output, else TRAINING below the working folder."""
+        return Path(self.options.get("output") or DEFAULT_OUTPUT).resolve()
+
+    @property
+    def data(self) -> Path | None:
+        """The data on the host, where some was named."""
+        return Path(self.options["data"]).resolve() if self.options.get("data") else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,41 +68,57 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     return launch.decide(asked, cards=hardware.architectures, engine=obstacle)
 
 
-def natively(program: str, options: Mapping[str, Any], *, matrix: Matrix, cell: Cell) -> Prepared:
+def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Prepared:
     """Make a job for this machine's own Python, installing the locked wheels where needed."""
-    runner = native.prepare(matrix, ROOT, cell=cell)
-    given = {**options, "output": str(output_folder(options))} if program == "train" else options
-    arguments = [program, *flags(given), *provenance(program, cell=runner.cell or cell, image=None)]
+    runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+    chosen = runner.cell or cell
+    options, note = probes_for(wanted, cell=chosen, hardware=hardware)
+    if wanted.program == "train":
+        options = {**options, "output": str(wanted.output)}
+    arguments = [wanted.program, *flags(options), *provenance(wanted.program, cell=chosen, image=None)]
     return Prepared(
         argv=launch.native_argv(runner.python, arguments),
         environment=launch.native_environment(ROOT, os.environ),
-        why=f"torch: {runner.why}",
+        why=f"torch: {runner.why}{note}",
     )
 
 
-def in_container(program: str, options: Mapping[str, Any], *, cell: Cell, hardware: Hardware, image: str) -> Prepared:
+def in_container(wanted: Wanted, *, cell: Cell, hardware: Hardware, image: str) -> Prepared:
     """Make a job for the cell's image, its run folder and data mounted where the trainer looks."""
-    output = output_folder(options)
-    data = Path(options["data"]).resolve() if options.get("data") else None
-    output.mkdir(parents=True, exist_ok=True)
-    inside = {key: value for key, value in options.items() if key not in ("output", "data")}
-    if program == "train":
-        inside |= {"output": policy.RUN_FOLDER} | ({"data": runspec.data_path(data)} if data else {})
+    folder = wanted.output if wanted.program == "train" else SCRATCH
+    digest = None
+    if not wanted.dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
+        digest = engine.image_id(image)
+    options, note = probes_for(wanted, cell=cell, hardware=hardware)
+    inside = flags(options | places(wanted)) + provenance(wanted.program, cell=cell, image=digest)
     spec = runspec.run_spec(
         cell,
         hardware,
         image=image,
-        command=[program, *flags(inside), *provenance(program, cell=cell, image=engine.image_id(image))],
-        run_folder=output,
-        data=data,
+        command=[wanted.program, *inside],
+        run_folder=folder,
+        data=wanted.data,
         user=f"{os.getuid()}:{os.getgid()}",
     )
-    return Prepared(argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}")
+    return Prepared(argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}")
 
 
-def output_folder(options: Mapping[str, Any]) -> Path:
-    """Return where runs go on the host: --output, else TRAINING below the working folder."""
-    return Path(options.get("output") or DEFAULT_OUTPUT).resolve()
+def places(wanted: Wanted) -> dict[str, str]:
+    """Return the options that name a place, as the trainer finds it inside the container."""
+    if wanted.program != "train":
+        return {}
+    data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
+    return {"output": policy.RUN_FOLDER, **data}
+
+
+def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
+    """Return the options and a note: on one card the two-card step is left out, as it could only fail."""
+    options = dict(wanted.options)
+    cards = [card for card in hardware.cards if card.gfx == cell.architecture]
+    if wanted.program != "smoke" or options.get("probe") or cell.architecture is None or len(cards) != 1:
+        return options, ""
+    return {**options, "probe": list(ONE_CARD_PROBES)}, "; one card, so the two-card step is left out"
 
 
 def flags(options: Mapping[str, Any]) -> list[str]:

@@ -28,8 +28,8 @@ class Native:
     why: str
 
 
-def prepare(matrix: Matrix, root: Path, *, cell: Cell | None) -> Native:
-    """Return an interpreter with torch, installing the locked wheels into .venv where needed.
+def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bool = True) -> Native:
+    """Return an interpreter with torch, installing the locked wheels into .venv where needed and wanted.
 
     `cell` is what the request and the cards resolved to. Raises RM403 where no build fits, and what
     fetching raises (RM103 to RM105, RM205, RM206).
@@ -37,7 +37,8 @@ def prepare(matrix: Matrix, root: Path, *, cell: Cell | None) -> Native:
     if Path(sys.prefix) != root / ".venv":
         return _active_environment()
     chosen, why = choose(matrix, cell, python=f"{sys.version_info.major}.{sys.version_info.minor}")
-    install(chosen, root)
+    if install_wheels:
+        install(chosen, root)
     return Native(python=sys.executable, cell=chosen, why=why)
 
 

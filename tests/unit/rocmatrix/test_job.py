@@ -1,0 +1,78 @@
+"""A job as it will be run: options become flags, places move into the container, a dry run touches nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from rocmatrix import job, matrix_file, native
+from rocmatrix.hardware import survey
+from rocmatrix.job import Wanted
+from rocmatrix.resolve import Request
+from tests.fixtures import cells, sysfs
+
+MATRIX = matrix_file.load(Path(__file__).resolve().parents[3])
+
+
+def wanted(program="train", **choices):
+    given = {"request": Request(), "where": "auto", "options": {}, "dry_run": True} | choices
+    return Wanted(program=program, **given)
+
+
+def test_options_become_flags():
+    options = {"batch_size": "8", "probe": ["a", "b"], "dry_run": True, "run": "", "seed": None, "off": False}
+    assert job.flags(options) == ["--batch-size=8", "--probe=a", "--probe=b", "--dry-run"]
+
+
+@pytest.fixture
+def own_python(monkeypatch):
+    monkeypatch.setattr(
+        native, "prepare", lambda *args, cell, **kwargs: native.Native(python="python3", cell=cell, why="stand-in")
+    )
+
+
+def test_a_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prepared = job.natively(
+        wanted(options={"epochs": "3"}),
+        matrix=MATRIX,
+        cell=cells.CPU,
+        hardware=survey(sysfs.no_driver(tmp_path / "host")),
+    )
+    assert prepared.argv[:4] == ["python3", "-m", "trainer", "train"]
+    assert f"--output={tmp_path}/TRAINING" in prepared.argv
+    assert f"--cell={cells.CPU.name}" in prepared.argv
+    assert any(word.startswith("--commit=") for word in prepared.argv)
+    assert not (tmp_path / "TRAINING").exists()
+
+
+def test_places_move_into_the_container(tmp_path):
+    options = {"output": str(tmp_path / "out"), "data": str(tmp_path / "bars.csv")}
+    prepared = job.in_container(
+        wanted(options=options),
+        cell=cells.CPU,
+        hardware=survey(sysfs.no_driver(tmp_path / "host")),
+        image="rocmatrix:cpu-torch2.13.0",
+    )
+    assert "--output=/training" in prepared.argv
+    assert "--data=/data/bars.csv" in prepared.argv
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("host", "left_out"), [(sysfs.mi50, True), (sysfs.two_rx_7900_xt, False)])
+def test_the_two_card_step_needs_two_cards(host, left_out, tmp_path):
+    hardware = survey(host(tmp_path))
+    cell = next(c for c in MATRIX.cells if c.architecture == hardware.architectures[0])
+    options, note = job.probes_for(wanted("smoke"), cell=cell, hardware=hardware)
+    assert ("probe" in options) == left_out
+    assert ("two-card step is left out" in note) == left_out
+
+
+def test_probes_named_by_hand_are_kept(tmp_path):
+    chosen = wanted("smoke", options={"probe": ["two_gpu_step"]})
+    cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906")
+    assert job.probes_for(chosen, cell=cell, hardware=survey(sysfs.mi50(tmp_path))) == ({"probe": ["two_gpu_step"]}, "")
+
+
+@pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
+def test_a_rocm_cell_must_find_rocm(name, expected):
+    assert job.provenance("smoke", cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]

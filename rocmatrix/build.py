@@ -48,10 +48,9 @@ class Built:
         """The outcome in one line."""
         if self.image is None:
             return "dry run: nothing was built"
-        size = f"{self.image.size / 1e6:.0f} MB, inputs {self.inputs[:12]}"
         if not self.rebuilt:
-            return f"{self.tag} is up to date ({size})"
-        return f"built {self.tag} in {self.seconds:.0f} s ({size})"
+            return f"{self.tag} is up to date (inputs {self.inputs[:12]})"
+        return f"built {self.tag} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
 
 
 def build(
@@ -106,8 +105,9 @@ def trainer_files(root: Path) -> Iterator[tuple[str, Path]]:
     """Yield (name, path) of the trainer's files, without byte code, as trainer/.dockerignore has it."""
     folder = root / "trainer"
     for path in folder.rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield f"trainer/{path.relative_to(folder).as_posix()}", path
+        name = path.relative_to(folder)
+        if path.is_file() and "__pycache__" not in name.parts:
+            yield f"trainer/{name.as_posix()}", path
 
 
 def buildx_argv(cell: Cell, *, root: Path, wheelhouse: Path, inputs: str, base: str | None = None) -> list[str]:

@@ -60,12 +60,12 @@ def address() -> str:
 def require_buildx() -> None:
     """Raise RM201 when docker's command line, or its buildx plugin, is not installed."""
     try:
-        done = subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False)
-        lacking = "docker's client has no buildx plugin" if done.returncode else None
+        done = subprocess.run(["docker", "buildx", "version"], capture_output=True, text=True, check=False)
+        lacking = (done.stderr.strip() or "docker has no buildx") if done.returncode else None
     except FileNotFoundError:
         lacking = "there is no `docker` command on the PATH"
     if lacking:
-        raise RocmatrixError("RM201", what=lacking, next="install docker's client and its buildx plugin")
+        raise RocmatrixError("RM201", what=lacking, next="Install docker's client and its buildx plugin.")
 
 
 def obstacle() -> str | None:

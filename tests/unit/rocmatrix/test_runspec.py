@@ -150,7 +150,8 @@ def test_every_row_of_every_cell_has_a_reason_and_a_source(cell):
 def test_what_is_left_out_is_explained_too(tmp_path):
     rows = explain(spec_for(sysfs.two_rx_7900_xt(tmp_path)))
     left_out = [row.flag for row in rows if row.value is None]
-    assert left_out == ["--privileged", "--security-opt=seccomp=unconfined", "--ipc=host", "--cap-add=SYS_PTRACE"]
+    ask = ["--privileged", "--security-opt=seccomp=unconfined", "--ipc=host", "--ulimit=memlock=-1"]
+    assert left_out == [*ask, "--cap-add=SYS_PTRACE"]
 
 
 def test_the_portable_spec_knows_no_host():

@@ -1,0 +1,151 @@
+"""Images for the tests, each made once a session, under names of the tests' own.
+
+Bases come from debootstrap where that can run, so no registry is needed; otherwise they are pulled.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocmatrix import build, emit, engine, wheelhouse
+from rocmatrix.errors import RocmatrixError
+from rocmatrix.hardware import survey
+from rocmatrix.runspec import run_spec
+from rocmatrix.settings import Limit, Mount
+from tests.fixtures import cells, sysfs
+from tests.fixtures.stand_ins import stand_in_cell
+
+ROOT = Path(__file__).resolve().parents[2]
+PULLED = {"debian-bookworm": "debian:bookworm-slim", "debian-trixie": "debian:trixie-slim"}
+
+os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image comes from a registry
+
+
+@pytest.fixture(scope="session")
+def client():
+    if obstacle := engine.obstacle():
+        pytest.skip(f"no container engine answers: {obstacle}")
+    client = engine.connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def debian(client):
+    """Return a base of the CPU cell's distribution, Debian bookworm; for ROCm cells it is a STAND-IN."""
+    return _base(client, "debian-bookworm")
+
+
+@pytest.fixture(scope="session")
+def trixie(client):
+    """Return plain Debian trixie, which holds neither Python nor certificates."""
+    return _base(client, "debian-trixie")
+
+
+def _base(client, name):
+    made = subprocess.run([ROOT / ".ci" / "bases", name], capture_output=True, text=True, check=False)
+    if made.returncode == 0:
+        return f"rocmatrix-test/{name}"
+    try:
+        engine.obtain(client, PULLED[name])
+    except RocmatrixError as error:
+        pytest.skip(f"no base: {made.stderr.strip()}; {error.why}")
+    return PULLED[name]
+
+
+@pytest.fixture(scope="session")
+def lay_out(tmp_path_factory):
+    """Return a function that copies what a cell's image is made of, as `cell.name`, into a new checkout."""
+
+    def lay_out(cell, dockerfile_of):
+        root = tmp_path_factory.mktemp(cell.name)
+        shutil.copytree(ROOT / "trainer", root / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "images" / dockerfile_of.name, root / "images" / cell.name)
+        return root
+
+    return lay_out
+
+
+@pytest.fixture(scope="session")
+def cpu_wheels():
+    """Return the real wheels of the CPU cell, fetched where this checkout keeps them."""
+    folder = wheelhouse.default_folder(ROOT, cells.CPU)
+    try:
+        return wheelhouse.fetch(cells.CPU, folder)
+    except RocmatrixError as error:
+        if error.code != "RM104":
+            raise
+        pytest.skip(f"the CPU cell's wheels cannot be fetched here: {error.what}")
+
+
+@pytest.fixture(scope="session")
+def cpu_cell():
+    """Return the CPU cell under a name of the tests' own, so that nobody's image is replaced."""
+    return cells.CPU.model_copy(update={"name": f"test-{cells.CPU.name}"})
+
+
+@pytest.fixture(scope="session")
+def cpu_root(lay_out, cpu_cell):
+    return lay_out(cpu_cell, cells.CPU)
+
+
+@pytest.fixture(scope="session")
+def cpu_image(client, debian, cpu_wheels, cpu_cell, cpu_root):
+    """Build the CPU cell for real: its own Dockerfile, lock and wheels; Debian's base made by debootstrap."""
+    return build.build(cpu_cell, root=cpu_root, base=debian, wheelhouse=cpu_wheels)
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory):
+    """Return a function: a cell to its STAND-IN with tiny wheels, and their folder, one for each release."""
+    place = tmp_path_factory.mktemp("stand-ins")
+
+    def stand_in(cell):
+        folder = place / cell.release.name
+        return stand_in_cell(cell, folder), folder
+
+    return stand_in
+
+
+@pytest.fixture
+def run(client, cpu_cell, tmp_path):
+    """Return a function that runs a command in an image as the run spec of a host with no card confines it.
+
+    `arguments` are docker's own and win. The run folder is `tmp_path`, open to every user. Limits are left
+    out: an engine without CAP_SYS_RESOURCE, as on some CI machines, cannot lift them.
+    """
+
+    def run(image, *command, user="12345:12345", **arguments):
+        hardware = survey(sysfs.no_driver(tmp_path / "machine"))
+        spec = run_spec(cpu_cell, hardware, image=image, command=command, run_folder=tmp_path, user=user)
+        spec = replace(spec, settings=tuple(s for s in spec.settings if not isinstance(s, Limit)))
+        container = client.containers.create(**emit.docker_sdk_arguments(spec) | arguments)
+        try:
+            container.start()
+            status = container.wait(timeout=300)["StatusCode"]
+            return Ended(status, *(container.logs(stdout=out, stderr=not out).decode() for out in (True, False)))
+        finally:
+            container.remove(force=True, v=True)
+            for mount in spec.of(Mount):
+                if mount.kind == "volume":
+                    client.volumes.get(str(mount.origin)).remove()
+
+    tmp_path.chmod(0o777)
+    return run
+
+
+class Ended:
+    """A container that has ended: its exit status and what it printed."""
+
+    def __init__(self, status, stdout, stderr):
+        self.status, self.stdout, self.stderr = status, stdout, stderr
+
+    @property
+    def lines(self):
+        """The JSON lines on standard output."""
+        return [json.loads(line) for line in self.stdout.splitlines()]

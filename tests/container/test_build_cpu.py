@@ -1,0 +1,110 @@
+"""The CPU cell's image, built for real: real wheels, its own Dockerfile. Only the base is debootstrap's Debian."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rocmatrix import build, engine
+from tests.fixtures import cells
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.container
+
+AGAIN = """
+import json, sys
+from pathlib import Path
+from rocmatrix import build, matrix_file
+root, name, base, wheels = sys.argv[1:]
+cell = matrix_file.load(Path.cwd()).cell("cpu-torch2.13.0").model_copy(update={"name": name})
+built = build.build(cell, root=Path(root), base=base, wheelhouse=Path(wheels))
+print(json.dumps({"rebuilt": built.rebuilt, "image": built.image.id, "words": built.words}))
+"""
+
+
+def test_the_dockerfile_and_lock_are_the_committed_ones(cpu_root, cpu_cell):
+    for name in build.CELL_FILES:
+        built_from = cpu_root / "images" / cpu_cell.name / name
+        assert built_from.read_bytes() == (ROOT / "images" / cells.CPU.name / name).read_bytes()
+
+
+def test_the_image_holds_the_locked_torch(cpu_image, run):
+    code = "import json, torch, numpy; print(json.dumps([torch.__version__, numpy.__version__]))"
+    ended = run(cpu_image.tag, "-c", code, entrypoint="python")
+    assert ended.status == 0, ended.stderr
+    versions = {wheel.name: wheel.version for _, wheel in cells.CPU.wheels}
+    assert ended.lines == [[versions["torch"], versions["numpy"]]]
+
+
+def test_every_locked_package_is_installed_and_nothing_else(cpu_image, run):
+    ended = run(cpu_image.tag, "-m", "pip", "list", "--format=json", "--disable-pip-version-check", entrypoint="python")
+    found = {package["name"].lower().replace("_", "-"): package["version"] for package in json.loads(ended.stdout)}
+    locked = {wheel.name.lower().replace("_", "-"): wheel.version for _, wheel in cells.CPU.wheels}
+    assert found.pop("pip")
+    assert found == locked
+
+
+def test_packages_are_complete(cpu_image, run):
+    ended = run(cpu_image.tag, "-m", "pip", "check", entrypoint="python")
+    assert ended.status == 0, ended.stdout
+
+
+def test_labels_say_what_it_is_and_what_it_was_made_of(cpu_image, cpu_root, cpu_cell, debian):
+    labels = cpu_image.image.labels
+    assert labels["org.rocmatrix.inputs"] == build.input_hash(cpu_cell, cpu_root, base=debian)
+    assert labels["org.rocmatrix.cell"] == cells.CPU.name
+    assert labels["org.rocmatrix.torch"] == cells.CPU.release.torch
+    assert labels["org.opencontainers.image.title"] == f"rocmatrix {cells.CPU.name}"
+
+
+def test_unchanged_inputs_are_not_rebuilt_and_take_under_two_seconds(cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):
+    argv = [sys.executable, "-c", AGAIN, str(cpu_root), cpu_cell.name, debian, str(cpu_wheels)]
+    started = time.monotonic()
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - started
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert outcome["rebuilt"] is False
+    assert outcome["image"] == cpu_image.image.id
+    assert "up to date" in outcome["words"]
+    assert seconds < 2
+
+
+def test_a_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(
+    client, cpu_image, cpu_root, cpu_cell, debian, cpu_wheels, run, tmp_path
+):
+    other = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-changed"})
+    shutil.copytree(cpu_root / "trainer", tmp_path / "trainer")
+    shutil.copytree(cpu_root / "images" / cpu_cell.name, tmp_path / "images" / other.name)
+    (tmp_path / "trainer" / "changed.py").write_text("print('changed')\n")
+    try:
+        built = build.build(other, root=tmp_path, base=debian, wheelhouse=cpu_wheels)
+        assert built.rebuilt
+        assert built.inputs != cpu_image.inputs
+        assert run(built.tag, "-m", "trainer.changed", entrypoint="python").stdout == "changed\n"
+        before, after = (client.images.get(tag).attrs["RootFS"]["Layers"] for tag in (cpu_image.tag, built.tag))
+        changed = [index for index, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+        assert changed
+        assert min(changed) >= len(before) - 2  # the trainer, and the working folder after it
+    finally:
+        remove(client, build.tag(other))
+
+
+def test_a_tag_that_holds_other_inputs_is_built_anew(client, cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):
+    other = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-retagged"})
+    shutil.copytree(cpu_root / "images" / cpu_cell.name, cpu_root / "images" / other.name)
+    client.images.get(debian).tag(*build.tag(other).split(":"))
+    try:
+        assert build.build(other, root=cpu_root, base=debian, wheelhouse=cpu_wheels).rebuilt
+        assert engine.image(client, build.tag(other)).labels["org.rocmatrix.cell"] == cells.CPU.name
+    finally:
+        remove(client, build.tag(other))
+
+
+def remove(client, tag):
+    if engine.image(client, tag):
+        client.images.remove(tag, force=True)

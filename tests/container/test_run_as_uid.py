@@ -1,0 +1,61 @@
+"""The CPU image does its work for root and for a user id that nobody knows, confined as every run is.
+
+Read-only root, no network, no capability; only the run folder and the cache can be written.
+"""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.container
+
+USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0"}
+PROBES = ["device", "blas", "amp", "two_gpu_step"]
+
+
+@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
+def test_the_device_probe_passes(cpu_image, run, user):
+    ended = run(cpu_image.tag, "smoke", "--probe", "device", "--expect", "cpu", user=user)
+    assert ended.status == 0, ended.stderr
+    verdict, end = ended.lines
+    assert (verdict["probe"], verdict["status"]) == ("device", "pass")
+    assert end["passed"] == 1
+
+
+def test_every_probe_passes_on_the_cpu(cpu_image, run):
+    ended = run(cpu_image.tag, "smoke", "--expect", "cpu")
+    assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == dict.fromkeys(PROBES, "pass"), ended.stderr
+    assert ended.status == 0
+
+
+def test_a_card_that_was_promised_and_is_not_there_fails(cpu_image, run):
+    ended = run(cpu_image.tag, "smoke", "--probe", "device", "--expect", "rocm")
+    assert ended.status == 1
+    assert ended.lines[0]["status"] != "pass"
+
+
+@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
+def test_training_leaves_a_complete_run_of_that_user(cpu_image, run, tmp_path, user):
+    ended = run(cpu_image.tag, "train", "--output=/training", "--run=r", "--epochs=1", "--data-fraction=0.5", user=user)
+    assert ended.status == 0, ended.stderr
+    folder = tmp_path / "r"
+    assert {"model.pt", "model.safetensors", "metadata.json", "metrics.jsonl"} <= {p.name for p in folder.iterdir()}
+    owner, group = map(int, user.split(":"))
+    assert {(p.stat().st_uid, p.stat().st_gid) for p in folder.iterdir()} == {(owner, group)}
+    assert json.loads((folder / "metadata.json").read_text())["config"]["epochs"] == 1
+
+
+@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
+def test_nothing_else_can_be_written(cpu_image, run, user):
+    places = "/ /opt/venv /opt/rocmatrix /usr /etc /var/log"
+    program = f"for d in {places}; do touch $d/x && echo $d; done; touch /training/x"
+    ended = run(cpu_image.tag, "-c", program, entrypoint="sh", user=user)
+    assert ended.stdout == ""
+    assert ended.status == 0
+
+
+def test_there_is_no_network(cpu_image, run):
+    program = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=5)"
+    ended = run(cpu_image.tag, "-c", program, entrypoint="python")
+    assert ended.status == 1
+    assert "Network is unreachable" in ended.stderr

@@ -1,0 +1,179 @@
+"""Building up to the engine's door: the command, the hash of the inputs, and how BuildKit's end is read."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rocmatrix import build
+from rocmatrix.errors import RocmatrixError
+from tests.fixtures.cells import CPU, GFX1100
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """Return a copy of what the CPU cell's image is made of."""
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "images" / CPU.name, tmp_path / "images" / CPU.name)
+    return tmp_path
+
+
+def change(path):
+    path.write_text(path.read_text() + "\n")
+
+
+INPUTS = [f"images/{CPU.name}/{name}" for name in build.CELL_FILES] + ["trainer/loop.py", "trainer/data/SOURCE.md"]
+
+
+@pytest.mark.parametrize("path", INPUTS)
+def test_each_input_changes_the_hash(checkout, path):
+    before = build.input_hash(CPU, checkout)
+    change(checkout / path)
+    assert build.input_hash(CPU, checkout) != before
+
+
+def test_a_new_or_renamed_file_of_the_trainer_changes_the_hash(checkout):
+    hashes = {build.input_hash(CPU, checkout)}
+    (checkout / "trainer" / "a.py").write_text("")
+    hashes.add(build.input_hash(CPU, checkout))
+    (checkout / "trainer" / "a.py").rename(checkout / "trainer" / "b.py")
+    hashes.add(build.input_hash(CPU, checkout))
+    assert len(hashes) == 3
+
+
+def test_another_base_changes_the_hash():
+    assert build.input_hash(CPU, ROOT, base="mirror/debian:12") != build.input_hash(CPU, ROOT)
+
+
+def test_times_and_byte_code_do_not_change_the_hash(checkout):
+    before = build.input_hash(CPU, checkout)
+    (checkout / "trainer" / "__pycache__").mkdir()
+    (checkout / "trainer" / "__pycache__" / "loop.pyc").write_bytes(b"code")
+    os.utime(checkout / "trainer" / "loop.py", (0, 0))
+    assert build.input_hash(CPU, checkout) == before
+
+
+def test_the_hash_does_not_depend_on_the_place(checkout):
+    assert build.input_hash(CPU, checkout) == build.input_hash(CPU, ROOT)
+
+
+def test_a_cell_that_was_not_rendered_is_rm101(checkout):
+    (checkout / "images" / CPU.name / "requirements.lock").unlink()
+    with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*requirements.lock"):
+        build.input_hash(CPU, checkout)
+
+
+def test_the_command_is_the_whole_recipe():
+    argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
+    assert argv == [
+        *("docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"),
+        *("--tag", "rocmatrix:rocm6.3-torch2.7.1-gfx1100", "--label", "org.rocmatrix.inputs=abc"),
+        *("--build-context", "wheelhouse=/w", "--build-context", "trainer=/c/trainer"),
+        *("--build-context", "base=docker-image://mirror/u:1", "/c/images/rocm6.3-torch2.7.1-gfx1100"),
+    ]
+
+
+def test_without_another_base_the_dockerfile_has_its_own():
+    argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc")
+    assert not any("docker-image" in word for word in argv)
+
+
+def test_every_context_of_the_command_is_a_stage_of_the_dockerfile():
+    argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
+    names = {word.partition("=")[0] for flag, word in pairwise(argv) if flag == "--build-context"}
+    dockerfile = (ROOT / "images" / GFX1100.name / "Dockerfile").read_text().splitlines()
+    stages = {line.split(" AS ")[1] for line in dockerfile if line.startswith("FROM ") and " AS " in line}
+    assert names == stages - {"runtime"}
+
+
+def test_a_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch, capsys):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
+    before = sorted(checkout.rglob("*"))
+    built = build.build(CPU, root=checkout, base="mirror/debian:12", dry_run=True)
+    assert capsys.readouterr().out == shlex.join(built.argv) + "\n"
+    assert f"{build.INPUTS_LABEL}={built.inputs}" in built.argv
+    assert sorted(checkout.rglob("*")) == before
+    assert built.words == "dry run: nothing was built"
+
+
+def test_a_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{checkout}/none.sock")
+    with pytest.raises(RocmatrixError, match="RM201"):
+        build.build(CPU, root=checkout)
+    assert not (checkout / ".rocmatrix").exists()
+
+
+def program(code):
+    return [sys.executable, "-c", code]
+
+
+def test_the_log_is_kept_and_the_steps_are_shown_once(tmp_path, capfd):
+    log = tmp_path / "logs" / "b.log"
+    lines = "#1 [internal] load\\n#5 [runtime 1/2] RUN x\\n#5 0.1 words\\n#5 [runtime 1/2] RUN x"
+    build.run_buildx(program(f"import sys; print('{lines}', file=sys.stderr)"), log=log)
+    assert log.read_text().count("\n") == 4
+    assert capfd.readouterr().err == "  [internal] load\n  [runtime 1/2] RUN x\n"
+
+
+def test_a_failed_build_is_rm202_with_its_last_lines(tmp_path):
+    log = tmp_path / "b.log"
+    with pytest.raises(RocmatrixError, match="RM202") as caught:
+        build.run_buildx(program("for i in range(99): print('line', i)\nraise SystemExit(7)"), log=log)
+    assert "status 7" in caught.value.what
+    assert caught.value.why.splitlines() == [f"line {i}" for i in range(99 - build.LINES_SHOWN, 99)]
+    assert caught.value.where == str(log)
+    assert len(log.read_text().splitlines()) == 99
+
+
+def test_words_in_the_log_do_not_decide(tmp_path):
+    build.run_buildx(program("print('ERROR: failed to solve: no space left on device')"), log=tmp_path / "b.log")
+
+
+def test_a_full_engine_gets_advice(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM202") as caught:
+        build.run_buildx(program("print('write: no space left on device'); exit(1)"), log=tmp_path / "b.log")
+    assert "docker builder prune" in caught.value.next
+
+
+def test_ctrl_c_cancels_the_builder(tmp_path):
+    """SIGINT to this program alone, as `kill -INT` sends it: the builder is told, and waited for."""
+    trace = tmp_path / "trace"
+    code = f"""
+import signal, time, pathlib
+def cancelled(*_):
+    time.sleep(0.3)
+    pathlib.Path({str(trace)!r}).write_text("cancelled")
+    raise SystemExit(1)
+signal.signal(signal.SIGINT, cancelled)
+print("#1 [runtime 1/1] RUN sleep", flush=True)
+time.sleep(30)
+pathlib.Path({str(trace)!r}).write_text("tagged")
+"""
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        build.run_buildx(program(code), log=tmp_path / "b.log")
+    assert trace.read_text() == "cancelled"
+    assert time.monotonic() - started < 10
+
+
+def test_the_builder_reads_nothing_from_the_terminal(tmp_path):
+    build.run_buildx(program("import sys; assert sys.stdin.read() == ''"), log=tmp_path / "b.log")
+
+
+def test_start_is_quick():
+    """What a build that is up to date pays before it asks the engine."""
+    code = "from rocmatrix import build, engine, matrix_file; import sys; assert 'docker' not in sys.modules"
+    started = time.monotonic()
+    subprocess.run(program(code), check=True, cwd=ROOT)
+    assert time.monotonic() - started < 1.5

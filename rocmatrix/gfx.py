@@ -11,7 +11,9 @@ import re
 
 from pydantic_core import PydanticCustomError
 
-_NAME = re.compile(r"^gfx(?P<major>[1-9]\d?)(?P<minor>[0-9a-f])(?P<step>[0-9a-f])$")
+NAME_PATTERN = r"^gfx([1-9]\d?)([0-9a-f])([0-9a-f])$"
+ISA_PATTERN = r"^\d+\.\d+\.\d+$"
+_NAME = re.compile(NAME_PATTERN)
 
 
 def from_target_version(number: int) -> str:
@@ -27,7 +29,14 @@ def to_isa_version(name: str) -> str:
     parts = _NAME.match(name)
     if parts is None:
         raise ValueError(f"{name} is not a gfx name")
-    return f"{parts['major']}.{int(parts['minor'], 16)}.{int(parts['step'], 16)}"
+    major, minor, step = parts.groups()
+    return f"{major}.{int(minor, 16)}.{int(step, 16)}"
+
+
+def from_isa_version(version: str) -> str:
+    """Return the name for a dotted form: 9.0.10 is gfx90a."""
+    major, minor, step = (int(part) for part in version.split("."))
+    return from_target_version(major * 10000 + minor * 100 + step)
 
 
 def checked(name: str) -> str:

@@ -1,71 +1,38 @@
 """The matrix: releases, architectures, cells and rules, each with its evidence.
 
-These are the frozen models; `rocmatrix.matrix_file` reads them from disk.
+These are the frozen models of the whole and of its cells; `rocmatrix.matrix_file` reads them from disk.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rocmatrix import gfx
+from rocmatrix import derive
+from rocmatrix.architecture import Architecture
 from rocmatrix.errors import RocmatrixError, suggestion
+from rocmatrix.library import Libraries, Statement
+from rocmatrix.release import Release, Series
+from rocmatrix.rule import Rule, verdict_of
+from rocmatrix.statement import (
+    Confidence,
+    Digest,
+    Evidence,
+    GfxName,
+    Selector,
+    Sha256,
+    Strict,
+    Text,
+    Verdict,
+    VersionText,
+)
 
-Confidence = Literal["verified in source", "reported", "derived", "measured here"]
-Verdict = Literal["works", "degraded", "broken", "untested"]
-
-
-def _version(text: str) -> str:
-    try:
-        Version(text)
-    except InvalidVersion:
-        raise PydanticCustomError("version", "'{text}' is not a version", {"text": text}) from None
-    return text
-
-
-def _specifier(text: str) -> str:
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        raise PydanticCustomError("specifier", "'{text}' is not a version range", {"text": text}) from None
-    return text
-
-
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-VersionText = Annotated[str, AfterValidator(_version)]
-RangeText = Annotated[str, AfterValidator(_specifier)]
-Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-GfxName = Annotated[str, AfterValidator(gfx.checked)]
-
-
-class Strict(BaseModel):
-    """Frozen, no coercion, and an unknown key is an error that names the nearest known one."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        for key in data if isinstance(data, dict) else ():
-            if key not in known:
-                hint = suggestion(str(key), known)
-                raise PydanticCustomError("unknown_key", "unknown key '{key}'; {hint}", {"key": key, "hint": hint})
-        return data
-
-
-class Evidence(Strict):
-    """Where a statement comes from. `sources` are addresses, issue numbers or file names."""
-
-    sources: list[Text] = Field(min_length=1)
-    confidence: Confidence
-    date: Date
+__all__ = [
+    "Architecture", "Base", "Cell", "CellEntry", "Evidence", "Matrix",
+    "Release", "Rule", "Selector", "Variable", "Wheel",
+]  # fmt: skip
 
 
 class Base(Strict):
@@ -85,29 +52,6 @@ class Base(Strict):
         return f"{self.image}@{self.digest}" if self.digest else self.image
 
 
-class Official(Strict):
-    """AMD's own support of an architecture, as ROCm versions; `until` is the last one that lists it."""
-
-    since: VersionText | None = None
-    until: VersionText | None = None
-    note: Text | None = None
-    evidence: Evidence
-
-    def covers(self, rocm: str | None) -> bool:
-        """Say whether AMD lists the architecture for this ROCm version."""
-        if rocm is None or self.since is None or Version(rocm) < Version(self.since):
-            return False
-        return self.until is None or Version(rocm) <= Version(self.until)
-
-
-class Architecture(Strict):
-    """A GPU instruction set and the cards people know it by."""
-
-    family: Text
-    cards: list[Text] = Field(min_length=1)
-    official: Official
-
-
 class Wheel(Strict):
     """One wheel file and the hash it must have. `index` says who serves it."""
 
@@ -117,46 +61,6 @@ class Wheel(Strict):
     index: Literal["python", "pytorch"]
     sources: list[Text] = Field(min_length=1)
     confidence: Confidence
-
-
-class Release(Strict):
-    """One build of torch: who serves it, for which Pythons, with device code for which architectures.
-
-    `pins` are version ranges that this torch asks of other packages.
-    """
-
-    torch: VersionText
-    rocm: VersionText | None
-    index: Text
-    pythons: list[VersionText]
-    architectures: list[GfxName]
-    pins: dict[Text, Text] = Field(default_factory=dict)
-    evidence: Evidence
-
-    @property
-    def name(self) -> str:
-        """`rocm6.3-torch2.7.1`, or `cpu-torch2.13.0` for the build with no accelerator."""
-        return f"{'rocm' + self.rocm if self.rocm else 'cpu'}-torch{self.torch}"
-
-
-class Selector(Strict):
-    """Which combinations a rule or a variable speaks of; an axis left out matches all."""
-
-    architectures: list[GfxName] | None = None
-    torch: RangeText | None = None
-    rocm: RangeText | None = None
-
-    def matches(self, *, architecture: str | None, torch: str, rocm: str | None) -> bool:
-        """Say whether a combination falls under this selector. A CPU build has no `rocm`."""
-        if self.architectures is not None and architecture not in self.architectures:
-            return False
-        return _within(torch, self.torch) and _within(rocm, self.rocm)
-
-
-def _within(version: str | None, bounds: str | None) -> bool:
-    if bounds is None:
-        return True
-    return version is not None and SpecifierSet(bounds).contains(version, prereleases=True)
 
 
 class Variable(Strict):
@@ -185,17 +89,6 @@ class CellEntry(Strict):
         return f"{self.release}-{self.architecture}" if self.architecture else self.release
 
 
-class Rule(Strict):
-    """What is known of a range of combinations, in our words, with its evidence."""
-
-    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")]
-    when: Selector
-    verdict: Verdict
-    reason: Text
-    evidence: Evidence
-    expires: Date
-
-
 class Cell(BaseModel):
     """A cell with everything its name stands for: what is rendered, built and run."""
 
@@ -222,32 +115,68 @@ class Cell(BaseModel):
     @property
     def broken_by(self) -> tuple[Rule, ...]:
         """The rules that call this combination broken."""
-        return tuple(rule for rule in self.rules if rule.verdict == "broken")
+        return tuple(rule for rule in self.rules if rule.verdict == "broken" and rule.decides)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that a rule says of this combination, `untested` where none speaks."""
+        return verdict_of(self.rules)
+
+    @property
+    def requirement(self) -> str:
+        """What pip is asked for to get torch with this cell's kernels."""
+        return self.release.requirement(self.architecture)
+
+    @property
+    def unlocked_because(self) -> str | None:
+        """Why the cell cannot be built from checked wheels alone, None where it can."""
+        if not any(wheel.name == "torch" for _, wheel in self.wheels):
+            return f"no hash is recorded for torch {self.release.torch} on Python {self.python}"
+        if not any(wheel.index == "python" for _, wheel in self.wheels):
+            return f"the packages beside torch are not resolved yet for Python {self.python}"
+        return None
 
 
 class Matrix(Strict):
-    """The whole file. `cells` are resolved; `cell_entries` are as written."""
+    """The whole. `series` and `cell_entries` are as written; `releases` and `cells` are resolved from them."""
 
     schema_version: Literal[1] = Field(alias="schema")
     bases: dict[str, Base]
     architectures: dict[GfxName, Architecture]
-    releases: list[Release]
+    series: list[Series] = Field(alias="releases", min_length=1)
+    libraries: Libraries
     environment: list[Variable]
     cell_entries: list[CellEntry] = Field(alias="cells", min_length=1)
     rules: list[Rule]
     wheels: dict[str, Wheel]
     locks: dict[str, dict[VersionText, list[Text]]]
 
-    @property
+    def __copy__(self) -> Self:
+        """Copy what was read and not what was computed from it: `model_copy` may change the former."""
+        copied = super().__copy__()
+        for computed in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[computed]
+        return copied
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """Every single release, in the order of the file."""
+        return tuple(release for series in self.series for release in series.releases())
+
+    @cached_property
     def release_by_name(self) -> dict[str, Release]:
         """Releases under their made names."""
         return {release.name: release for release in self.releases}
 
-    @property
+    @cached_property
+    def derived_rules(self) -> tuple[Rule, ...]:
+        """The rules that follow from releases and libraries."""
+        return derive.rules(self.releases, self.architectures, self.libraries)
+
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell, resolved, in the order of the file."""
-        releases = self.release_by_name
-        return tuple(self._resolved(entry, releases[entry.release]) for entry in self.cell_entries)
+        return tuple(self._resolved(entry, self.release_by_name[entry.release]) for entry in self.cell_entries)
 
     def cell(self, name: str) -> Cell:
         """Return one cell. Raises RM010 with the nearest names when there is none."""
@@ -257,23 +186,30 @@ class Matrix(Strict):
         hint = suggestion(name, [entry.name for entry in self.cell_entries])
         raise RocmatrixError("RM010", what=f"there is no cell {name!r}", where="matrix.yaml", next=hint)
 
+    def rules_on(self, architecture: str | None, release: Release) -> tuple[Rule, ...]:
+        """Return every rule, written or derived, that speaks of an architecture with a release."""
+        axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
+        return tuple(rule for rule in (*self.rules, *self.derived_rules) if rule.when.matches(**axes))
+
+    def libraries_of(self, cell: Cell) -> dict[str, list[Statement]]:
+        """Return what is known of the libraries and drivers of a cell, by library."""
+        release = cell.release
+        return self.libraries.of(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+
     def for_python(self, cell: Cell, python: str) -> Cell | None:
-        """Return the cell with the wheels of another Python, or None where these are not locked."""
-        files = self.locks.get(cell.release.name, {}).get(python)
-        if files is None:
-            return None
+        """Return the cell with the wheels of another Python, or None where these are not all locked."""
         base = cell.base.model_copy(update={"python": python})
-        return cell.model_copy(update={"base": base, "wheels": tuple((file, self.wheels[file]) for file in files)})
+        other = cell.model_copy(update={"base": base, "wheels": self._wheels(cell.release, python)})
+        return None if other.unlocked_because else other
+
+    def _wheels(self, release: Release, python: str) -> tuple[tuple[str, Wheel], ...]:
+        files = self.locks.get(release.name, {}).get(python, [])
+        return tuple((file, self.wheels[file]) for file in files)
 
     def _resolved(self, entry: CellEntry, release: Release) -> Cell:
-        axes: dict[str, Any] = {
-            "architecture": entry.architecture,
-            "torch": release.torch,
-            "rocm": release.rocm,
-        }
+        axes: dict[str, Any] = {"architecture": entry.architecture, "torch": release.torch, "rocm": release.rocm}
         base = self.bases[entry.base]
         architecture = self.architectures[entry.architecture] if entry.architecture else None
-        files = self.locks.get(release.name, {}).get(base.python, [])
         return Cell(
             name=entry.name,
             release=release,
@@ -285,6 +221,6 @@ class Matrix(Strict):
             why=entry.why,
             evidence=entry.evidence,
             environment=tuple(v for v in self.environment if v.when.matches(**axes)),
-            rules=tuple(rule for rule in self.rules if rule.when.matches(**axes)),
-            wheels=tuple((file, self.wheels[file]) for file in files),
+            rules=self.rules_on(entry.architecture, release),
+            wheels=self._wheels(release, base.python),
         )

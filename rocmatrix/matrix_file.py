@@ -1,11 +1,11 @@
 """Reading the matrix from disk: strict, and every mistake with its file and line.
 
-matrix.yaml is written by people. The files named in `PART_FILES` are written by `./invokew lock`.
+People write matrix.yaml and four of the files beside it; `./invokew lock` writes those of `WRITTEN`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,87 +16,130 @@ from rocmatrix.errors import RocmatrixError, suggestion
 from rocmatrix.matrix import Matrix, Selector
 
 MAIN_FILE = "matrix.yaml"
-PART_FILES = {"wheels": "matrix/wheels.yaml", "locks": "matrix/locks.yaml"}
+# Each holds the value of one key of the whole; matrix.yaml holds the other keys.
+PART_FILES = {
+    part: f"matrix/{part}.yaml" for part in ("architectures", "releases", "libraries", "rules", "wheels", "locks")
+}
+WRITTEN = ("wheels", "locks")
+
+Documents = Mapping[str, yaml_lines.Document]
+Mistake = tuple[yaml_lines.Path, str]
+Locator = Callable[[yaml_lines.Path], tuple[yaml_lines.Document, yaml_lines.Path]]
 
 
 def load(root: Path) -> Matrix:
     """Read the matrix of the checkout at `root`. Raises RM001 with every mistake, RM002 when unreadable."""
-    document = yaml_lines.read(root / MAIN_FILE)
-    parts = {key: yaml_lines.read(root / file) for key, file in PART_FILES.items()}
-    return validate(document, parts)
+    document = yaml_lines.read(root, MAIN_FILE)
+    return validate(document, {key: yaml_lines.read(root, file) for key, file in PART_FILES.items()})
 
 
-def validate(document: yaml_lines.Document, parts: dict[str, yaml_lines.Document]) -> Matrix:
+def validate(document: yaml_lines.Document, parts: Documents) -> Matrix:
     """Turn documents into a `Matrix`. Raises RM001 that lists every mistake with its file and line."""
     problems = [problem for part in (document, *parts.values()) for problem in part.problems]
-    locate = _locator(document, parts)
+    if any(part.data is None and part.problems for part in (document, *parts.values())):
+        raise _invalid(problems)
+    problems += _misplaced(document)
     data = document.data if isinstance(document.data, dict) else {}
-    data = data | {key: part.data for key, part in parts.items()}
+    locate = _locator(document, parts)
     try:
-        matrix = Matrix.model_validate(data)
-        problems += [locate(path, message) for path, message in dangling(matrix)]
+        matrix = Matrix.model_validate(data | {key: part.data for key, part in parts.items()})
     except ValidationError as error:
-        problems += [_explained(dict(entry), locate, document) for entry in error.errors()]
-        matrix = None
-    if problems or matrix is None:
-        raise RocmatrixError("RM001", what="\n".join(dict.fromkeys(map(str, problems))))
+        raise _invalid([*problems, *(_explained(dict(entry), locate) for entry in error.errors())]) from None
+    problems += [_located(locate, mistake) for mistake in dangling(matrix)]
+    if problems:
+        raise _invalid(problems)
     return matrix
 
 
-Locator = Callable[[yaml_lines.Path, str], yaml_lines.Problem]
+def _invalid(problems: Iterable[yaml_lines.Problem]) -> RocmatrixError:
+    return RocmatrixError("RM001", what="\n".join(dict.fromkeys(map(str, problems))))
 
 
-def _locator(document: yaml_lines.Document, parts: dict[str, yaml_lines.Document]) -> Locator:
-    def locate(path: yaml_lines.Path, message: str) -> yaml_lines.Problem:
+def _locator(document: yaml_lines.Document, parts: Documents) -> Locator:
+    """Return the function that finds the document of a path through the whole, and the path within it."""
+
+    def locate(path: yaml_lines.Path) -> tuple[yaml_lines.Document, yaml_lines.Path]:
         if path and path[0] in parts:
-            return parts[str(path[0])].problem(path[1:], message)
-        return document.problem(path, message)
+            return parts[str(path[0])], path[1:]
+        return document, path
 
     return locate
 
 
-def _explained(error: dict[str, Any], locate: Locator, document: yaml_lines.Document) -> yaml_lines.Problem:
+def _located(locate: Locator, mistake: Mistake) -> yaml_lines.Problem:
+    document, path = locate(mistake[0])
+    return document.problem(path, mistake[1])
+
+
+def _misplaced(document: yaml_lines.Document) -> Iterator[yaml_lines.Problem]:
+    for key in document.data if isinstance(document.data, dict) else ():
+        if key in PART_FILES:
+            yield document.problem((key,), f"{key} stand in {PART_FILES[key]}, not here")
+
+
+def _explained(error: dict[str, Any], locate: Locator) -> yaml_lines.Problem:
     path: yaml_lines.Path = tuple(step for step in error["loc"] if step != "[key]")
     name = ".".join(map(str, path)) or "the file"
     if error["type"] == "unknown_key":
-        return locate((*path, error["ctx"]["key"]), f"{name}: {error['msg']}")
-    if error["type"] == "string_type" and path in document.raw:
-        raw = document.raw[path]
-        return locate(path, f'{name}: {raw} is not quoted, so YAML reads a number or a word of its own; write "{raw}"')
-    return locate(path, f"{name}: {error['msg']}")
+        return _located(locate, ((*path, error["ctx"]["key"]), f"{name}: {error['msg']}"))
+    document, inner = locate(path)
+    raw = document.raw(inner)
+    if error["type"] == "string_type" and raw is not None:
+        message = f'{name}: {raw} is not quoted, so YAML reads a number or a word of its own; write "{raw}"'
+        return document.problem(inner, message)
+    return document.problem(inner, f"{name}: {error['msg']}")
 
 
-def dangling(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, str]]:
+def dangling(matrix: Matrix) -> Iterator[Mistake]:
     """Yield (path, message) for every reference that leads nowhere, and every name given twice."""
     yield from _dangling_cells(matrix)
-    yield from _dangling_releases(matrix)
+    yield from _dangling_architectures(matrix)
     yield from _dangling_locks(matrix)
-    yield from _dangling_selectors(matrix, "environment", [variable.when for variable in matrix.environment])
-    yield from _dangling_selectors(matrix, "rules", [rule.when for rule in matrix.rules])
-    yield from _repeated("releases", [release.name for release in matrix.releases])
+    yield from _repeated_releases(matrix)
     yield from _repeated("cells", [entry.name for entry in matrix.cell_entries])
-    yield from _repeated("rules", [rule.id for rule in matrix.rules])
+    yield from _repeated("rules", [rule.id for rule in matrix.rules], taken=[r.id for r in matrix.derived_rules])
 
 
-def _dangling_selectors(matrix: Matrix, group: str, selectors: list[Selector]) -> Iterator[tuple[yaml_lines.Path, str]]:
-    for index, selector in enumerate(selectors):
-        for name in sorted(set(selector.architectures or ()) - set(matrix.architectures)):
-            yield (group, index, "when", "architectures"), _unknown("architecture", name, matrix.architectures)
-
-
-def _dangling_cells(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, str]]:
-    releases = matrix.release_by_name
+def _dangling_cells(matrix: Matrix) -> Iterator[Mistake]:
+    known: dict[str, Collection[str]] = {
+        "release": matrix.release_by_name,
+        "architecture": matrix.architectures,
+        "base": matrix.bases,
+    }
     for index, cell in enumerate(matrix.cell_entries):
-        if cell.release not in releases:
-            yield ("cells", index, "release"), _unknown("release", cell.release, releases)
-        if cell.architecture and cell.architecture not in matrix.architectures:
-            message = _unknown("architecture", cell.architecture, matrix.architectures)
-            yield ("cells", index, "architecture"), message
-        if cell.base not in matrix.bases:
-            yield ("cells", index, "base"), _unknown("base", cell.base, matrix.bases)
+        for axis, names in known.items():
+            name = getattr(cell, axis)
+            if name is not None and name not in names:
+                yield ("cells", index, axis), _unknown(axis, name, names)
 
 
-def _dangling_locks(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, str]]:
+def _dangling_architectures(matrix: Matrix) -> Iterator[Mistake]:
+    for path, named in _named_architectures(matrix):
+        for position, name in enumerate(named):
+            if name not in matrix.architectures:
+                yield (*path, position), _unknown("architecture", name, matrix.architectures)
+
+
+def _named_architectures(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, list[str]]]:
+    """Yield every list of architectures in the files, with its path."""
+    for index, series in enumerate(matrix.series):
+        yield ("releases", index, "device_code", "architectures"), series.device_code.architectures or []
+    for library, statements in matrix.libraries.by_name.items():
+        for index, statement in enumerate(statements):
+            for field in ("accepted", "preferred", "supported", "experimental"):
+                yield ("libraries", library, index, field), getattr(statement, field, [])
+            yield ("libraries", library, index, "when", "architectures"), _selected(statement.when)
+    for index, variable in enumerate(matrix.environment):
+        yield ("environment", index, "when", "architectures"), _selected(variable.when)
+    for index, rule in enumerate(matrix.rules):
+        yield ("rules", index, "when", "architectures"), _selected(rule.when)
+
+
+def _selected(selector: Selector) -> list[str]:
+    return selector.architectures or []
+
+
+def _dangling_locks(matrix: Matrix) -> Iterator[Mistake]:
     for name, pythons in matrix.locks.items():
         if name not in matrix.release_by_name:
             yield ("locks", name), _unknown("release", name, matrix.release_by_name)
@@ -106,18 +149,22 @@ def _dangling_locks(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, str]]:
                     yield ("locks", name, python, position), _unknown("wheel", file, matrix.wheels)
 
 
-def _dangling_releases(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, str]]:
-    for index, release in enumerate(matrix.releases):
-        for architecture in sorted(set(release.architectures) - set(matrix.architectures)):
-            message = _unknown("architecture", architecture, matrix.architectures)
-            yield ("releases", index, "architectures"), message
-
-
-def _unknown(kind: str, name: str, known: Any) -> str:
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"there is no {kind} {name!r}; {suggestion(name, known)}"
 
 
-def _repeated(group: str, names: list[str]) -> Iterator[tuple[yaml_lines.Path, str]]:
+def _repeated_releases(matrix: Matrix) -> Iterator[Mistake]:
+    seen: set[str] = set()
+    for index, series in enumerate(matrix.series):
+        for release in series.releases():
+            if release.name in seen:
+                yield ("releases", index, "torch", release.torch), f"{release.name!r} is given a second time"
+            seen.add(release.name)
+
+
+def _repeated(group: str, names: list[str], *, taken: Iterable[str] = ()) -> Iterator[Mistake]:
+    seen = set(taken)
     for index, name in enumerate(names):
-        if name in names[:index]:
+        if name in seen:
             yield (group, index), f"{name!r} is given a second time"
+        seen.add(name)

@@ -5,17 +5,17 @@ Pure: it sees the matrix, the request and the architectures of the cards at hand
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
+from rocmatrix import cards as naming
 from rocmatrix.errors import RocmatrixError, suggestion
-from rocmatrix.matrix import Cell, Matrix, Rule
+from rocmatrix.matrix import Cell, Matrix, Release, Rule
 
 CPU_WORDS = ("cpu", "none")
-_MAKER_WORDS = re.compile(r"\b(amd|radeon|instinct|ryzen|graphics)\b|[^a-z0-9+]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,18 +70,7 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = ()) ->
 
 def architecture_of(matrix: Matrix, name: str) -> str:
     """Return the gfx name for a gfx name or a card people know, such as "RX 7900 XT". Raises RM010."""
-    if name in matrix.architectures:
-        return name
-    wanted = _folded(name)
-    by_card = {_folded(card): gfx for gfx, entry in matrix.architectures.items() for card in entry.cards}
-    if wanted in by_card:
-        return by_card[wanted]
-    known = [
-        *matrix.architectures,
-        *(card for entry in matrix.architectures.values() for card in entry.cards),
-    ]
-    hint = suggestion(name, known)
-    raise RocmatrixError("RM010", what=f"no card or architecture is known as {name!r}", next=hint)
+    return naming.architecture_of(matrix.architectures, name)
 
 
 def _named(cell: Cell) -> Choice:
@@ -123,6 +112,7 @@ def _fits(cell: Cell, request: Request) -> bool:
     return _same(request.rocm, release.rocm) and _same(request.torch, release.torch)
 
 
+@lru_cache(maxsize=4096)  # the same few versions are compared for every release and cell
 def _same(wanted: str | None, version: str | None) -> bool:
     if wanted is None or version is None:
         return wanted is None
@@ -132,27 +122,25 @@ def _same(wanted: str | None, version: str | None) -> bool:
         return False
 
 
-Rank = tuple[tuple[bool, bool], list[int], bool]
+Rank = tuple[bool, tuple[bool, bool], list[int], bool]
 
 
 def _preference(request: Request) -> Callable[[Cell], Rank]:
     """Return the sort key, best first; the file's order breaks ties.
 
-    On one architecture this project's recommendation leads. Where the architecture is open, AMD's own
-    list leads: a person with no card at hand wants the one that most can run.
+    A cell that can be built from checked wheels comes before one that cannot. On one architecture this
+    project's recommendation leads. Where the architecture is open, AMD's own list leads: a person with no
+    card at hand wants the one that most can run.
     """
 
     def rank(cell: Cell) -> Rank:
         marks = (not cell.recommended, not cell.official)
         release = cell.release
         newest = [-part for part in Version(release.rocm or "0").release + Version(release.torch).release]
-        return (marks if request.gpu else marks[::-1]), newest, _degraded(cell)
+        unlocked = cell.unlocked_because is not None
+        return unlocked, (marks if request.gpu else marks[::-1]), newest, cell.verdict == "degraded"
 
     return rank
-
-
-def _degraded(cell: Cell) -> bool:
-    return any(rule.verdict in ("degraded", "untested") for rule in cell.rules)
 
 
 def _merits(cell: Cell) -> str:
@@ -162,68 +150,110 @@ def _merits(cell: Cell) -> str:
 
 
 def _why_less(cell: Cell, best: Cell) -> str:
+    if cell.unlocked_because and not best.unlocked_because:
+        return f"unlocked: {cell.unlocked_because}"
     if best.official and not cell.official:
         return f"AMD does not list {cell.architecture} for ROCm {cell.release.rocm}"
     if best.recommended and not cell.recommended:
         return "not the recommended cell of its architecture"
-    if _degraded(cell) and not _degraded(best):
-        return "; ".join(rule.reason for rule in cell.rules if rule.verdict != "works")
     if cell.architecture != best.architecture:
         return f"for {cell.architecture}; name it with --gpu {cell.architecture}"
-    return f"older: torch {cell.release.torch}, ROCm {cell.release.rocm}"
+    if cell.release != best.release:
+        return f"older: torch {cell.release.torch}, ROCm {cell.release.rocm}"
+    return "; ".join(rule.reason for rule in cell.rules if rule.verdict == "degraded" and rule.decides)
 
 
 def _refusal(matrix: Matrix, request: Request) -> RocmatrixError:
     near = _nearest_cells(matrix, request)
-    rule = next(iter(_blocking(matrix, request)), None)
-    if rule is not None:
-        return _broken(str(request), rule, near=near)
+    asked = list(_releases(matrix, request))
+    blocking = [rule for rule in map(_blocker(matrix, request), asked) if rule is not None]
+    if not asked or len(blocking) == len(asked):
+        rule = blocking[0] if blocking else _unpaired(matrix, request)
+        if rule is not None:
+            return _broken(str(request), rule, near=near, hints=_overrides(matrix, request, asked))
     return RocmatrixError(
         "RM011",
         what=f"no cell has {request}",
-        why="the releases are there, but no cell joins them to this architecture",
+        why="nothing is known to break it, but no cell joins these axes" if asked else "no release joins these axes",
         next=_advice(near),
     )
 
 
-def _broken(asked: str, rule: Rule, *, near: Iterable[Cell]) -> RocmatrixError:
-    source = f"{rule.evidence.confidence} {rule.evidence.date}: {', '.join(rule.evidence.sources)}"
+def _releases(matrix: Matrix, request: Request) -> Iterator[Release]:
+    """Yield the releases of a request, newest first."""
+    kind = (release for release in reversed(matrix.releases) if (release.rocm is None) == (request.gpu == "cpu"))
+    yield from (r for r in kind if _same(request.rocm, r.rocm) and _same(request.torch, r.torch))
+
+
+def _blocker(matrix: Matrix, request: Request) -> Callable[[Release], Rule | None]:
+    """Return the function that finds the first rule that calls a release broken on the request's card."""
+    gfx = None if request.gpu == "cpu" else request.gpu
+
+    def first(release: Release) -> Rule | None:
+        rules = (rule for rule in matrix.rules_on(gfx, release) if rule.verdict == "broken" and rule.decides)
+        return next(rules, None)
+
+    return first
+
+
+def _unpaired(matrix: Matrix, request: Request) -> Rule | None:
+    """Return the rule that says that the ROCm and the torch of a request were never built together."""
+    if request.torch is None or request.rocm is None:
+        return None
+    gfx, torch, rocm = request.gpu, request.torch, request.rocm
+    broken = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.verdict == "broken" and rule.decides)
+    return next((rule for rule in broken if rule.when.matches(architecture=gfx, torch=torch, rocm=rocm)), None)
+
+
+def _broken(asked: str, rule: Rule, *, near: Iterable[Cell], hints: Iterable[str] = ()) -> RocmatrixError:
     return RocmatrixError(
         "RM012",
-        what=f"{asked}: {rule.reason}",
-        where=f"rule {rule.id} of matrix.yaml",
-        why=source,
-        next=_advice(near),
+        what=f"{asked}: {rule.words}",
+        where=f"rule {rule.id}",
+        why=rule.evidence.words,
+        next="\n".join([*hints, _advice(near)]),
     )
 
 
-def _blocking(matrix: Matrix, request: Request) -> Iterable[Rule]:
-    """Yield the rules that call every release of the request broken on its architecture."""
-    gfx = None if request.gpu == "cpu" else request.gpu
-    for release in matrix.releases:
-        if _same(request.rocm, release.rocm) and _same(request.torch, release.torch):
-            for rule in matrix.rules:
-                axes = {"architecture": gfx, "torch": release.torch, "rocm": release.rocm}
-                if rule.verdict == "broken" and rule.when.matches(**axes):  # type: ignore[arg-type]
-                    yield rule
+def _overrides(matrix: Matrix, request: Request, asked: list[Release]) -> Iterator[str]:
+    """Yield how HSA_OVERRIDE_GFX_VERSION would run the newest of the releases asked for, where it does."""
+    architecture = matrix.architectures.get(request.gpu or "")
+    if architecture is None:
+        return
+    for release in asked:
+        if override := architecture.override(torch=release.torch, rocm=release.rocm):
+            setting = f"HSA_OVERRIDE_GFX_VERSION={override.value}"
+            instead = f"{setting} runs the code of {override.stands_in} in {release.name}"
+            yield f"{instead}: {override.why} ({override.evidence.confidence})"
+            return
 
 
 def _nearest_cells(matrix: Matrix, request: Request) -> list[Cell]:
-    """Return up to three working cells that keep most of what was asked, the architecture first."""
+    """Return up to three working cells that keep most of what was asked, the architecture first.
+
+    Where the architecture has no cell: those of the one whose code an override runs on it, else the CPU's.
+    """
 
     def kept(cell: Cell) -> int:
         same_rocm = request.rocm is not None and _same(request.rocm, cell.release.rocm)
         same_torch = request.torch is not None and _same(request.torch, cell.release.torch)
-        return 3 * (cell.architecture == request.gpu) + same_rocm + same_torch
+        same_card = request.gpu is not None and cell.architecture == request.gpu
+        return 3 * same_card + same_rocm + same_torch
 
     working = sorted((cell for cell in matrix.cells if not cell.broken_by), key=_preference(request))
-    own = [cell for cell in working if cell.architecture == request.gpu]
-    return sorted(own or working, key=kept, reverse=True)[:3]
+    if request.gpu is None:
+        return sorted(working, key=kept, reverse=True)[:3]
+    for architectures in ([request.gpu], _stand_ins(matrix, request.gpu), [None]):
+        if near := [cell for cell in working if cell.architecture in architectures]:
+            return sorted(near, key=kept, reverse=True)[:3]
+    return []
+
+
+def _stand_ins(matrix: Matrix, gpu: str) -> list[str]:
+    """Return the architectures whose code runs on another by an override."""
+    known = matrix.architectures.get(gpu)
+    return [entry.stands_in for entry in known.overrides if entry.effect == "helps"] if known else []
 
 
 def _advice(near: Iterable[Cell]) -> str:
     return "\n".join(f"--cell {cell.name}: {cell.why}" for cell in near) or "see ./invokew matrix"
-
-
-def _folded(name: str) -> str:
-    return _MAKER_WORDS.sub("", name.casefold())

@@ -97,7 +97,11 @@ def pins(c: Context) -> None:
 @task(
     klass=FlagTask,
     auto_shortflags=False,
-    help={**REQUEST, "wheelhouse": "a folder that holds the locked wheels already"},
+    help={
+        **REQUEST,
+        "wheelhouse": "a folder that holds the locked wheels already",
+        "allow_unlocked": "build a cell without recorded hashes from whatever its index serves, unchecked",
+    },
 )
 def build(
     c: Context,
@@ -108,12 +112,18 @@ def build(
     base: str = "",
     wheelhouse: str = "",
     dry_run: bool = False,
+    allow_unlocked: bool = False,
 ) -> None:
     """Build a cell's image: wheels fetched once and checked, then installed offline."""
     from rocmatrix import commands
 
-    request = _request(rocm, torch, gpu, cell)
-    commands.build(request=request, base=base or None, wheelhouse=wheelhouse or None, dry_run=dry_run)
+    commands.build(
+        request=_request(rocm, torch, gpu, cell),
+        base=base or None,
+        wheelhouse=wheelhouse or None,
+        dry_run=dry_run,
+        allow_unlocked=allow_unlocked,
+    )
 
 
 @task(

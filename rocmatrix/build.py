@@ -54,14 +54,23 @@ class Built:
 
 
 def build(
-    cell: Cell, *, root: Path, base: str | None = None, wheelhouse: Path | None = None, dry_run: bool = False
+    cell: Cell,
+    *,
+    root: Path,
+    base: str | None = None,
+    wheelhouse: Path | None = None,
+    dry_run: bool = False,
+    allow_unlocked: bool = False,
 ) -> Built:
     """Build the image of `cell` unless the engine holds one made of the same inputs.
 
     `base` replaces the base image, `wheelhouse` the folder of wheels. A dry run prints the command on
-    standard output and asks neither engine nor index. Raises RM101, RM201, RM202, RM204, and what fetching
-    raises.
+    standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
+    recorded hashes from whatever its index serves. Raises RM101, RM102, RM201, RM202, RM204, and what
+    fetching raises.
     """
+    if cell.unlocked_because and not allow_unlocked:
+        raise _unlocked(cell, cell.unlocked_because)
     wheels = wheelhouse or default_folder(root, cell)
     inputs = input_hash(cell, root, base=base)
     argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=base)
@@ -70,6 +79,15 @@ def build(
         print(shlex.join(argv))
         return planned
     return _build(planned, cell, wheels=wheels, base=base, log=log_file(cell, root))
+
+
+def _unlocked(cell: Cell, why: str) -> RocmatrixError:
+    where = f"matrix/locks.yaml, {cell.release.name}, Python {cell.python}"
+    advice = (
+        "Run `./invokew lock` where its index can be reached, choose a locked cell, "
+        "or give --allow-unlocked to install what the index serves, unchecked."
+    )
+    return RocmatrixError("RM102", what=f"{cell.name} is unlocked", where=where, why=why, next=advice)
 
 
 def tag(cell: Cell) -> str:
@@ -131,7 +149,10 @@ def _build(planned: Built, cell: Cell, *, wheels: Path, base: str | None, log: P
         engine.require_buildx()
         if base is not None:
             engine.obtain(client, base)
-        fetch(cell, wheels)
+        if cell.unlocked_because:
+            wheels.mkdir(parents=True, exist_ok=True)  # the build context has to exist; nothing is taken from it
+        else:
+            fetch(cell, wheels)
         run_buildx(planned.argv, log=log)
         image = _arrived(engine.image(client, planned.tag), planned, log)
     return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)

@@ -72,10 +72,10 @@ def cells() -> None:
 
 
 @edge
-def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run: bool) -> None:
+def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool) -> None:
     """Build the image of the cell that a request resolves to."""
     choice = _choose(_matrix(), request, _hardware())
-    _build(choice.cell, base=base, wheelhouse=wheelhouse, dry_run=dry_run)
+    _build(choice.cell, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
 
 
 @edge
@@ -154,11 +154,13 @@ def _choose(matrix: Matrix, request: Request, hardware: Hardware) -> Choice:
     return choice
 
 
-def _build(cell: Cell, *, base: str | None, wheelhouse: str | None, dry_run: bool) -> str:
+def _build(cell: Cell, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False) -> str:
     from rocmatrix import build as building
 
     folder = Path(wheelhouse).resolve() if wheelhouse else None
-    built = building.build(cell, root=ROOT, base=base, wheelhouse=folder, dry_run=dry_run)
+    built = building.build(
+        cell, root=ROOT, base=base, wheelhouse=folder, dry_run=dry_run, allow_unlocked=allow_unlocked
+    )
     say(built.words)
     return built.tag
 

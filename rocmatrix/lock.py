@@ -44,18 +44,22 @@ class Resolved:
 def lock(matrix: Matrix, root: Path) -> list[str]:
     """Resolve every release that a cell uses and write the lock files.
 
-    Returns the names of the releases locked. Raises RM105 when pip finds no set of versions.
+    Returns the names of the releases locked: a release whose torch has no recorded hash stays unlocked. Raises
+    RM105 when pip finds no set of versions.
     """
     wheels = {file: wheel for file, wheel in matrix.wheels.items() if wheel.index == "pytorch"}
-    locks: dict[str, dict[str, list[str]]] = {}
+    locks = {name: dict(pythons) for name, pythons in matrix.locks.items()}
+    locked = []
     for release, python in used_releases(matrix):
-        resolved = resolve(release, python)
-        wheels |= {row.file: _python_wheel(row) for row in resolved}
-        files = [*torch_wheels(matrix, release, python), *(row.file for row in resolved)]
-        locks.setdefault(release.name, {})[python] = sorted(files, key=str.lower)
+        recorded = torch_wheels(matrix, release, python)
+        if recorded:
+            resolved = resolve(release, python)
+            wheels |= {row.file: _python_wheel(row) for row in resolved}
+            locks[release.name][python] = sorted([*recorded, *(row.file for row in resolved)], key=str.lower)
+            locked.append(release.name)
     _write(root / PART_FILES["wheels"], _WHEELS_ARE, {file: _plain(wheels[file]) for file in sorted(wheels)})
     _write(root / PART_FILES["locks"], _LOCKS_ARE, locks)
-    return list(locks)
+    return list(dict.fromkeys(locked))
 
 
 def used_releases(matrix: Matrix) -> list[tuple[Release, str]]:

@@ -49,11 +49,17 @@ def choose(matrix: Matrix, cell: Cell | None, *, python: str) -> tuple[Cell, str
     cpu = next((c for c in matrix.cells if c.release.rocm is None and matrix.for_python(c, python)), None)
     own = matrix.for_python(cpu, python) if cpu else None
     if own is None:
-        known = sorted({version for locks in matrix.locks.values() for version in locks})
         what = f"no torch wheel is locked for Python {python}"
-        raise RocmatrixError("RM403", what=what, next=f"use one of Python {', '.join(known)}, or --in container")
+        known = ", ".join(_locked_pythons(matrix))
+        raise RocmatrixError("RM403", what=what, next=f"use one of Python {known}, or --in container")
     missing = f"; {cell.name} has no wheels locked for Python {python}" if cell else ""
     return own, f"the CPU build{missing}"
+
+
+def _locked_pythons(matrix: Matrix) -> list[str]:
+    cpu = [cell for cell in matrix.cells if cell.release.rocm is None]
+    pythons = {python for cell in cpu for python in matrix.locks.get(cell.release.name, {})}
+    return sorted(python for python in pythons if any(matrix.for_python(cell, python) for cell in cpu))
 
 
 def install(cell: Cell, root: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix import emit, runspec, views
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix import Cell, Matrix
 
 if TYPE_CHECKING:
@@ -56,15 +57,15 @@ def dockerfile(cell: Cell, *, lock: str) -> str:
 
 
 def requirements_lock(cell: Cell) -> str:
-    """Render the lock. Raises RM102 when the cell's torch has no recorded hash."""
-    if not any(wheel.name == "torch" for _, wheel in cell.wheels):
-        where = f"matrix/locks.yaml, {cell.release.name}, Python {cell.python}"
-        raise RocmatrixError("RM102", what=f"no torch wheel is locked for {cell.name}", where=where)
-    return _template("requirements.lock.j2").render(cell=cell)
+    """Render the lock: every wheel with its hash, or plain requirements and why there are no hashes yet."""
+    return _template("requirements.lock.j2").render(cell=cell, trainer=TRAINER_REQUIREMENTS)
 
 
 def cell_json(cell: Cell) -> str:
-    """Describe the cell for programs: axes, cards, environment, rules and wheels with their evidence."""
+    """Describe the cell for programs: axes, cards, environment, rules and wheels with their evidence.
+
+    Cautions stay out of it: it is an input of the image, and a new one of them must not rebuild every image.
+    """
     description: dict[str, Any] = {
         "schema": 1,
         "cell": cell.name,
@@ -72,13 +73,16 @@ def cell_json(cell: Cell) -> str:
         "rocm": cell.release.rocm,
         "architecture": cell.architecture,
         "python": cell.python,
+        "layout": cell.release.device_code.layout,
+        "unlocked_because": cell.unlocked_because,
         "cards": list(cell.cards),
         "base": cell.base.reference,
         "recommended": cell.recommended,
         "why": cell.why,
         "evidence": cell.evidence.model_dump(),
         "environment": [variable.model_dump(exclude_none=True) for variable in cell.environment],
-        "rules": [rule.model_dump(exclude_none=True) for rule in cell.rules],
+        "verdict": cell.verdict,
+        "rules": [rule.model_dump(exclude_none=True) for rule in cell.rules if rule.decides],
         "wheels": {file: wheel.sha256 for file, wheel in cell.wheels},
     }
     return json.dumps(description, indent=2, ensure_ascii=False) + "\n"

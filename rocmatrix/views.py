@@ -1,4 +1,4 @@
-"""Documents that are views of data: the README's tables and docs/errors.md.
+"""Documents that are views of data: the README's tables, docs/errors.md and the schema for editors.
 
 A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; only what is between is rewritten.
 """
@@ -12,17 +12,35 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocmatrix import errors
+from rocmatrix import derive, errors
 from rocmatrix.errors import CatalogEntry, RocmatrixError
 from rocmatrix.matrix import Cell, Matrix
+from rocmatrix.matrix_file import PART_FILES
+from rocmatrix.rule import Rule
+
+SCHEMA_FILE = "matrix.schema.json"
+CARDS_SHOWN = 4
 
 
 def files(matrix: Matrix, root: Path) -> dict[str, str]:
-    """Return README.md with its tables renewed, and docs/errors.md, as {path: text}."""
+    """Return README.md with its tables renewed, docs/errors.md and the schema, as {path: text}."""
     readme = (root / "README.md").read_text(encoding="utf-8")
     readme = between(readme, "support", support_table(matrix))
     readme = between(readme, "broken", rules_table(matrix))
-    return {"README.md": readme, "docs/errors.md": errors_page([*errors.CATALOG.values(), *trainer_catalog(root)])}
+    catalog = [*errors.CATALOG.values(), *trainer_catalog(root)]
+    return {"README.md": readme, "docs/errors.md": errors_page(catalog), SCHEMA_FILE: matrix_schema()}
+
+
+def matrix_schema() -> str:
+    """Return the JSON Schema of matrix.yaml; what its parts hold stands under `$defs`, by the part's name.
+
+    An editor finds it by the first line of each file: `# yaml-language-server: $schema=…#/$defs/rules`.
+    """
+    schema = Matrix.model_json_schema(by_alias=True)
+    for part in PART_FILES:
+        schema["$defs"][part] = schema["properties"].pop(part)
+        schema["required"].remove(part)
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def between(text: str, name: str, content: str) -> str:
@@ -41,28 +59,39 @@ def support_table(matrix: Matrix) -> str:
 
 
 def _support_row(cell: Cell) -> tuple[str, ...]:
-    name = f"`{cell.name}`" + (" ★" if cell.recommended else "")
+    name = f"`{cell.name}`" + (" ★" if cell.recommended else "") + (" (unlocked)" if cell.unlocked_because else "")
     listed = "-" if cell.architecture is None else "yes" if cell.official else "no"
-    cards = ", ".join(cell.cards) or "none: CPU"
     release = cell.release
-    return (cards, cell.architecture or "-", release.rocm or "-", release.torch, cell.python, listed, name)
+    return (_cards(cell), cell.architecture or "-", release.rocm or "-", release.torch, cell.python, listed, name)
+
+
+def _cards(cell: Cell) -> str:
+    shown = ", ".join(cell.cards[:CARDS_SHOWN]) or "none: CPU"
+    more = len(cell.cards) - CARDS_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def rules_table(matrix: Matrix) -> str:
-    """One row a rule that speaks against a combination, with confidence and sources."""
-    rules = [rule for rule in matrix.rules if rule.verdict != "works"]
-    rows = (
-        (
-            ", ".join(rule.when.architectures or ["any"]),
-            rule.when.rocm or "any",
-            rule.when.torch or "any",
-            rule.verdict,
-            rule.reason,
-            f"{', '.join(rule.evidence.sources)} ({rule.evidence.confidence})",
-        )
-        for rule in rules
+    """One row a rule that speaks against a combination or warns owners of a card, with confidence and sources."""
+    rules = (*derive.library_rules(matrix.libraries), *matrix.rules)
+    head = ("Architecture", "ROCm", "PyTorch", "Verdict", "Why", "Source")
+    return _table(head, (_rule_row(rule) for rule in rules if _speaks_against(rule)))
+
+
+def _speaks_against(rule: Rule) -> bool:
+    return rule.verdict in ("broken", "degraded") and (rule.decides or rule.when.architectures is not None)
+
+
+def _rule_row(rule: Rule) -> tuple[str, ...]:
+    when = rule.when
+    return (
+        ", ".join(when.architectures or [when.package or "any"]),
+        when.rocm or "any",
+        when.torch or "any",
+        rule.verdict,
+        rule.words,
+        f"{', '.join(rule.evidence.sources)} ({rule.evidence.confidence})",
     )
-    return _table(("Architecture", "ROCm", "PyTorch", "Verdict", "Why", "Source"), rows)
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -70,6 +70,19 @@ def cells(c: Context) -> None:
     commands.cells()
 
 
+@task(
+    klass=FlagTask,
+    auto_shortflags=False,
+    help={axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell")}
+    | {"json": "print the argument as JSON, for programs"},
+)
+def explain(c: Context, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", json: bool = False) -> None:
+    """Argue a verdict: the cell or the refusal, every rule that speaks, and its sources."""
+    from rocmatrix import commands
+
+    commands.explain(_request(rocm, torch, gpu, cell), as_json=json)
+
+
 @task(help={"check": "change nothing; fail when a file differs from what the matrix renders"})
 def render(c: Context, check: bool = False) -> None:
     """Write images/, compose/, the README's tables and docs/errors.md from matrix.yaml."""

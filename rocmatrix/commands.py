@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rocmatrix.console import ROOT, edge, say, table
+from rocmatrix.console import ROOT, edge, say, show, table
 from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -69,6 +70,20 @@ def cells() -> None:
         for cell in _matrix().cells
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "WHY"), rows)
+
+
+@edge
+def explain(request: Request, *, as_json: bool) -> None:
+    """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
+    from rocmatrix import argument
+
+    argued = argument.argue(_matrix(), request, today=_today(), cards=_hardware().architectures)
+    if as_json:
+        _print_json(argued.described())
+        return
+    from rocmatrix import terminal
+
+    show(terminal.argument(argued), width=terminal.PROSE_WIDTH)
 
 
 @edge
@@ -136,6 +151,14 @@ def _matrix() -> Matrix:
     from rocmatrix import matrix_file
 
     return matrix_file.load(ROOT)
+
+
+def _today() -> str:
+    return date.today().isoformat()
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def _hardware() -> Hardware:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rocmatrix.errors import RocmatrixError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / ".rocmatrix" / "logs"
@@ -27,14 +31,19 @@ def say(text: str = "") -> None:
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table on standard output, in colour where there is a terminal."""
-    from rich.console import Console
     from rich.table import Table
 
     grid = Table(*head, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         grid.add_row(*row)
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width, highlight=False, soft_wrap=False).print(grid)
+    show(grid, width=160)
+
+
+def show(renderable: RenderableType, *, width: int) -> None:
+    """Print on standard output: in colour as wide as the terminal, or plain and `width` wide where there is none."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else width, highlight=False, soft_wrap=False).print(renderable)
 
 
 def edge(function: F) -> F:
@@ -47,6 +56,10 @@ def edge(function: F) -> F:
         except KeyboardInterrupt:
             say("\nStopped by Ctrl-C; nothing was left half-written.")
             sys.exit(130)
+        except BrokenPipeError:
+            # The reader has what it wanted (`| head`); Python must not try to flush the rest at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
         except RocmatrixError as error:
             say(error.render())
             sys.exit(2)

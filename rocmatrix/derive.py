@@ -80,7 +80,7 @@ def _no_kernels(entry: MissingKernels, library: str) -> Rule:
         verdict="broken",
         reason=f"{library} has no kernels for it: {entry.note}",
         evidence=entry.evidence,
-        expires=_look_again(entry.evidence.date),
+        expires=look_again(entry.evidence.date),
     )
 
 
@@ -95,9 +95,10 @@ def _broken(
         verdict="broken",
         reason=reason,
         evidence=Evidence(sources=sources, confidence="derived", date=latest),
-        expires=_look_again(latest),
+        expires=look_again(latest),
     )
 
 
-def _look_again(day: str) -> str:
+def look_again(day: str) -> str:
+    """Return when a statement of `day` that names no expiry asks to be looked at again."""
     return (date.fromisoformat(day) + LOOK_AGAIN_AFTER).isoformat()

@@ -17,6 +17,10 @@ class Statement(Strict):
     note: Text
     evidence: Evidence
 
+    def words(self, architecture: str | None) -> str:
+        """Return what it says of one architecture."""
+        return self.note
+
 
 class MissingKernels(Statement):
     """Architectures (in `when`) for which a library holds no kernels. It becomes a rule of the name `id`."""
@@ -30,6 +34,12 @@ class HipblasLt(Statement):
     accepted: list[GfxName]
     preferred: list[GfxName]
 
+    def words(self, architecture: str | None) -> str:
+        """Return whether torch accepts the architecture, and whether it takes hipBLASLt by itself there."""
+        accepted = "accepted" if architecture in self.accepted else "not accepted, so hipBLAS is used"
+        default = "the default" if architecture in self.preferred else accepted
+        return f"{default} on {architecture or 'a CPU'}; {self.note}"
+
 
 class Attention(Statement):
     """Architectures with flash and memory-efficient attention kernels (AOTriton).
@@ -40,6 +50,16 @@ class Attention(Statement):
     supported: list[GfxName]
     experimental: list[GfxName] = Field(default_factory=list)
 
+    def words(self, architecture: str | None) -> str:
+        """Return which attention the architecture gets."""
+        if architecture in self.supported:
+            kind = "flash and memory-efficient kernels"
+        elif architecture in self.experimental:
+            kind = "kernels with TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1, else the plain implementation"
+        else:
+            kind = "the plain implementation"
+        return f"{kind} on {architecture or 'a CPU'}; {self.note}"
+
 
 class Allocator(Statement):
     """The variables that the GPU allocator reads, the one that counts first."""
@@ -47,12 +67,22 @@ class Allocator(Statement):
     variables: list[Text]
     expandable_segments: bool
 
+    def words(self, architecture: str | None) -> str:
+        """Return the variables by weight, and whether segments can grow."""
+        segments = "expandable_segments works" if self.expandable_segments else "no expandable_segments"
+        return f"reads {', then '.join(self.variables)}; {segments}; {self.note}"
+
 
 class Driver(Statement):
     """Which ROCm user space a kernel driver or a host kernel serves."""
 
     kernel: Text
     user_space: RangeText | None = None
+
+    def words(self, architecture: str | None) -> str:
+        """Return the kernel side, and the user space it serves."""
+        served = f" for ROCm {self.user_space}" if self.user_space else ""
+        return f"{self.kernel}{served}; {self.note}"
 
 
 class Libraries(Strict):

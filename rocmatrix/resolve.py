@@ -57,7 +57,7 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = ()) ->
     """
     if request.cell is not None:
         return _named(matrix.cell(request.cell))
-    request, found = _with_hardware(matrix, request, cards)
+    request, found = with_hardware(matrix, request, cards)
     _check_names(matrix, request)
     fitting = [cell for cell in matrix.cells if _fits(cell, request)]
     working = sorted((cell for cell in fitting if not cell.broken_by), key=_preference(request))
@@ -79,7 +79,7 @@ def _named(cell: Cell) -> Choice:
     return Choice(cell=cell, why=f"asked for by name: {cell.why}")
 
 
-def _with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
+def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
     """Fill in the architecture: the one named, else this machine's card, else CPU if all is open."""
     if request.gpu in CPU_WORDS or request.rocm in CPU_WORDS:
         return replace(request, gpu="cpu", rocm=None), ""
@@ -165,7 +165,7 @@ def _why_less(cell: Cell, best: Cell) -> str:
 
 def _refusal(matrix: Matrix, request: Request) -> RocmatrixError:
     near = _nearest_cells(matrix, request)
-    asked = list(_releases(matrix, request))
+    asked = list(releases_of(matrix, request))
     blocking = [rule for rule in map(_blocker(matrix, request), asked) if rule is not None]
     if not asked or len(blocking) == len(asked):
         rule = blocking[0] if blocking else _unpaired(matrix, request)
@@ -179,7 +179,7 @@ def _refusal(matrix: Matrix, request: Request) -> RocmatrixError:
     )
 
 
-def _releases(matrix: Matrix, request: Request) -> Iterator[Release]:
+def releases_of(matrix: Matrix, request: Request) -> Iterator[Release]:
     """Yield the releases of a request, newest first."""
     kind = (release for release in reversed(matrix.releases) if (release.rocm is None) == (request.gpu == "cpu"))
     yield from (r for r in kind if _same(request.rocm, r.rocm) and _same(request.torch, r.torch))

@@ -37,6 +37,10 @@ class Rule(Strict):
         """Whether it judges the combination itself. A caution holds only in the circumstance it names."""
         return self.when.given is None
 
+    def expired(self, today: str) -> bool:
+        """Say whether the rule asks to be looked at again; both are dates such as 2026-11-21."""
+        return self.expires < today
+
     @property
     def words(self) -> str:
         """The reason with its circumstance, and with the claim against it and what became of that."""

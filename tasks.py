@@ -83,6 +83,33 @@ def explain(c: Context, rocm: str = "", torch: str = "", gpu: str = "", cell: st
     commands.explain(_request(rocm, torch, gpu, cell), as_json=json)
 
 
+@task(
+    auto_shortflags=False,
+    help={"json": "print the grid as JSON, for programs", "html": "write a page with the argument behind each square"},
+)
+def matrix(c: Context, json: bool = False, html: str = "") -> None:
+    """Show every architecture with every release: verdict, cell, lock and recommendation."""
+    from pathlib import Path
+
+    from rocmatrix import commands
+
+    commands.matrix(as_json=json, html=Path(html) if html else None)
+
+
+@task(
+    auto_shortflags=False,
+    help={
+        "online": "ask the indexes of the recommended cells as well; one that does not answer is only named",
+        "json": "print it as JSON, for programs",
+    },
+)
+def outdated(c: Context, online: bool = False, json: bool = False) -> None:
+    """List expired rules, and releases newer than the recommended ones."""
+    from rocmatrix import commands
+
+    commands.outdated(online=online, as_json=json)
+
+
 @task(help={"check": "change nothing; fail when a file differs from what the matrix renders"})
 def render(c: Context, check: bool = False) -> None:
     """Write images/, compose/, the README's tables and docs/errors.md from matrix.yaml."""

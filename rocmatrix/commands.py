@@ -87,6 +87,48 @@ def explain(request: Request, *, as_json: bool) -> None:
 
 
 @edge
+def matrix(*, as_json: bool, html: Path | None) -> None:
+    """Print the grid, or write it to `html` as a page with the argument behind each square."""
+    from rocmatrix import grid
+
+    known = _matrix()
+    whole = grid.grid(known)
+    if html is not None:
+        from rocmatrix import page
+
+        html.write_text(page.page(known, whole, today=_today()), encoding="utf-8")
+        say(f"{html}: {html.stat().st_size / 1e6:.1f} MB, {len(whole.rows)} x {len(whole.releases)} squares")
+    if as_json:
+        _print_json(whole.described())
+    elif html is None:
+        from rocmatrix import terminal
+
+        show(terminal.grid(whole), width=terminal.GRID_WIDTH)
+
+
+@edge
+def outdated(*, online: bool, as_json: bool) -> None:
+    """List what asks to be looked at again; indexes are asked only where a person says so."""
+    from rocmatrix import outdated as aging
+
+    known = _matrix()
+    answers = [aging.ask(known, index) for index in aging.indexes(known)] if online else []
+    found = aging.outdated(known, today=_today(), answers=answers)
+    if as_json:
+        _print_json(found.described())
+        return
+    say(f"{len(found.expired)} rules are past their day on {found.today}")
+    if found.expired:
+        table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.words) for r in found.expired))
+    say(f"{len(found.newer)} releases are newer than a recommended one and not known to be broken there")
+    rows = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
+    table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), rows)
+    for answer in found.answers:
+        news = answer.unheard_because and f"not heard: {answer.unheard_because}"
+        say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
+
+
+@edge
 def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool) -> None:
     """Build the image of the cell that a request resolves to."""
     choice = _choose(_matrix(), request, _hardware())

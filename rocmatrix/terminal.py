@@ -1,4 +1,4 @@
-"""Arguments as a terminal shows them: rich text that is as clear without colour."""
+"""Arguments and the grid as a terminal shows them: rich text that is as clear without colour."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
     from rocmatrix.argument import Argument, Point, Section
     from rocmatrix.errors import RocmatrixError
+    from rocmatrix.grid import Grid, Row, Square
     from rocmatrix.resolve import Choice
 
 PROSE_WIDTH = 110
+GRID_WIDTH = 160
 SYMBOLS: dict[Verdict, str] = {"works": "✓", "degraded": "~", "broken": "✗", "untested": "·"}
 STYLES: dict[Verdict, str] = {"works": "bold green", "degraded": "yellow", "broken": "red", "untested": "cyan"}
+CELLS = {"★": "recommended cell", "●": "cell", "○": "cell, unlocked"}
 
 
 def argument(argued: Argument) -> Group:
@@ -100,3 +103,42 @@ def _item(mark: str | Text, text: str | Text) -> RenderableType:
     grid.add_column()
     grid.add_row(mark, Text(text) if isinstance(text, str) else text)
     return grid
+
+
+def grid(whole: Grid) -> Group:
+    """Return a line for each architecture, a column for each ROCm, and in it a symbol for each torch, older first."""
+    from rich.console import Group
+    from rich.table import Table
+
+    table = Table("", *whole.by_rocm, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for column in table.columns:
+        column.no_wrap = True
+    for row in whole.rows:
+        table.add_row(row.architecture, *_by_rocm(whole, row))
+    return Group(table, *_legend(whole))
+
+
+def _by_rocm(whole: Grid, row: Row) -> Iterator[Text]:
+    from rich.text import Text
+
+    for version in whole.by_rocm:
+        squares = (s for s, release in zip(row.squares, whole.releases, strict=True) if release.rocm == version)
+        yield Text.assemble(*((symbol(square), STYLES[square.verdict]) for square in squares))
+
+
+def symbol(square: Square) -> str:
+    """Return one character: of the verdict, or of the cell where nothing judges it yet."""
+    if square.cell is None or square.verdict != "untested":
+        return SYMBOLS[square.verdict]
+    return "★" if square.recommended else "●" if square.locked else "○"
+
+
+def _legend(whole: Grid) -> Iterator[Text]:
+    from rich.text import Text
+
+    verdicts = [f"{SYMBOLS[verdict]} {verdict}" for verdict in SYMBOLS]
+    cells = [f"{mark} {meaning}" for mark, meaning in CELLS.items()]
+    yield Text("\n" + "   ".join([*verdicts, *cells]))
+    yield Text("The torch versions of each ROCm, from left to right:")
+    for version, releases in whole.by_rocm.items():
+        yield Text(f"  {version:<6} {' '.join(release.torch for release in releases)}", style="dim")

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from rocmatrix import terminal
 from rocmatrix.argument import argue
+from rocmatrix.grid import grid
 from rocmatrix.resolve import Request
 from tests.fixtures.cells import MATRIX
 from tests.fixtures.golden import assert_golden
@@ -46,3 +47,14 @@ def test_what_expired_is_marked():
 
 def test_every_verdict_has_a_symbol_of_its_own():
     assert len(set(terminal.SYMBOLS.values())) == len(terminal.STYLES) == 4
+
+
+def test_the_grid_has_a_line_for_every_architecture_and_says_what_its_symbols_mean():
+    whole = grid(MATRIX)
+    text = printed(terminal.grid(whole))
+    lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("gfx")}
+    assert set(lines) == set(MATRIX.architectures)
+    for row in whole.rows:
+        assert "".join(lines[row.architecture].split()[1:]) == "".join(terminal.symbol(s) for s in row.squares)
+    assert all(meaning in text for meaning in [*terminal.SYMBOLS, *terminal.CELLS.values()])
+    assert max(map(len, text.splitlines())) <= terminal.PROSE_WIDTH

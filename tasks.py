@@ -45,6 +45,7 @@ REQUEST = {
     "gpu": "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card",
     "cell": "a cell by name; `./invokew cells` lists them",
     "base": "another base image, for a mirror or an air-gapped site",
+    "force": "override a rule that calls the request broken; the rule is printed, and named in the image's label",
     "dry_run": "print exactly what would run, and run nothing",
 }
 JOB = {"where": "container, native, or auto: the image where an AMD card and an engine are found"}
@@ -56,10 +57,20 @@ def _request(rocm: str, torch: str, gpu: str, cell: str) -> Any:
     return Request(rocm=rocm or None, torch=torch or None, gpu=gpu or None, cell=cell or None)
 
 
-def _wanted(program: Any, request: Any, where: str, options: dict[str, Any], base: str, dry_run: bool) -> Any:
+def _wanted(
+    program: Any, request: Any, where: str, options: dict[str, Any], base: str, *, dry_run: bool, force: bool
+) -> Any:
     from rocmatrix.job import Wanted
 
-    return Wanted(program=program, request=request, where=where, options=options, base=base or None, dry_run=dry_run)
+    return Wanted(
+        program=program,
+        request=request,
+        where=where,
+        options=options,
+        base=base or None,
+        dry_run=dry_run,
+        force=force,
+    )
 
 
 @task
@@ -153,6 +164,7 @@ def build(
     wheelhouse: str = "",
     dry_run: bool = False,
     allow_unlocked: bool = False,
+    force: bool = False,
 ) -> None:
     """Build a cell's image: wheels fetched once and checked, then installed offline."""
     from rocmatrix import commands
@@ -163,6 +175,7 @@ def build(
         wheelhouse=wheelhouse or None,
         dry_run=dry_run,
         allow_unlocked=allow_unlocked,
+        force=force,
     )
 
 
@@ -203,6 +216,7 @@ def train(
     data_fraction: str = "",
     horizon: str = "",
     dry_run: bool = False,
+    force: bool = False,
 ) -> None:
     """Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why."""
     from rocmatrix import commands
@@ -221,7 +235,9 @@ def train(
         "data_fraction": data_fraction,
         "horizon": horizon,
     }
-    commands.train(_wanted("train", _request(rocm, torch, gpu, cell), where, options, base, dry_run))
+    commands.train(
+        _wanted("train", _request(rocm, torch, gpu, cell), where, options, base, dry_run=dry_run, force=force)
+    )
 
 
 @task(
@@ -241,12 +257,15 @@ def smoke(
     probe: list[str] | None = None,
     timeout: str = "",
     dry_run: bool = False,
+    force: bool = False,
 ) -> None:
     """Prove that the card, BLAS, AMP and a two-rank step really work; fail closed."""
     from rocmatrix import commands
 
     options = {"probe": probe, "timeout": timeout}
-    commands.smoke(_wanted("smoke", _request(rocm, torch, gpu, cell), where, options, base, dry_run))
+    commands.smoke(
+        _wanted("smoke", _request(rocm, torch, gpu, cell), where, options, base, dry_run=dry_run, force=force)
+    )
 
 
 @task(

@@ -25,6 +25,7 @@ from rocmatrix.matrix import Cell
 from rocmatrix.wheelhouse import default_folder, fetch, sha256
 
 INPUTS_LABEL = "org.rocmatrix.inputs"
+FORCED_LABEL = "org.rocmatrix.forced"
 CELL_FILES = ("Dockerfile", "requirements.lock", "cell.json")
 LINES_SHOWN = 20
 STEP_WIDTH = 100
@@ -61,19 +62,21 @@ def build(
     wheelhouse: Path | None = None,
     dry_run: bool = False,
     allow_unlocked: bool = False,
+    forced: Sequence[str] = (),
 ) -> Built:
     """Build the image of `cell` unless the engine holds one made of the same inputs.
 
     `base` replaces the base image, `wheelhouse` the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
-    recorded hashes from whatever its index serves. Raises RM101, RM102, RM201, RM202, RM204, and what
+    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: the image says so
+    in a label. Raises RM101, RM102, RM201, RM202, RM204, and what
     fetching raises.
     """
     if cell.unlocked_because and not allow_unlocked:
         raise _unlocked(cell, cell.unlocked_because)
     wheels = wheelhouse or default_folder(root, cell)
-    inputs = input_hash(cell, root, base=base)
-    argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=base)
+    inputs = input_hash(cell, root, base=base, forced=forced)
+    argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, forced=forced)
     planned = Built(tag=tag(cell), inputs=inputs, argv=tuple(argv))
     if dry_run:
         print(shlex.join(argv))
@@ -100,12 +103,25 @@ def log_file(cell: Cell, root: Path) -> Path:
     return root / ".rocmatrix" / "logs" / f"build-{cell.name}.log"
 
 
-def input_hash(cell: Cell, root: Path, *, base: str | None = None) -> str:
+def recipe(cell: Cell, root: Path) -> Path:
+    """Return the folder of the cell's rendered files: committed, or written for a forced request."""
+    committed, made = root / "images" / cell.name, made_recipe(cell, root)
+    return made if made.is_dir() and not committed.is_dir() else committed
+
+
+def made_recipe(cell: Cell, root: Path) -> Path:
+    """Return where the files of a cell are written that the matrix lacks."""
+    return root / ".rocmatrix" / "forced" / cell.name
+
+
+def input_hash(cell: Cell, root: Path, *, base: str | None = None, forced: Sequence[str] = ()) -> str:
     """Return the sha256 over names and bytes of all that goes into the image. Raises RM101.
 
     Times and byte code do not count. A base counts by its reference: given as a tag, it may move unseen.
     """
     digest = hashlib.sha256(f"base\0{base or cell.base.reference}\n".encode())
+    for rule in forced:
+        digest.update(f"forced\0{rule}\n".encode())
     for name, path in sorted([*_cell_files(cell, root), *trainer_files(root)]):
         digest.update(f"{name}\0{sha256(path)}\n".encode())
     return digest.hexdigest()
@@ -113,7 +129,7 @@ def input_hash(cell: Cell, root: Path, *, base: str | None = None) -> str:
 
 def _cell_files(cell: Cell, root: Path) -> Iterator[tuple[str, Path]]:
     for name in CELL_FILES:
-        path = root / "images" / cell.name / name
+        path = recipe(cell, root) / name
         if not path.is_file():
             raise RocmatrixError("RM101", what=f"{name} of {cell.name} is missing", where=str(path.parent))
         yield f"cell/{name}", path
@@ -128,16 +144,19 @@ def trainer_files(root: Path) -> Iterator[tuple[str, Path]]:
             yield f"trainer/{name.as_posix()}", path
 
 
-def buildx_argv(cell: Cell, *, root: Path, wheelhouse: Path, inputs: str, base: str | None = None) -> list[str]:
+def buildx_argv(
+    cell: Cell, *, root: Path, wheelhouse: Path, inputs: str, base: str | None = None, forced: Sequence[str] = ()
+) -> list[str]:
     """Return the command that builds the image, every stage of another origin replaced by its context."""
     contexts = {"wheelhouse": str(wheelhouse), "trainer": str(root / "trainer")}
     if base is not None:
         contexts["base"] = f"docker-image://{base}"
     argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"]
     argv += ["--tag", tag(cell), "--label", f"{INPUTS_LABEL}={inputs}"]
+    argv += ["--label", f"{FORCED_LABEL}={','.join(forced)}"] if forced else []
     for name, place in contexts.items():
         argv += ["--build-context", f"{name}={place}"]
-    return [*argv, str(root / "images" / cell.name)]
+    return [*argv, str(recipe(cell, root))]
 
 
 def _build(planned: Built, cell: Cell, *, wheels: Path, base: str | None, log: Path) -> Built:

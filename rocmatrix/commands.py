@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocmatrix.hardware import Hardware
     from rocmatrix.job import Prepared, Wanted
     from rocmatrix.launch import Event, Finished
-    from rocmatrix.matrix import Cell, Matrix
+    from rocmatrix.matrix import Matrix
     from rocmatrix.resolve import Choice, Request
 
 CPU = "cpu"
@@ -129,10 +129,18 @@ def outdated(*, online: bool, as_json: bool) -> None:
 
 
 @edge
-def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool) -> None:
-    """Build the image of the cell that a request resolves to."""
-    choice = _choose(_matrix(), request, _hardware())
-    _build(choice.cell, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
+def build(
+    *,
+    request: Request,
+    base: str | None,
+    wheelhouse: str | None,
+    dry_run: bool,
+    allow_unlocked: bool,
+    force: bool = False,
+) -> None:
+    """Build the image of the cell that a request resolves to; `force` overrides a rule that calls it broken."""
+    choice = _choose(_matrix(), request, _hardware(), force=force)
+    _build(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
 
 
 @edge
@@ -209,22 +217,36 @@ def _hardware() -> Hardware:
     return hardware.detect()
 
 
-def _choose(matrix: Matrix, request: Request, hardware: Hardware) -> Choice:
+def _choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool = False) -> Choice:
     from rocmatrix import resolve
 
-    choice = resolve.resolve(matrix, request, cards=hardware.architectures)
+    choice = resolve.resolve(matrix, request, cards=hardware.architectures, force=force)
     say(f"cell: {choice.cell.name} ({choice.why})")
+    for rule in choice.forced:
+        say(f"  FORCED against rule {rule.id}: {rule.words} ({rule.evidence.words})")
     for other in choice.passed_over:
         say(f"  passed over {other.cell}: {other.why}")
     return choice
 
 
-def _build(cell: Cell, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False) -> str:
+def _build(
+    choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
+) -> str:
     from rocmatrix import build as building
+    from rocmatrix import render as rendering
 
-    folder = Path(wheelhouse).resolve() if wheelhouse else None
+    cell = choice.cell
+    if choice.forced and not (ROOT / "images" / cell.name).is_dir():
+        # Even for a dry run: the command that it prints names this folder.
+        rendering.write_recipe(cell, building.made_recipe(cell, ROOT))
     built = building.build(
-        cell, root=ROOT, base=base, wheelhouse=folder, dry_run=dry_run, allow_unlocked=allow_unlocked
+        cell,
+        root=ROOT,
+        base=base,
+        wheelhouse=Path(wheelhouse).resolve() if wheelhouse else None,
+        dry_run=dry_run,
+        allow_unlocked=allow_unlocked,
+        forced=[rule.id for rule in choice.forced],
     )
     say(built.words)
     return built.tag
@@ -245,13 +267,13 @@ def _prepared(wanted: Wanted) -> Prepared:
     from rocmatrix import job
 
     matrix, hardware = _matrix(), _hardware()
-    cell = _choose(matrix, wanted.request, hardware).cell
+    choice = _choose(matrix, wanted.request, hardware, force=wanted.force)
     decision = job.decide(wanted.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
     if decision.where == "native":
-        return job.natively(wanted, matrix=matrix, cell=cell, hardware=hardware)
-    tag = _build(cell, base=wanted.base, wheelhouse=None, dry_run=wanted.dry_run)
-    return job.in_container(wanted, cell=cell, hardware=hardware, image=tag)
+        return job.natively(wanted, matrix=matrix, cell=choice.cell, hardware=hardware)
+    tag = _build(choice, base=wanted.base, wheelhouse=None, dry_run=wanted.dry_run)
+    return job.in_container(wanted, cell=choice.cell, hardware=hardware, image=tag)
 
 
 def _show(event: Event) -> None:

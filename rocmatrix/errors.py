@@ -55,7 +55,7 @@ CATALOG = _catalog(
         "RM012",
         "The combination is known to be broken",
         "A rule of the matrix says that this combination does not work, with its source.",
-        "Use the nearest working cell that is named, or read the rule's source.",
+        "Use the nearest working cell that is named, or read the rule's source; `--force` overrides the rule.",
     ),
     (
         "RM101",

@@ -35,6 +35,7 @@ class Wanted:
     options: Mapping[str, Any]
     base: str | None = None
     dry_run: bool = False
+    force: bool = False
 
     @property
     def output(self) -> Path:

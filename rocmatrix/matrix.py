@@ -191,6 +191,26 @@ class Matrix(Strict):
         axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
         return tuple(rule for rule in (*self.rules, *self.derived_rules) if rule.when.matches(**axes))
 
+    def improvised(self, architecture: str, release: Release) -> Cell | None:
+        """Make a cell that the file lacks, for a request that was forced; None where no base fits the release.
+
+        It takes the base of a cell whose wheels are laid out alike, of the same release where there is one.
+        """
+        alike = [entry for entry in self.cell_entries if self._lends_its_base(entry, release)]
+        alike.sort(key=lambda entry: entry.release != release.name)
+        if not alike:
+            return None
+        why = "made for a request that was forced; no cell of the matrix"
+        entry = CellEntry(
+            release=release.name, architecture=architecture, base=alike[0].base, why=why, evidence=release.evidence
+        )
+        return self._resolved(entry, release)
+
+    def _lends_its_base(self, entry: CellEntry, release: Release) -> bool:
+        other = self.release_by_name[entry.release]
+        same_layout = other.device_code.layout == release.device_code.layout
+        return entry.architecture is not None and same_layout and self.bases[entry.base].python in release.pythons
+
     def libraries_of(self, cell: Cell) -> dict[str, list[Statement]]:
         """Return what is known of the libraries and drivers of a cell, by library."""
         release = cell.release

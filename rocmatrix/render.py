@@ -41,6 +41,14 @@ def cell_files(cell: Cell) -> dict[str, str]:
     }
 
 
+def write_recipe(cell: Cell, folder: Path) -> None:
+    """Write what an image of `cell` is built from into `folder`: for a cell that the matrix lacks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in cell_files(cell).items():
+        if path.startswith("images/"):
+            (folder / Path(path).name).write_text(text, encoding="utf-8")
+
+
 def dockerfile(cell: Cell, *, lock: str) -> str:
     """Render the Dockerfile. `lock` is the text of the cell's requirements.lock."""
     rocm = cell.release.rocm

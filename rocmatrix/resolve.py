@@ -42,27 +42,35 @@ class PassedOver:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The cell taken, the argument for it, and what was passed over."""
+    """The cell taken, the argument for it, what was passed over, and the rules it was forced against."""
 
     cell: Cell
     why: str
     passed_over: tuple[PassedOver, ...] = ()
+    forced: tuple[Rule, ...] = ()
 
 
-def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = ()) -> Choice:
+def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), force: bool = False) -> Choice:
     """Pick the best-supported cell for a request.
 
-    `cards` are the gfx names of the machine's cards, best first. Raises RM010 for an unknown name,
+    `cards` are the gfx names of the machine's cards, best first. `force` overrides RM012 where the combination was
+    built at all and a base fits it, if need be with a cell that the matrix lacks. Raises RM010 for an unknown name,
     RM011 when no cell combines the axes, RM012 when a rule calls the combination broken.
     """
     if request.cell is not None:
-        return _named(matrix.cell(request.cell))
+        return _named(matrix.cell(request.cell), force=force)
     request, found = with_hardware(matrix, request, cards)
     _check_names(matrix, request)
     fitting = [cell for cell in matrix.cells if _fits(cell, request)]
     working = sorted((cell for cell in fitting if not cell.broken_by), key=_preference(request))
     if not working:
-        raise _refusal(matrix, request)
+        refusal = _refusal(matrix, request)
+        broken = fitting or _improvised(matrix, request)
+        if not force or refusal.code != "RM012":
+            raise refusal
+        if not broken:
+            raise _beyond_force(refusal)
+        return _forced(min(broken, key=_preference(request)))
     best, *others = working
     passed = tuple(PassedOver(cell=cell.name, why=_why_less(cell, best)) for cell in others)
     return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
@@ -73,10 +81,31 @@ def architecture_of(matrix: Matrix, name: str) -> str:
     return naming.architecture_of(matrix.architectures, name)
 
 
-def _named(cell: Cell) -> Choice:
+def _named(cell: Cell, *, force: bool) -> Choice:
+    if cell.broken_by and force:
+        return _forced(cell)
     if cell.broken_by:
         raise _broken(cell.name, cell.broken_by[0], near=())
     return Choice(cell=cell, why=f"asked for by name: {cell.why}")
+
+
+def _forced(cell: Cell) -> Choice:
+    return Choice(cell=cell, why=f"forced; {cell.why}", forced=cell.broken_by)
+
+
+def _beyond_force(refusal: RocmatrixError) -> RocmatrixError:
+    advice = "--force has nothing to build: there is no such release, no card is named, or no base has its Python"
+    return RocmatrixError(
+        refusal.code, what=refusal.what, where=refusal.where, why=refusal.why, next=f"{advice}\n{refusal.next}"
+    )
+
+
+def _improvised(matrix: Matrix, request: Request) -> list[Cell]:
+    """Return a cell for every release asked for, where the request names a card and the matrix has no cell."""
+    if request.gpu is None or request.gpu not in matrix.architectures:
+        return []
+    made = (matrix.improvised(request.gpu, release) for release in releases_of(matrix, request))
+    return [cell for cell in made if cell is not None and cell.broken_by]
 
 
 def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:

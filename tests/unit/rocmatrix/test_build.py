@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build
+from rocmatrix import build, render
 from rocmatrix.errors import RocmatrixError
-from tests.fixtures.cells import CPU, GFX1100
+from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -104,6 +104,28 @@ def test_a_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch,
     assert f"{build.INPUTS_LABEL}={built.inputs}" in built.argv
     assert sorted(checkout.rglob("*")) == before
     assert built.words == "dry run: nothing was built"
+
+
+def test_what_was_forced_is_a_label_and_an_input():
+    argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", forced=["rule-a", "rule-b"])
+    assert f"{build.FORCED_LABEL}=rule-a,rule-b" in argv
+    assert not any(build.FORCED_LABEL in word for word in build.build(GFX1100, root=ROOT, dry_run=True).argv)
+    assert build.input_hash(GFX1100, ROOT, forced=["rule-a"]) != build.input_hash(GFX1100, ROOT)
+
+
+def test_a_cell_made_for_a_forced_request_is_built_from_a_recipe_of_its_own(tmp_path):
+    release = MATRIX.release_by_name["rocm7.2-torch2.12.1"]
+    cell = MATRIX.improvised("gfx906", release)
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer")
+    folder = build.made_recipe(cell, tmp_path)
+    with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*images/"):
+        build.build(cell, root=tmp_path, dry_run=True)
+    render.write_recipe(cell, folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(build.CELL_FILES)
+    built = build.build(cell, root=tmp_path, dry_run=True, forced=["gfx906-rocblas-from-6.4"])
+    assert built.argv[-1] == str(folder)
+    assert folder.is_relative_to(tmp_path / ".rocmatrix")
+    assert build.recipe(GFX1100, ROOT) == ROOT / "images" / GFX1100.name
 
 
 def test_a_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):

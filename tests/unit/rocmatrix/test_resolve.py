@@ -149,3 +149,51 @@ def test_loading_and_resolving_take_under_150_ms():
         return time.perf_counter() - begun
 
     assert min(once() for _ in range(5)) < 0.150
+
+
+def forced_or_refused(request):
+    """Resolve twice, with and without force: only a citation of a rule is ever overridden."""
+    try:
+        plain = resolve(MATRIX, request)
+    except RocmatrixError as refusal:
+        try:
+            choice = resolve(MATRIX, request, force=True)
+        except RocmatrixError as stays:
+            assert (stays.code, stays.where) == (refusal.code, refusal.where)
+            assert ("--force has nothing to build" in stays.next) == (stays.code == "RM012")
+            return refusal.code
+        assert refusal.code == "RM012"
+        assert choice.forced == choice.cell.broken_by
+        assert choice.forced
+        return "forced"
+    assert resolve(MATRIX, request, force=True) == plain
+    assert plain.forced == ()
+    return "cell"
+
+
+def test_force_overrides_rules_and_nothing_else():
+    gpus = [None, "cpu", *MATRIX.architectures]
+    found = [forced_or_refused(Request(gpu=gpu, torch=torch)) for gpu in gpus for torch in [None, *TORCH]]
+    assert set(found) == {"cell", "forced", "RM011", "RM012"}  # no base has the Python of torch 2.0
+    assert forced_or_refused(Request(rocm="6.3", torch="2.5.1", gpu="gfx1100")) == "RM012"  # nothing was built
+
+
+def test_a_forced_request_gets_a_cell_that_the_matrix_lacks():
+    choice = resolve(MATRIX, Request(gpu="MI50", rocm="7.2"), force=True)
+    assert choice.cell.name == "rocm7.2-torch2.12.1-gfx906"
+    assert choice.cell.unlocked_because is None  # the release is locked for other cards
+    assert choice.cell not in MATRIX.cells
+    assert [rule.id for rule in choice.forced] == ["gfx906-rocblas-from-6.4"]
+
+
+def test_a_broken_cell_is_forced_by_name_and_by_axes():
+    cell = resolve(MATRIX, Request(gpu="gfx1100", rocm="6.3")).cell
+    evidence = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
+    selector = Selector(architectures=["gfx1100"], rocm="==6.3")
+    rule = Rule(id="x", when=selector, verdict="broken", reason="so", evidence=evidence, expires="2027-01-01")
+    broken = MATRIX.model_copy(update={"rules": [rule]})
+    for request in (Request(cell=cell.name), Request(gpu="gfx1100", rocm="6.3")):
+        with pytest.raises(RocmatrixError, match="RM012"):
+            resolve(broken, request)
+        choice = resolve(broken, request, force=True)
+        assert (choice.cell.name, choice.forced) == (cell.name, (rule,))

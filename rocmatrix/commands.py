@@ -96,7 +96,7 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
     if html is not None:
         from rocmatrix import page
 
-        html.write_text(page.page(known, whole, today=_today()), encoding="utf-8")
+        _write_page(html, page.page(known, whole, today=_today()))
         say(f"{html}: {html.stat().st_size / 1e6:.1f} MB, {len(whole.rows)} x {len(whole.releases)} squares")
     if as_json:
         _print_json(whole.described())
@@ -205,6 +205,14 @@ def _matrix() -> Matrix:
 
 def _today() -> str:
     return date.today().isoformat()
+
+
+def _write_page(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        advice = "Give --html a file in a folder that exists."
+        raise RocmatrixError("RM206", what=str(error.strerror), where=str(path), next=advice) from error
 
 
 def _print_json(data: Any) -> None:

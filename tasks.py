@@ -78,12 +78,19 @@ def render(c: Context, check: bool = False) -> None:
     commands.render(check=check)
 
 
-@task
-def lock(c: Context) -> None:
-    """Resolve every cell's wheels again and write them with their hashes to matrix/."""
+@task(
+    auto_shortflags=False,
+    help={
+        "cell": "one cell (default: every release that cells use)",
+        "all": "every release with every Python it was built for",
+        "upgrade": "take the newest versions; recorded ones are kept otherwise",
+    },
+)
+def lock(c: Context, cell: str = "", all: bool = False, upgrade: bool = False) -> None:
+    """Resolve the wheels of cells or releases and write them with their hashes to matrix/."""
     from rocmatrix import commands
 
-    commands.lock()
+    commands.lock(cell=cell or None, everything=all, upgrade=upgrade)
 
 
 @task

@@ -37,14 +37,19 @@ def render(*, check: bool) -> None:
 
 
 @edge
-def lock() -> None:
-    """Resolve the wheels of every release again and render what depends on them."""
+def lock(*, cell: str | None, everything: bool, upgrade: bool) -> None:
+    """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
     from rocmatrix import lock as locking
     from rocmatrix import render as rendering
 
-    for name in locking.lock(_matrix(), ROOT):
-        say(f"locked {name}")
+    matrix = _matrix()
+    targets = locking.cell_targets(matrix, cell) if cell else None
+    result = locking.lock(matrix, ROOT, targets=locking.all_targets(matrix) if everything else targets, upgrade=upgrade)
     rendering.write(_matrix(), ROOT)
+    for target in result.done:
+        say(f"locked {target.words}")
+    if result.failed:
+        raise RocmatrixError("RM109", what=result.failures)
 
 
 @edge

@@ -88,6 +88,30 @@ CATALOG = _catalog(
         "Read its last lines, loosen the pin they name, and run the task again.",
     ),
     (
+        "RM106",
+        "A hash is from a channel of candidates",
+        "A test, nightly, prerelease or development index serves files that a release of the same name may replace.",
+        "Take the hash from the index of the release itself.",
+    ),
+    (
+        "RM107",
+        "A nightly has expired",
+        "The wheel is from a nightly index, which deletes its files after 120 days.",
+        "Lock a release instead; a nightly that has gone cannot be fetched again from anywhere.",
+    ),
+    (
+        "RM108",
+        "A package came from another index",
+        "A package of torch or ROCm was chosen from a source other than the release's own index.",
+        "Remove the source that serves the package of that name from pip's configuration, and lock again.",
+    ),
+    (
+        "RM109",
+        "Not everything was locked",
+        "Some releases have no recorded hash, and their index did not give one; the others were written.",
+        "Run `./invokew lock` again where the indexes that are named can be reached.",
+    ),
+    (
         "RM201",
         "No container engine answers",
         "The docker client is missing, or the daemon is stopped or not reachable by this user.",

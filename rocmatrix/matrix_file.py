@@ -96,6 +96,7 @@ def dangling(matrix: Matrix) -> Iterator[Mistake]:
     yield from _dangling_architectures(matrix)
     yield from _dangling_locks(matrix)
     yield from _repeated_releases(matrix)
+    yield from _repeated_wheels(matrix)
     yield from _repeated("cells", [entry.name for entry in matrix.cell_entries])
     yield from _repeated("rules", [rule.id for rule in matrix.rules], taken=[r.id for r in matrix.derived_rules])
 
@@ -141,7 +142,7 @@ def _selected(selector: Selector) -> list[str]:
 
 def _dangling_locks(matrix: Matrix) -> Iterator[Mistake]:
     for name, pythons in matrix.locks.items():
-        if name not in matrix.release_by_name:
+        if not any(release.owns_lock(name) for release in matrix.releases):
             yield ("locks", name), _unknown("release", name, matrix.release_by_name)
         for python, files in pythons.items():
             for position, file in enumerate(files):
@@ -160,6 +161,15 @@ def _repeated_releases(matrix: Matrix) -> Iterator[Mistake]:
             if release.name in seen:
                 yield ("releases", index, "torch", release.torch), f"{release.name!r} is given a second time"
             seen.add(release.name)
+
+
+def _repeated_wheels(matrix: Matrix) -> Iterator[Mistake]:
+    seen: set[str] = set()
+    for index, hashes in enumerate(matrix.hashes):
+        for file in hashes.sha256:
+            if file in seen:
+                yield ("wheels", index, "sha256", file), f"{file!r} is given a second time"
+            seen.add(file)
 
 
 def _repeated(group: str, names: list[str], *, taken: Iterable[str] = ()) -> Iterator[Mistake]:

@@ -6,6 +6,8 @@ from invoke.context import Context
 from invoke.parser.argument import Argument
 from invoke.tasks import Task, task
 
+TYPED = {"where": "in", "companions": "with"}
+
 
 class Verbatim(str):
     """A flag's name that invoke leaves as it is; it would turn underscores into dashes."""
@@ -20,22 +22,22 @@ class Verbatim(str):
 
 
 class FlagTask(Task[Any]):
-    """A task whose options may also be written with underscores, and whose `where` is typed --in.
+    """A task whose options may also be written with underscores, and some of which have another name when typed.
 
-    `in` is a word of Python's own, so no parameter can have that name.
+    `in` and `with` are words of Python's own, so no parameter can have these names.
     """
 
     def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
         arguments = super().get_arguments(*args, **kwargs)
         for argument in arguments:
-            if argument.names == ("where",):
-                argument.names = ("in",)
+            argument.names = tuple(TYPED.get(name, name) for name in argument.names)
             argument.names += tuple(Verbatim(name.replace("-", "_")) for name in argument.names if "-" in name)
         return arguments
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "in" in kwargs:
-            kwargs["where"] = kwargs.pop("in")
+        for parameter, typed in TYPED.items():
+            if typed in kwargs:
+                kwargs[parameter] = kwargs.pop(typed)
         return super().__call__(*args, **kwargs)
 
 
@@ -107,6 +109,7 @@ def pins(c: Context) -> None:
     help={
         **REQUEST,
         "wheelhouse": "a folder that holds the locked wheels already",
+        "companions": "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)",
         "allow_unlocked": "build a cell without recorded hashes from whatever its index serves, unchecked",
     },
 )
@@ -118,6 +121,7 @@ def build(
     cell: str = "",
     base: str = "",
     wheelhouse: str = "",
+    companions: str = "",
     dry_run: bool = False,
     allow_unlocked: bool = False,
 ) -> None:
@@ -130,6 +134,7 @@ def build(
         wheelhouse=wheelhouse or None,
         dry_run=dry_run,
         allow_unlocked=allow_unlocked,
+        companions=companions,
     )
 
 

@@ -92,12 +92,17 @@ def _unlocked(cell: Cell, why: str) -> RocmatrixError:
 
 def tag(cell: Cell) -> str:
     """Return the name of the cell's image."""
-    return f"rocmatrix:{cell.name}"
+    return f"rocmatrix:{cell.image_name}"
+
+
+def folder(cell: Cell, root: Path) -> Path:
+    """Return where the image's files are: rendered and committed, or made for a choice of companions."""
+    return root / ".rocmatrix" / "with" / cell.image_name if cell.companions else root / "images" / cell.name
 
 
 def log_file(cell: Cell, root: Path) -> Path:
     """Return where BuildKit's whole output of the last build is kept."""
-    return root / ".rocmatrix" / "logs" / f"build-{cell.name}.log"
+    return root / ".rocmatrix" / "logs" / f"build-{cell.image_name}.log"
 
 
 def input_hash(cell: Cell, root: Path, *, base: str | None = None) -> str:
@@ -113,7 +118,7 @@ def input_hash(cell: Cell, root: Path, *, base: str | None = None) -> str:
 
 def _cell_files(cell: Cell, root: Path) -> Iterator[tuple[str, Path]]:
     for name in CELL_FILES:
-        path = root / "images" / cell.name / name
+        path = folder(cell, root) / name
         if not path.is_file():
             raise RocmatrixError("RM101", what=f"{name} of {cell.name} is missing", where=str(path.parent))
         yield f"cell/{name}", path
@@ -137,7 +142,7 @@ def buildx_argv(cell: Cell, *, root: Path, wheelhouse: Path, inputs: str, base: 
     argv += ["--tag", tag(cell), "--label", f"{INPUTS_LABEL}={inputs}"]
     for name, place in contexts.items():
         argv += ["--build-context", f"{name}={place}"]
-    return [*argv, str(root / "images" / cell.name)]
+    return [*argv, str(folder(cell, root))]
 
 
 def _build(planned: Built, cell: Cell, *, wheels: Path, base: str | None, log: Path) -> Built:

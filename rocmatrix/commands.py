@@ -77,10 +77,23 @@ def cells() -> None:
 
 
 @edge
-def build(*, request: Request, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool) -> None:
-    """Build the image of the cell that a request resolves to."""
-    choice = _choose(_matrix(), request, _hardware())
-    _build(choice.cell, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
+def build(
+    *,
+    request: Request,
+    base: str | None,
+    wheelhouse: str | None,
+    dry_run: bool,
+    allow_unlocked: bool,
+    companions: str = "",
+) -> None:
+    """Build the image of the cell that a request resolves to, with companion packages where some are named."""
+    matrix = _matrix()
+    cell = _choose(matrix, request, _hardware()).cell
+    if companions:
+        from rocmatrix import companion_lock
+
+        cell = companion_lock.prepare(matrix, cell, [name.strip() for name in companions.split(",")], ROOT)
+    _build(cell, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
 
 
 @edge

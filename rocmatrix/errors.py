@@ -58,6 +58,12 @@ CATALOG = _catalog(
         "Use the nearest working cell that is named, or read the rule's source.",
     ),
     (
+        "RM013",
+        "A companion package is known to be broken there",
+        "A rule of matrix/companions.yaml says that the package does not work on this combination, with its source.",
+        "Leave the package out, or take a cell for which no rule calls it broken; the message names one if there is.",
+    ),
+    (
         "RM101",
         "A rendered file has drifted",
         "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rocmatrix import derive
 from rocmatrix.architecture import Architecture
+from rocmatrix.companion import Companion
 from rocmatrix.errors import RocmatrixError, suggestion
 from rocmatrix.library import Libraries, Statement
 from rocmatrix.release import Release, Series
@@ -134,6 +135,12 @@ class Cell(BaseModel):
     environment: tuple[Variable, ...]
     rules: tuple[Rule, ...]
     wheels: tuple[tuple[str, Wheel], ...]
+    companions: tuple[str, ...] = ()
+
+    @property
+    def image_name(self) -> str:
+        """The cell's name, with the companions that were added to it."""
+        return "-".join([self.name, *(["with", *self.companions] if self.companions else [])])
 
     @property
     def python(self) -> str:
@@ -184,6 +191,7 @@ class Matrix(Strict):
     environment: list[Variable]
     cell_entries: list[CellEntry] = Field(alias="cells", min_length=1)
     rules: list[Rule]
+    companions: list[Companion]
     hashes: list[Hashes] = Field(alias="wheels")
     locks: dict[str, dict[VersionText, list[Text]]]
 

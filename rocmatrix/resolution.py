@@ -19,7 +19,9 @@ from urllib.parse import unquote
 
 from rocmatrix.errors import RocmatrixError
 
-PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "linux_x86_64")
+# What the C library of every base runs. pip takes these names as they are and knows nothing of older ones.
+_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014", "linux")
+PLATFORMS = tuple(f"{tag}_x86_64" for tag in _TAGS)
 # An index that cannot be reached has to be known in seconds; a slow one sends some bytes within ten.
 PATIENCE = ("--retries", "1", "--timeout", "10")
 REASON_LENGTH = 240

@@ -6,6 +6,8 @@ from invoke.context import Context
 from invoke.parser.argument import Argument
 from invoke.tasks import Task, task
 
+TYPED = {"where": "in", "companions": "with"}
+
 
 class Verbatim(str):
     """A flag's name that invoke leaves as it is; it would turn underscores into dashes."""
@@ -20,22 +22,22 @@ class Verbatim(str):
 
 
 class FlagTask(Task[Any]):
-    """A task whose options may also be written with underscores, and whose `where` is typed --in.
+    """A task whose options may also be written with underscores, and some of which have another name when typed.
 
-    `in` is a word of Python's own, so no parameter can have that name.
+    `in` and `with` are words of Python's own, so no parameter can have these names.
     """
 
     def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
         arguments = super().get_arguments(*args, **kwargs)
         for argument in arguments:
-            if argument.names == ("where",):
-                argument.names = ("in",)
+            argument.names = tuple(TYPED.get(name, name) for name in argument.names)
             argument.names += tuple(Verbatim(name.replace("-", "_")) for name in argument.names if "-" in name)
         return arguments
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "in" in kwargs:
-            kwargs["where"] = kwargs.pop("in")
+        for parameter, typed in TYPED.items():
+            if typed in kwargs:
+                kwargs[parameter] = kwargs.pop(typed)
         return super().__call__(*args, **kwargs)
 
 
@@ -129,12 +131,19 @@ def render(c: Context, check: bool = False) -> None:
     commands.render(check=check)
 
 
-@task
-def lock(c: Context) -> None:
-    """Resolve every cell's wheels again and write them with their hashes to matrix/."""
+@task(
+    auto_shortflags=False,
+    help={
+        "cell": "one cell (default: every release that cells use)",
+        "all": "every release with every Python it was built for",
+        "upgrade": "take the newest versions; recorded ones are kept otherwise",
+    },
+)
+def lock(c: Context, cell: str = "", all: bool = False, upgrade: bool = False) -> None:
+    """Resolve the wheels of cells or releases and write them with their hashes to matrix/."""
     from rocmatrix import commands
 
-    commands.lock()
+    commands.lock(cell=cell or None, everything=all, upgrade=upgrade)
 
 
 @task
@@ -151,6 +160,7 @@ def pins(c: Context) -> None:
     help={
         **REQUEST,
         "wheelhouse": "a folder that holds the locked wheels already",
+        "companions": "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)",
         "allow_unlocked": "build a cell without recorded hashes from whatever its index serves, unchecked",
     },
 )
@@ -162,6 +172,7 @@ def build(
     cell: str = "",
     base: str = "",
     wheelhouse: str = "",
+    companions: str = "",
     dry_run: bool = False,
     allow_unlocked: bool = False,
     force: bool = False,
@@ -176,6 +187,7 @@ def build(
         dry_run=dry_run,
         allow_unlocked=allow_unlocked,
         force=force,
+        companions=companions,
     )
 
 

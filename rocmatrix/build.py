@@ -95,23 +95,23 @@ def _unlocked(cell: Cell, why: str) -> RocmatrixError:
 
 def tag(cell: Cell) -> str:
     """Return the name of the cell's image."""
-    return f"rocmatrix:{cell.name}"
+    return f"rocmatrix:{cell.image_name}"
 
 
 def log_file(cell: Cell, root: Path) -> Path:
     """Return where BuildKit's whole output of the last build is kept."""
-    return root / ".rocmatrix" / "logs" / f"build-{cell.name}.log"
+    return root / ".rocmatrix" / "logs" / f"build-{cell.image_name}.log"
 
 
 def recipe(cell: Cell, root: Path) -> Path:
-    """Return the folder of the cell's rendered files: committed, or written for a forced request."""
+    """Return the folder of the image's files: committed, or made for companions or a forced request."""
     committed, made = root / "images" / cell.name, made_recipe(cell, root)
-    return made if made.is_dir() and not committed.is_dir() else committed
+    return made if cell.companions or (made.is_dir() and not committed.is_dir()) else committed
 
 
 def made_recipe(cell: Cell, root: Path) -> Path:
-    """Return where the files of a cell are written that the matrix lacks."""
-    return root / ".rocmatrix" / "forced" / cell.name
+    """Return where the files of an image are written that the matrix does not render."""
+    return root / ".rocmatrix" / "recipes" / cell.image_name
 
 
 def input_hash(cell: Cell, root: Path, *, base: str | None = None, forced: Sequence[str] = ()) -> str:

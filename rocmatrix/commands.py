@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,14 +39,19 @@ def render(*, check: bool) -> None:
 
 
 @edge
-def lock() -> None:
-    """Resolve the wheels of every release again and render what depends on them."""
+def lock(*, cell: str | None, everything: bool, upgrade: bool) -> None:
+    """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
     from rocmatrix import lock as locking
     from rocmatrix import render as rendering
 
-    for name in locking.lock(_matrix(), ROOT):
-        say(f"locked {name}")
+    matrix = _matrix()
+    targets = locking.cell_targets(matrix, cell) if cell else None
+    result = locking.lock(matrix, ROOT, targets=locking.all_targets(matrix) if everything else targets, upgrade=upgrade)
     rendering.write(_matrix(), ROOT)
+    for target in result.done:
+        say(f"locked {target.words}")
+    if result.failed:
+        raise RocmatrixError("RM109", what=result.failures)
 
 
 @edge
@@ -137,9 +143,19 @@ def build(
     dry_run: bool,
     allow_unlocked: bool,
     force: bool = False,
+    companions: str = "",
 ) -> None:
-    """Build the image of the cell that a request resolves to; `force` overrides a rule that calls it broken."""
-    choice = _choose(_matrix(), request, _hardware(), force=force)
+    """Build the image of the cell that a request resolves to, with companion packages where some are named.
+
+    `force` overrides a rule that calls the cell broken.
+    """
+    matrix = _matrix()
+    choice = _choose(matrix, request, _hardware(), force=force)
+    if companions:
+        from rocmatrix import companion_lock
+
+        names = [name.strip() for name in companions.split(",")]
+        choice = replace(choice, cell=companion_lock.prepare(matrix, choice.cell, names, ROOT))
     _build(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
 
 

@@ -58,6 +58,12 @@ CATALOG = _catalog(
         "Use the nearest working cell that is named, or read the rule's source; `--force` overrides the rule.",
     ),
     (
+        "RM013",
+        "A companion package is known to be broken there",
+        "A rule of matrix/companions.yaml says that the package does not work on this combination, with its source.",
+        "Leave the package out, or take a cell for which no rule calls it broken; the message names one if there is.",
+    ),
+    (
         "RM101",
         "A rendered file has drifted",
         "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",
@@ -86,6 +92,30 @@ CATALOG = _catalog(
         "Resolving the pins failed",
         "The package resolver found no set of versions for the requirements.",
         "Read its last lines, loosen the pin they name, and run the task again.",
+    ),
+    (
+        "RM106",
+        "A hash is from a channel of candidates",
+        "A test, nightly, prerelease or development index serves files that a release of the same name may replace.",
+        "Take the hash from the index of the release itself.",
+    ),
+    (
+        "RM107",
+        "A nightly has expired",
+        "The wheel is from a nightly index, which deletes its files after 120 days.",
+        "Lock a release instead; a nightly that has gone cannot be fetched again from anywhere.",
+    ),
+    (
+        "RM108",
+        "A package came from another index",
+        "A package of torch or ROCm was chosen from a source other than the release's own index.",
+        "Remove the source that serves the package of that name from pip's configuration, and lock again.",
+    ),
+    (
+        "RM109",
+        "Not everything was locked",
+        "Some releases have no recorded hash, and their index did not give one; the others were written.",
+        "Run `./invokew lock` again where the indexes that are named can be reached.",
     ),
     (
         "RM201",

@@ -39,8 +39,13 @@ def from_isa_version(version: str) -> str:
     return from_target_version(major * 10000 + minor * 100 + step)
 
 
+def is_name(name: str) -> bool:
+    """Say whether `name` has the form of a gfx name."""
+    return _NAME.match(name) is not None
+
+
 def checked(name: str) -> str:
     """Return `name` if it has the form of a gfx name; used as a validator of the matrix."""
-    if not _NAME.match(name):
+    if not is_name(name):
         raise PydanticCustomError("gfx", "'{name}' is not a gfx name such as gfx1100", {"name": name})
     return name

@@ -5,6 +5,7 @@ These are the frozen models of the whole and of its cells; `rocmatrix.matrix_fil
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rocmatrix import derive
 from rocmatrix.architecture import Architecture
+from rocmatrix.companion import Companion
 from rocmatrix.errors import RocmatrixError, suggestion
 from rocmatrix.library import Libraries, Statement
 from rocmatrix.release import Release, Series
@@ -35,6 +37,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+# As PEP 427 names them; the first two fields are package and version.
+WheelFile = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._]+-[0-9][^-/]*(-[^-/]+){3,4}\.whl$")]
+
+
 class Base(Strict):
     """A base image, the Python its distribution brings, and the packages an image adds to it."""
 
@@ -52,8 +58,31 @@ class Base(Strict):
         return f"{self.image}@{self.digest}" if self.digest else self.image
 
 
+class Hashes(Strict):
+    """The hashes of wheel files that were read in one place. `index` says who serves the files themselves.
+
+    `pytorch` stands for the index of the release: PyTorch's own, or AMD's.
+    """
+
+    index: Literal["python", "pytorch"]
+    sources: list[Text] = Field(min_length=1)
+    confidence: Confidence
+    sha256: dict[WheelFile, Sha256] = Field(min_length=1)
+
+    def wheels(self) -> Iterator[tuple[str, Wheel]]:
+        """Yield every file with what is known of it."""
+        about: dict[str, Any] = {"index": self.index, "sources": self.sources, "confidence": self.confidence}
+        for file, digest in self.sha256.items():
+            name, version = file.split("-", 2)[:2]
+            # Everything has been checked on the way in, and hundreds of files are read at every start.
+            yield (
+                file,
+                Wheel.model_construct(name=name.replace("_", "-").lower(), version=version, sha256=digest, **about),
+            )
+
+
 class Wheel(Strict):
-    """One wheel file and the hash it must have. `index` says who serves it."""
+    """One wheel file: the package and version of its name, the hash it must have, and where that was read."""
 
     name: Text
     version: VersionText
@@ -106,6 +135,12 @@ class Cell(BaseModel):
     environment: tuple[Variable, ...]
     rules: tuple[Rule, ...]
     wheels: tuple[tuple[str, Wheel], ...]
+    companions: tuple[str, ...] = ()
+
+    @property
+    def image_name(self) -> str:
+        """The cell's name, with the companions that were added to it."""
+        return "-".join([self.name, *(["with", *self.companions] if self.companions else [])])
 
     @property
     def python(self) -> str:
@@ -128,12 +163,20 @@ class Cell(BaseModel):
         return self.release.requirement(self.architecture)
 
     @property
+    def lock_name(self) -> str:
+        """The name of the cell's lock in matrix/locks.yaml."""
+        return self.release.lock_name(self.architecture)
+
+    @property
     def unlocked_because(self) -> str | None:
         """Why the cell cannot be built from checked wheels alone, None where it can."""
         if not any(wheel.name == "torch" for _, wheel in self.wheels):
             return f"no hash is recorded for torch {self.release.torch} on Python {self.python}"
         if not any(wheel.index == "python" for _, wheel in self.wheels):
             return f"the packages beside torch are not resolved yet for Python {self.python}"
+        names = {wheel.name for _, wheel in self.wheels}
+        if missing := [name for name in self.release.device_packages(self.architecture or "") if name not in names]:
+            return f"no hash is recorded for {', '.join(missing)}"
         return None
 
 
@@ -148,7 +191,8 @@ class Matrix(Strict):
     environment: list[Variable]
     cell_entries: list[CellEntry] = Field(alias="cells", min_length=1)
     rules: list[Rule]
-    wheels: dict[str, Wheel]
+    companions: list[Companion]
+    hashes: list[Hashes] = Field(alias="wheels")
     locks: dict[str, dict[VersionText, list[Text]]]
 
     def __copy__(self) -> Self:
@@ -162,6 +206,11 @@ class Matrix(Strict):
     def releases(self) -> tuple[Release, ...]:
         """Every single release, in the order of the file."""
         return tuple(release for series in self.series for release in series.releases())
+
+    @cached_property
+    def wheels(self) -> dict[str, Wheel]:
+        """Every wheel with a recorded hash, by the name of its file."""
+        return {file: wheel for hashes in self.hashes for file, wheel in hashes.wheels()}
 
     @cached_property
     def release_by_name(self) -> dict[str, Release]:
@@ -219,11 +268,11 @@ class Matrix(Strict):
     def for_python(self, cell: Cell, python: str) -> Cell | None:
         """Return the cell with the wheels of another Python, or None where these are not all locked."""
         base = cell.base.model_copy(update={"python": python})
-        other = cell.model_copy(update={"base": base, "wheels": self._wheels(cell.release, python)})
+        other = cell.model_copy(update={"base": base, "wheels": self._wheels(cell.lock_name, python)})
         return None if other.unlocked_because else other
 
-    def _wheels(self, release: Release, python: str) -> tuple[tuple[str, Wheel], ...]:
-        files = self.locks.get(release.name, {}).get(python, [])
+    def _wheels(self, lock: str, python: str) -> tuple[tuple[str, Wheel], ...]:
+        files = self.locks.get(lock, {}).get(python, [])
         return tuple((file, self.wheels[file]) for file in files)
 
     def _resolved(self, entry: CellEntry, release: Release) -> Cell:
@@ -242,5 +291,5 @@ class Matrix(Strict):
             evidence=entry.evidence,
             environment=tuple(v for v in self.environment if v.when.matches(**axes)),
             rules=self.rules_on(entry.architecture, release),
-            wheels=self._wheels(release, base.python),
+            wheels=self._wheels(release.lock_name(entry.architecture), base.python),
         )

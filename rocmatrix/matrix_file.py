@@ -1,6 +1,6 @@
 """Reading the matrix from disk: strict, and every mistake with its file and line.
 
-People write matrix.yaml and four of the files beside it; `./invokew lock` writes those of `WRITTEN`.
+People write matrix.yaml and five of the files beside it; `./invokew lock` writes those of `WRITTEN`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from rocmatrix.matrix import Matrix, Selector
 MAIN_FILE = "matrix.yaml"
 # Each holds the value of one key of the whole; matrix.yaml holds the other keys.
 PART_FILES = {
-    part: f"matrix/{part}.yaml" for part in ("architectures", "releases", "libraries", "rules", "wheels", "locks")
+    part: f"matrix/{part}.yaml"
+    for part in ("architectures", "releases", "libraries", "rules", "companions", "wheels", "locks")
 }
 WRITTEN = ("wheels", "locks")
 
@@ -96,8 +97,11 @@ def dangling(matrix: Matrix) -> Iterator[Mistake]:
     yield from _dangling_architectures(matrix)
     yield from _dangling_locks(matrix)
     yield from _repeated_releases(matrix)
+    yield from _repeated_wheels(matrix)
     yield from _repeated("cells", [entry.name for entry in matrix.cell_entries])
-    yield from _repeated("rules", [rule.id for rule in matrix.rules], taken=[r.id for r in matrix.derived_rules])
+    ids = [rule.id for rule in (*matrix.derived_rules, *(rule for c in matrix.companions for rule in c.rules))]
+    yield from _repeated("rules", [rule.id for rule in matrix.rules], taken=ids)
+    yield from _repeated("companions", [companion.package for companion in matrix.companions])
 
 
 def _dangling_cells(matrix: Matrix) -> Iterator[Mistake]:
@@ -133,6 +137,11 @@ def _named_architectures(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, list
         yield ("environment", index, "when", "architectures"), _selected(variable.when)
     for index, rule in enumerate(matrix.rules):
         yield ("rules", index, "when", "architectures"), _selected(rule.when)
+    for index, companion in enumerate(matrix.companions):
+        for number, pairing in enumerate(companion.versions):
+            yield ("companions", index, "versions", number, "when", "architectures"), _selected(pairing.when)
+        for number, rule in enumerate(companion.rules):
+            yield ("companions", index, "rules", number, "when", "architectures"), _selected(rule.when)
 
 
 def _selected(selector: Selector) -> list[str]:
@@ -141,7 +150,7 @@ def _selected(selector: Selector) -> list[str]:
 
 def _dangling_locks(matrix: Matrix) -> Iterator[Mistake]:
     for name, pythons in matrix.locks.items():
-        if name not in matrix.release_by_name:
+        if not any(release.owns_lock(name) for release in matrix.releases):
             yield ("locks", name), _unknown("release", name, matrix.release_by_name)
         for python, files in pythons.items():
             for position, file in enumerate(files):
@@ -160,6 +169,15 @@ def _repeated_releases(matrix: Matrix) -> Iterator[Mistake]:
             if release.name in seen:
                 yield ("releases", index, "torch", release.torch), f"{release.name!r} is given a second time"
             seen.add(release.name)
+
+
+def _repeated_wheels(matrix: Matrix) -> Iterator[Mistake]:
+    seen: set[str] = set()
+    for index, hashes in enumerate(matrix.hashes):
+        for file in hashes.sha256:
+            if file in seen:
+                yield ("wheels", index, "sha256", file), f"{file!r} is given a second time"
+            seen.add(file)
 
 
 def _repeated(group: str, names: list[str], *, taken: Iterable[str] = ()) -> Iterator[Mistake]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
+from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from rocmatrix import gfx
 from rocmatrix.statement import Evidence, GfxName, Strict, Text, VersionText
 
 # Final releases only: names, rules and ranges are made of these.
@@ -98,6 +100,26 @@ class Release(BaseModel):
     def requirement(self, architecture: str | None) -> str:
         """Return what pip is asked for to get torch with the kernels of one architecture."""
         return self.requirement_form.replace(_ARCHITECTURE, architecture or "")
+
+    @property
+    def by_architecture(self) -> bool:
+        """Whether what is installed, and so the lock, differs from one architecture to the next."""
+        return bool(self.device_code.packages)
+
+    def lock_name(self, architecture: str | None) -> str:
+        """Return the name of the lock: the release's, with the architecture where each has packages of its own."""
+        return f"{self.name}-{architecture}" if self.by_architecture and architecture else self.name
+
+    def owns_lock(self, name: str) -> bool:
+        """Say whether a lock is one of this release."""
+        head, _, architecture = name.rpartition("-")
+        return name == self.name or (self.by_architecture and head == self.name and gfx.is_name(architecture))
+
+    def foreign(self, package: str, architecture: str | None) -> bool:
+        """Say whether a package holds kernels for another architecture: torch may ask for all of them."""
+        name = canonicalize_name(package)
+        prefixes = [form.partition(_ARCHITECTURE)[0] for form in self.device_code.packages]
+        return any(map(name.startswith, prefixes)) and name not in self.device_packages(architecture or "")
 
     def device_packages(self, architecture: str) -> tuple[str, ...]:
         """Return the packages that hold the kernels of one architecture; none where the wheel holds them."""

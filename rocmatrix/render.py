@@ -93,6 +93,8 @@ def cell_json(cell: Cell) -> str:
         "rules": [rule.model_dump(exclude_none=True) for rule in cell.rules if rule.decides],
         "wheels": {file: wheel.sha256 for file, wheel in cell.wheels},
     }
+    if cell.companions:
+        description["companions"] = list(cell.companions)
     return json.dumps(description, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -21,13 +21,10 @@ from pathlib import Path
 
 from rocmatrix.console import say
 from rocmatrix.errors import RocmatrixError
-from rocmatrix.lock import PLATFORMS
 from rocmatrix.matrix import Cell, Release, Wheel
+from rocmatrix.resolution import PATIENCE, platform_options, reason
 
-# An index that cannot be reached has to be known in seconds; a slow one sends some bytes within ten.
-PATIENCE = ("--retries", "1", "--timeout", "10")
 CHUNK_BYTES = 1 << 20
-REASON_LENGTH = 240
 _SCRATCH = ".fetch-"
 _DISK_FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))
 
@@ -44,8 +41,8 @@ CONFIGURED = Source(name="the package sources this machine's pip is configured w
 
 
 def default_folder(root: Path, cell: Cell) -> Path:
-    """Return the folder that all cells of one release and Python share."""
-    return root / ".rocmatrix" / "wheelhouse" / f"{cell.release.name}-py{cell.python}"
+    """Return the folder that all cells of one lock share."""
+    return root / ".rocmatrix" / "wheelhouse" / f"{cell.lock_name}-py{cell.python}"
 
 
 def fetch(cell: Cell, directory: Path) -> Path:
@@ -103,7 +100,7 @@ def _download(file: str, wheel: Wheel, cell: Cell, scratch: Path) -> Path:
             return _arrived(scratch / "wheels" / file, wheel)
         if any(number in done.stderr for number in _DISK_FULL):
             raise RocmatrixError("RM205", what=f"no space left to fetch {file}", where=str(scratch.parent))
-        refusals.append(f"{source.name}: {_reason(done.stderr)}")
+        refusals.append(f"{source.name}: {reason(done.stderr)}")
     raise RocmatrixError("RM104", what=file, where=str(scratch.parent), why="\n".join(refusals))
 
 
@@ -116,14 +113,10 @@ def sources(wheel: Wheel, release: Release) -> list[Source]:
 
 def pip_argv(requirement: Path, *, python: str, source: Source, target: Path) -> list[str]:
     """Return the pip command that fetches one wheel, for the image's Python, not this machine's."""
-    tag = f"cp{python.replace('.', '')}"
     argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     # pip's cache would keep a second copy of wheels of several gigabytes.
     argv += ["--no-cache-dir", "--no-deps", "--require-hashes", "--only-binary=:all:", *PATIENCE]
-    argv += ["--python-version", python, "--implementation", "cp"]
-    argv += [word for abi in (tag, "abi3", "none") for word in ("--abi", abi)]
-    argv += [word for platform in PLATFORMS for word in ("--platform", platform)]
-    return [*argv, *source.options, "--dest", str(target), "--requirement", str(requirement)]
+    return [*argv, *platform_options(python), *source.options, "--dest", str(target), "--requirement", str(requirement)]
 
 
 def _environment(scratch: Path) -> dict[str, str]:
@@ -144,14 +137,6 @@ def _arrived(path: Path, wheel: Wheel) -> Path:
 def _mismatch(path: Path, *, expected: str, found: str) -> RocmatrixError:
     why = f"expected sha256 {expected}\nfound    sha256 {found}"
     return RocmatrixError("RM103", what=path.name, where=str(path.parent), why=why)
-
-
-def _reason(text: str) -> str:
-    """Pick from pip's lines what stood in the way: a broken connection, and the first error."""
-    lines = text.splitlines() or ["pip gave no reason"]
-    broken = [line.partition(" after ")[2] for line in lines if line.startswith("WARNING: Retrying")]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return "; ".join(line[:REASON_LENGTH] for line in [*broken[:1], *errors[:1]] or lines[-1:])
 
 
 def sha256(path: Path) -> str:

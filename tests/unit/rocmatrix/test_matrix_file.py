@@ -104,7 +104,8 @@ def test_a_rule_with_no_evidence_at_all_fails_with_its_line():
         ("matrix/rules.yaml", "architectures: [gfx906]", "architectures: [gfx905]", "did you mean"),
         ("matrix/rules.yaml", "- id: gfx906-mi50-torch-2.5.1", "- id: gfx906-rocblas-from-6.4", "a second time"),
         ("matrix/locks.yaml", "  - tqdm-4.70.1-py3-none-any.whl", "  - tqdm-4.70.2-py3-none-any.whl", "mean tqdm"),
-        ("matrix/wheels.yaml", "  index: python", "  index: pypi", "Input should be"),
+        ("matrix/wheels.yaml", "- index: python", "- index: pypi", "Input should be"),
+        ("matrix/wheels.yaml", "    tqdm-4.70.1-py3-none-any.whl", "    tqdm-4.70.1.whl", "should match pattern"),
     ],
 )  # fmt: skip
 def test_a_mistake_names_its_file_its_line_and_the_way_out(file, old, new, expected):

@@ -180,7 +180,7 @@ def test_force_overrides_rules_and_nothing_else():
 
 def test_a_forced_request_gets_a_cell_that_the_matrix_lacks():
     choice = resolve(MATRIX, Request(gpu="MI50", rocm="7.2"), force=True)
-    assert choice.cell.name == "rocm7.2-torch2.12.1-gfx906"
+    assert choice.cell.name == "rocm7.2-torch2.14.1-gfx906"
     assert choice.cell.unlocked_because is None  # the release is locked for other cards
     assert choice.cell not in MATRIX.cells
     assert [rule.id for rule in choice.forced] == ["gfx906-rocblas-from-6.4"]

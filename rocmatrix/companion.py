@@ -31,7 +31,7 @@ class Companion(Strict):
     rules: list[Rule] = Field(min_length=1)
 
     def rules_on(self, *, architecture: str | None, torch: str, rocm: str | None) -> tuple[Rule, ...]:
-        """Return the rules that speak of the package on one combination, those without a source of trouble too."""
+        """Return the rules that speak of the package on one combination."""
         axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
         return tuple(rule for rule in self.rules if rule.when.matches(**axes))
 

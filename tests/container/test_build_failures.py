@@ -36,7 +36,10 @@ def root(cell, lay_out, client):
     (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
     assert engine.image(client, build.tag(cell)) is None
     yield root
-    assert engine.image(client, build.tag(cell)) is None, "a failed build left an image"
+    left = engine.image(client, build.tag(cell))
+    if left is not None:  # taken away, so that one failure is not the next run's as well
+        client.images.remove(build.tag(cell), force=True)
+    assert left is None, "a failed build left an image"
 
 
 def tamper(cell, wheels):

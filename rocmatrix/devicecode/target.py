@@ -1,0 +1,62 @@
+"""Target IDs: the processor that device code is for, and the features it was compiled with.
+
+Sources: llvm-project clang/docs/ClangOffloadBundler.rst (syntax of target and bundle entry IDs) and
+llvm/docs/AMDGPUUsage.rst (generic processors and the ones each runs on).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Written with ':' by compilers and with '-' in file names, which cannot hold a colon everywhere.
+_TARGET_ID = re.compile(
+    r"(?P<processor>gfx[0-9a-fx]+(?:-[0-9])*(?:-generic|-strict)?)(?P<features>(?:[:-](?:sramecc|xnack)[+-])*)"
+)
+_ENTRY_ID = re.compile(r"(?:hip|hipv4|openmp)-amdgcn-amd-amdhsa-(?:[a-z0-9_.]*-)?(?P<target>gfx.+)")
+_FEATURE = re.compile(r"(?:sramecc|xnack)[+-]")
+
+GENERIC = {
+    "gfx9-generic": ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"),
+    "gfx9-4-generic": ("gfx940", "gfx941", "gfx942", "gfx950"),
+    "gfx10-1-generic": ("gfx1010", "gfx1011", "gfx1012", "gfx1013"),
+    "gfx10-3-generic": ("gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"),
+    "gfx11-generic": (
+        "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+    ),
+    "gfx12-generic": ("gfx1200", "gfx1201"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, order=True, kw_only=True)
+class Target:
+    """What device code is for. `processor` may stand for several: gfx11-generic, or gfx11xx in a folder's name."""
+
+    processor: str
+    features: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ":".join((self.processor, *self.features))
+
+    def runs_on(self, processor: str) -> bool:
+        """Say whether this code is for `processor`; features do not count, a card may have either setting."""
+        if self.processor in GENERIC:
+            return processor in GENERIC[self.processor]
+        pattern = self.processor.removesuffix("-strict")
+        return len(pattern) == len(processor) and all(
+            mine in ("x", other) for mine, other in zip(pattern[3:], processor[3:], strict=True)
+        )
+
+
+def parse(text: str) -> Target | None:
+    """Read a target ID such as `gfx90a:sramecc+:xnack-` or `gfx90a-xnack+`; None where it is none."""
+    match = _TARGET_ID.fullmatch(text)
+    if match is None:
+        return None
+    return Target(processor=match["processor"], features=tuple(sorted(_FEATURE.findall(match["features"]))))
+
+
+def parse_entry_id(text: str) -> Target | None:
+    """Read a bundle entry ID such as `hipv4-amdgcn-amd-amdhsa--gfx1100`; None for the host's and other kinds."""
+    match = _ENTRY_ID.fullmatch(text)
+    return parse(match["target"]) if match else None

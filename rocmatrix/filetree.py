@@ -1,0 +1,138 @@
+"""A tree of files, seen the same way on disk and in a tar stream: one entry after another, read once.
+
+An image is read as the tar that the engine makes of it. That stream cannot go back, and the largest library
+is of gigabytes, so an entry's first bytes come with it and its whole content only on request, by way of a
+temporary file that is gone before the next entry.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Literal, cast
+
+HEAD = 64  # bytes; enough for every format's first mark and an ELF header
+IN_MEMORY = 16 * 1024 * 1024
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One file or folder. `path` begins with a slash; `size` is in bytes, 0 for a further name of a file seen before.
+
+    `open` gives the content, seekable; only until the next entry is asked for.
+    """
+
+    path: str
+    kind: Kind
+    size: int
+    mode: int
+    uid: int
+    modified: float
+    head: bytes
+    open: Callable[[], AbstractContextManager[BinaryIO]]
+
+
+def on_disk(root: Path) -> Iterator[Entry]:
+    """Yield everything below `root`, in the order of names; links are named, not followed."""
+    seen: set[tuple[int, int]] = set()
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in sorted([*files, *folders]):
+            path = Path(folder, name)
+            about = path.lstat()
+            again = stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (about.st_dev, about.st_ino) in seen
+            seen.add((about.st_dev, about.st_ino))
+            yield _found(path, "/" + path.relative_to(root).as_posix(), about, counted=not again)
+
+
+def _found(path: Path, name: str, about: os.stat_result, *, counted: bool) -> Entry:
+    kind = _kind(about.st_mode)
+    head = b""
+    if kind == "file" and counted:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    return Entry(
+        path=name,
+        kind=kind,
+        size=about.st_size if kind == "file" and counted else 0,
+        mode=stat.S_IMODE(about.st_mode),
+        uid=about.st_uid,
+        modified=about.st_mtime,
+        head=head,
+        open=lambda: path.open("rb"),
+    )
+
+
+def _kind(mode: int) -> Kind:
+    for test, kind in ((stat.S_ISREG, "file"), (stat.S_ISDIR, "folder"), (stat.S_ISLNK, "link")):
+        if test(mode):
+            return cast(Kind, kind)
+    return "other"
+
+
+def in_tar(stream: IO[bytes]) -> Iterator[Entry]:
+    """Yield everything in a tar stream, in its order. Raises `tarfile.TarError` for a broken one."""
+    with tarfile.open(fileobj=stream, mode="r|") as tar:
+        for member in tar:
+            yield _member(tar, member)
+
+
+def _member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
+    content = tar.extractfile(member) if member.isreg() else None
+    head = content.read(HEAD) if content else b""
+    kinds: list[tuple[bool, Kind]] = [
+        (member.isreg() or member.islnk(), "file"), (member.isdir(), "folder"), (member.issym(), "link"),
+    ]  # fmt: skip
+    return Entry(
+        path="/" + member.name.strip("/").removeprefix("./"),
+        kind=next((kind for true, kind in kinds if true), "other"),
+        size=member.size if content else 0,
+        mode=member.mode,
+        uid=member.uid,
+        modified=float(member.mtime),
+        head=head,
+        open=lambda: _spooled(head, content),
+    )
+
+
+@contextmanager
+def _spooled(head: bytes, rest: IO[bytes] | None) -> Iterator[BinaryIO]:
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
+        copy.write(head)
+        if rest is not None:
+            shutil.copyfileobj(rest, copy, 1024 * 1024)
+        copy.seek(0)
+        yield cast(BinaryIO, copy)
+
+
+class Chunks(io.RawIOBase):
+    """The pieces of a stream, readable front to back as a file."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces, self._left = iter(pieces), memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True, as `io.BufferedReader` asks."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer` from the next piece; 0 at the end."""
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = memoryview(piece)
+        size = min(len(buffer), len(self._left))
+        buffer[:size] = self._left[:size]
+        self._left = self._left[size:]
+        return size

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / ".rocmatrix" / "logs"
-_OS_ERRORS = {errno.ENOSPC: "RM205", errno.EDQUOT: "RM205", errno.EROFS: "RM206", errno.EACCES: "RM206"}
+_OS_ERRORS = {
+    errno.ENOSPC: "RM205",
+    errno.EDQUOT: "RM205",
+    errno.EROFS: "RM206",
+    errno.EACCES: "RM206",
+    errno.EEXIST: "RM206",
+    errno.ENOTDIR: "RM206",
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 

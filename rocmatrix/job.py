@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from rocmatrix import emit, engine, launch, native, policy, runspec
 from rocmatrix.console import ROOT
+from rocmatrix.errors import RocmatrixError
 from rocmatrix.hardware import Hardware
 from rocmatrix.launch import Decision
 from rocmatrix.matrix import Cell, Matrix
@@ -43,6 +44,11 @@ class Wanted:
         return Path(self.options.get("output") or DEFAULT_OUTPUT).resolve()
 
     @property
+    def names_a_card(self) -> bool:
+        """Whether a person named what a CPU cannot be: a card, a cell, or a ROCm version."""
+        return any((self.request.gpu not in (None, "auto"), self.request.cell, self.request.rocm))
+
+    @property
     def data(self) -> Path | None:
         """The data on the host, where some was named."""
         return Path(self.options["data"]).resolve() if self.options.get("data") else None
@@ -66,17 +72,28 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     """Choose container or native; the engine is asked only where its answer matters."""
     matters = asked == "container" or (asked == "auto" and hardware.architectures)
     obstacle = engine.obstacle() if matters else None
-    return launch.decide(asked, cards=hardware.architectures, engine=obstacle)
+    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
 
 
 def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Prepared:
     """Make a job for this machine's own Python, installing the locked wheels where needed."""
     runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
     chosen = runner.cell or cell
+    if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
+        raise RocmatrixError(
+            "RM403",
+            what=f"{cell.name} was asked for, but only the CPU build fits here",
+            why=runner.why,
+            next="use a Python that the cell's wheels are locked for, --in container, or --gpu cpu",
+        )
     options, note = probes_for(wanted, cell=chosen, hardware=hardware)
     if wanted.program == "train":
         options = {**options, "output": str(wanted.output)}
-    arguments = [wanted.program, *flags(options), *provenance(wanted.program, cell=chosen, image=None)]
+    arguments = [
+        wanted.program,
+        *flags(options),
+        *provenance(wanted.program, cell=cell if wanted.program == "smoke" else chosen, image=None),
+    ]
     return Prepared(
         argv=launch.native_argv(runner.python, arguments),
         environment=launch.native_environment(ROOT, os.environ),
@@ -88,6 +105,8 @@ def in_container(wanted: Wanted, *, cell: Cell, hardware: Hardware, image: str) 
     """Make a job for the cell's image, its run folder and data mounted where the trainer looks."""
     folder = wanted.output if wanted.program == "train" else SCRATCH
     digest = None
+    if wanted.data is not None and not wanted.data.exists():
+        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
     if not wanted.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -41,7 +43,7 @@ class Finished:
         return next((event for event in reversed(self.events) if event.get("event") == name), None)
 
 
-def decide(asked: str, *, cards: tuple[str, ...], engine: str | None) -> Decision:
+def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
     """Choose where to run. `engine` is what stands in the way of a container, or None if nothing does.
 
     `auto` takes the container where an AMD card and an engine are found. Raises RM404 for another word.
@@ -53,7 +55,10 @@ def decide(asked: str, *, cards: tuple[str, ...], engine: str | None) -> Decisio
     if asked != "auto":
         raise RocmatrixError("RM404", what=f"--in takes container, native or auto, not {asked!r}")
     if not cards:
-        return Decision(where="native", why="no AMD card was found, so an image would bring nothing")
+        return Decision(
+            where="native",
+            why=f"no AMD card was found{f' ({why_none})' if why_none else ''}, so an image would bring nothing",
+        )
     if engine is not None:
         return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")
     return Decision(where="container", why=f"an AMD card ({cards[0]}) and an engine were found")
@@ -61,13 +66,13 @@ def decide(asked: str, *, cards: tuple[str, ...], engine: str | None) -> Decisio
 
 def native_argv(python: str, arguments: list[str]) -> list[str]:
     """Return the command that runs the trainer with an interpreter of this machine."""
-    return [python, "-m", "trainer", *arguments]
+    return [python, "-P", "-m", "trainer", *arguments]
 
 
 def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the checkout first on the module path."""
+    """Return the environment with the checkout first on the module path, and the working folder not on it."""
     path = os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH", "")]))
-    return {**environment, "PYTHONPATH": path}
+    return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
 def run(argv: list[str], *, environment: Mapping[str, str] | None = None, show: Callable[[Event], None]) -> Finished:
@@ -76,12 +81,49 @@ def run(argv: list[str], *, environment: Mapping[str, str] | None = None, show: 
     Lines that are no JSON objects are passed on to standard error: they are words, not events.
     """
     events: list[Event] = []
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment, text=True, errors="replace") as process:
+    with _started(argv, environment) as process:
         assert process.stdout is not None
         for event in _events(process.stdout):
             events.append(event)
             show(event)
     return Finished(status=process.returncode, events=tuple(events))
+
+
+@contextmanager
+def _started(argv: list[str], environment: Mapping[str, str] | None) -> Iterator[subprocess.Popen[str]]:
+    """Run a program to its end; an interrupt or a termination of this one ends it, and is waited for.
+
+    `docker run` hands the signal on, so a container does not outlive the call that started it.
+    Raises RM201 when the engine's client is not installed.
+    """
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment, text=True, errors="replace") as process:
+            try:
+                yield process
+            except BaseException:
+                _end(process)
+                raise
+    except FileNotFoundError as error:
+        raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Wait for a program that Ctrl-C has reached as well; tell one that was not reached, then force it."""
+    for signal_sent in (None, signal.SIGTERM, signal.SIGKILL):
+        if signal_sent is not None:
+            process.send_signal(signal_sent)
+        try:
+            process.communicate(timeout=3 if signal_sent is None else 20)
+            return
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def _events(lines: IO[str]) -> Iterator[Event]:

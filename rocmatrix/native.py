@@ -34,7 +34,7 @@ def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bo
     `cell` is what the request and the cards resolved to. Raises RM403 where no build fits, and what
     fetching raises (RM103 to RM105, RM205, RM206).
     """
-    if Path(sys.prefix) != root / ".venv":
+    if Path(sys.prefix).resolve() != (root / ".venv").resolve():
         return _active_environment()
     chosen, why = choose(matrix, cell, python=f"{sys.version_info.major}.{sys.version_info.minor}")
     if install_wheels:

@@ -110,10 +110,14 @@ def _improvised(matrix: Matrix, request: Request) -> list[Cell]:
 
 def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
     """Fill in the architecture: the one named, else this machine's card, else CPU if all is open."""
-    if request.gpu in CPU_WORDS or request.rocm in CPU_WORDS:
+    asked = request.gpu.strip().casefold() if request.gpu else None
+    if asked in CPU_WORDS or request.rocm in CPU_WORDS:
         return replace(request, gpu="cpu", rocm=None), ""
-    if request.gpu not in (None, "auto"):
-        return replace(request, gpu=architecture_of(matrix, str(request.gpu))), ""
+    if asked not in (None, "auto"):
+        known_name = asked if asked in matrix.architectures else str(request.gpu)
+        return replace(request, gpu=architecture_of(matrix, known_name)), ""
+    if cards and (asked, request.rocm, request.torch) == (None, None, None):
+        return _for_these_cards(matrix, request, cards)
     if cards:
         known = [card for card in cards if card in matrix.architectures]
         gfx = known[0] if known else architecture_of(matrix, cards[0])
@@ -121,6 +125,15 @@ def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> t
     if request.rocm is None and request.torch is None:
         return replace(request, gpu="cpu"), "no AMD card was found; "
     return replace(request, gpu=None), "no AMD card was found, so the best-supported architecture was taken; "
+
+
+def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
+    """Take the best card that a locked, working cell serves; where none does, the CPU, and say so."""
+    served = {cell.architecture for cell in matrix.cells if not cell.broken_by and not cell.unlocked_because}
+    usable = next((card for card in cards if card in served), None)
+    if usable is None:
+        return replace(request, gpu="cpu"), f"this machine's {', '.join(cards)} has no locked cell that works; "
+    return replace(request, gpu=usable), f"this machine has a {usable}; "
 
 
 def _check_names(matrix: Matrix, request: Request) -> None:

@@ -65,3 +65,12 @@ def test_the_environment_is_made_once_per_lock(checkout):
     assert "Making" not in run(checkout, "--list").stderr
     (checkout / "requirements/base.txt").write_text("# changed\n")
     assert "Making" in run(checkout, "--list").stderr
+
+
+def test_two_calls_at_once_make_one_environment(checkout):
+    first, second = (
+        subprocess.Popen([str(checkout / "invokew"), "--list"], stderr=subprocess.PIPE, text=True) for _ in range(2)
+    )
+    said = [process.communicate(timeout=120)[1] for process in (first, second)]
+    assert sum("Making" in words for words in said) == 1
+    assert not (checkout / ".venv.lock").exists()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix import job, matrix_file, native
+from rocmatrix.errors import RocmatrixError
 from rocmatrix.hardware import survey
 from rocmatrix.job import Wanted
 from rocmatrix.resolve import Request
@@ -38,7 +39,7 @@ def test_a_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_p
         cell=cells.CPU,
         hardware=survey(sysfs.no_driver(tmp_path / "host")),
     )
-    assert prepared.argv[:4] == ["python3", "-m", "trainer", "train"]
+    assert prepared.argv[:4] == ["python3", "-P", "-m", "trainer"]
     assert f"--output={tmp_path}/TRAINING" in prepared.argv
     assert f"--cell={cells.CPU.name}" in prepared.argv
     assert any(word.startswith("--commit=") for word in prepared.argv)
@@ -47,6 +48,7 @@ def test_a_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_p
 
 def test_places_move_into_the_container(tmp_path):
     options = {"output": str(tmp_path / "out"), "data": str(tmp_path / "bars.csv")}
+    (tmp_path / "bars.csv").write_text("stand-in")
     prepared = job.in_container(
         wanted(options=options),
         cell=cells.CPU,
@@ -76,3 +78,30 @@ def test_probes_named_by_hand_are_kept(tmp_path):
 @pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
 def test_a_rocm_cell_must_find_rocm(name, expected):
     assert job.provenance("smoke", cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
+
+
+@pytest.fixture
+def cpu_build_only(monkeypatch):
+    """A machine for whose Python only the CPU build is locked."""
+    fallback = native.Native(python="python3", cell=cells.CPU, why="stand-in: the CPU build")
+    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: fallback)
+
+
+def test_a_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
+    host = survey(sysfs.mi50(tmp_path))
+    prepared = job.natively(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+    assert "--expect=rocm" in prepared.argv
+
+
+@pytest.mark.parametrize("asked", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
+def test_a_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
+    host = survey(sysfs.no_driver(tmp_path))
+    with pytest.raises(RocmatrixError, match="RM403"):
+        job.natively(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+
+
+def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
+    missing = wanted(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
+    host = survey(sysfs.no_driver(tmp_path))
+    with pytest.raises(RocmatrixError, match="RM404"):
+        job.in_container(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")

@@ -1,11 +1,17 @@
 """Where a job runs follows from what is there; its events arrive one by one, its words pass through."""
 
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from rocmatrix import launch
 from rocmatrix.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -42,4 +48,24 @@ def test_events_arrive_in_order_and_words_pass_through(capfd):
 
 def test_the_checkout_comes_first_on_the_module_path(tmp_path):
     environment = launch.native_environment(tmp_path, {"PYTHONPATH": "/elsewhere", "HOME": "/h"})
-    assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h"}
+    assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h", "PYTHONSAFEPATH": "1"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path):
+    mark = tmp_path / "alive"
+    loop = f"while True:\n pathlib.Path({str(mark)!r}).touch(); time.sleep(0.05)"
+    job = f"import time, pathlib; print('{{}}', flush=True)\n{loop}"
+    host = "import sys; from rocmatrix import launch; launch.run([sys.executable, '-c', sys.argv[1]], show=print)"
+    with subprocess.Popen([sys.executable, "-c", host, job], cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout.readline().strip() == "{}"
+        started.send_signal(number)
+        started.communicate(timeout=30)
+    mark.unlink(missing_ok=True)
+    time.sleep(0.3)
+    assert not mark.exists()
+
+
+def test_a_missing_client_is_rm201():
+    with pytest.raises(RocmatrixError, match="RM201"):
+        launch.run(["no-such-docker"], show=print)

@@ -197,3 +197,19 @@ def test_a_broken_cell_is_forced_by_name_and_by_axes():
             resolve(broken, request)
         choice = resolve(broken, request, force=True)
         assert (choice.cell.name, choice.forced) == (cell.name, (rule,))
+
+
+@pytest.mark.parametrize("cards", [("gfx803",), ("gfx1036",), ("gfx1103",)])
+def test_a_card_that_no_locked_cell_serves_leaves_the_cpu_and_says_so(cards):
+    choice = resolve(MATRIX, Request(), cards=cards)
+    assert choice.cell.architecture is None
+    assert cards[0] in choice.why
+
+
+def test_a_card_that_is_served_comes_before_one_that_is_not():
+    assert resolve(MATRIX, Request(), cards=("gfx1036", "gfx1100")).cell.architecture == "gfx1100"
+
+
+@pytest.mark.parametrize(("name", "architecture"), [("GFX1100", "gfx1100"), ("CPU", None)])
+def test_letter_case_does_not_matter(name, architecture):
+    assert resolve(MATRIX, Request(gpu=name)).cell.architecture == architecture

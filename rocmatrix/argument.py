@@ -12,7 +12,8 @@ from typing import Any
 from rocmatrix import derive
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.matrix import Architecture, Cell, Matrix, Release
-from rocmatrix.resolve import Choice, Request, releases_of, resolve, with_hardware
+from rocmatrix.refusal import releases_of
+from rocmatrix.resolve import Choice, Request, resolve, with_hardware
 from rocmatrix.rule import Claim, Rule, verdict_of
 from rocmatrix.statement import Evidence, Selector, Verdict
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.hardware import Card, Hardware, groups_of
 from rocmatrix.matrix import Cell
 from rocmatrix.sysfs import DeviceNode
+
+VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
 def choose_cards(cell: Cell, hardware: Hardware, wanted: Sequence[int] | None = None) -> tuple[Card, ...]:
@@ -20,6 +22,15 @@ def choose_cards(cell: Cell, hardware: Hardware, wanted: Sequence[int] | None = 
     if not hardware.cards:
         raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
     return _by_index(hardware, wanted) if wanted else _by_architecture(cell, cell.architecture, hardware)
+
+
+def card_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers in a list such as "0,1"; none for an empty one. Raises RM404."""
+    words = [word.strip() for word in text.split(",")] if text.strip() else []
+    for word in words:
+        if not (word.isascii() and word.isdigit()):
+            raise RocmatrixError("RM404", what=f"--cards takes numbers such as 0,1, not {text!r}")
+    return tuple(int(word) for word in words)
 
 
 def _by_index(hardware: Hardware, wanted: Sequence[int]) -> tuple[Card, ...]:
@@ -62,6 +73,20 @@ def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
     if len(names) < len(chosen):
         names = [str(position) for position in range(len(chosen))]
     return ",".join(names)
+
+
+def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a native run needs so that a GPU of the processor does not stand beside the cards.
+
+    Nothing where there is none, or where `environment` chooses devices itself.
+    """
+    if not hardware.hides_integrated or any(environment.get(name) for name in VISIBILITY):
+        return {}
+    known = [card.uuid for card in hardware.cards]
+    cards = [card for card in hardware.cards if not card.integrated]
+    # no engine hides a node from a native run, so every card keeps its own number
+    names = (card.uuid if card.uuid and known.count(card.uuid) == 1 else str(card.index) for card in cards)
+    return {"ROCR_VISIBLE_DEVICES": ",".join(names)}
 
 
 def usable_nodes(hardware: Hardware, chosen: Sequence[Card], *, user: str) -> tuple[DeviceNode, ...]:

@@ -15,6 +15,7 @@ from rocmatrix import derive
 from rocmatrix.architecture import Architecture
 from rocmatrix.companion import Companion
 from rocmatrix.errors import RocmatrixError, suggestion
+from rocmatrix.kernels import Baseline, KernelLibrary
 from rocmatrix.library import Libraries, Statement
 from rocmatrix.release import Release, Series
 from rocmatrix.rule import Rule, verdict_of
@@ -103,12 +104,16 @@ class Variable(Strict):
 
 
 class CellEntry(Strict):
-    """A cell as written in the file: names only. `Matrix.cells` gives it resolved."""
+    """A cell as written in the file: names only. `Matrix.cells` gives it resolved.
+
+    `prune` removes other architectures' files from the kernel libraries of bundled wheels, while these are installed.
+    """
 
     release: Text
     architecture: GfxName | None
     base: Text
     recommended: bool = False
+    prune: bool = False
     why: Text
     evidence: Evidence
 
@@ -129,6 +134,7 @@ class Cell(BaseModel):
     cards: tuple[str, ...]
     base: Base
     recommended: bool
+    prune: bool
     official: bool
     why: str
     evidence: Evidence
@@ -163,6 +169,11 @@ class Cell(BaseModel):
         return self.release.requirement(self.architecture)
 
     @property
+    def one_architecture(self) -> bool:
+        """Whether its images are to hold the kernels of its own architecture alone."""
+        return self.prune or self.release.by_architecture
+
+    @property
     def lock_name(self) -> str:
         """The name of the cell's lock in matrix/locks.yaml."""
         return self.release.lock_name(self.architecture)
@@ -192,6 +203,8 @@ class Matrix(Strict):
     cell_entries: list[CellEntry] = Field(alias="cells", min_length=1)
     rules: list[Rule]
     companions: list[Companion]
+    kernels: list[KernelLibrary] = Field(min_length=1)
+    baselines: list[Baseline]
     hashes: list[Hashes] = Field(alias="wheels")
     locks: dict[str, dict[VersionText, list[Text]]]
 
@@ -265,6 +278,18 @@ class Matrix(Strict):
         release = cell.release
         return self.libraries.of(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
 
+    def kernel_libraries_of(self, cell: Cell) -> tuple[KernelLibrary, ...]:
+        """Return the libraries whose kernels an image of `cell` must hold."""
+        architecture, release = cell.architecture, cell.release
+        if architecture is None:
+            return ()
+        axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
+        return tuple(library for library in self.kernels if library.required_on(**axes))
+
+    def baseline(self, cell: str) -> Baseline | None:
+        """Return the sizes recorded for a cell."""
+        return next((baseline for baseline in self.baselines if baseline.cell == cell), None)
+
     def for_python(self, cell: Cell, python: str) -> Cell | None:
         """Return the cell with the wheels of another Python, or None where these are not all locked."""
         base = cell.base.model_copy(update={"python": python})
@@ -286,6 +311,7 @@ class Matrix(Strict):
             cards=tuple(architecture.cards) if architecture else (),
             base=base,
             recommended=entry.recommended,
+            prune=entry.prune,
             official=bool(architecture and architecture.official.covers(release.rocm)),
             why=entry.why,
             evidence=entry.evidence,

@@ -1,17 +1,17 @@
 """Reading the matrix from disk: strict, and every mistake with its file and line.
 
-People write matrix.yaml and five of the files beside it; `./invokew lock` writes those of `WRITTEN`.
+People write matrix.yaml and seven of the files beside it; `./invokew lock` writes those of `WRITTEN`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from rocmatrix import yaml_lines
+from rocmatrix import consistency, yaml_lines
 from rocmatrix.errors import RocmatrixError, suggestion
 from rocmatrix.matrix import Matrix, Selector
 
@@ -19,7 +19,17 @@ MAIN_FILE = "matrix.yaml"
 # Each holds the value of one key of the whole; matrix.yaml holds the other keys.
 PART_FILES = {
     part: f"matrix/{part}.yaml"
-    for part in ("architectures", "releases", "libraries", "rules", "companions", "wheels", "locks")
+    for part in (
+        "architectures",
+        "releases",
+        "libraries",
+        "rules",
+        "companions",
+        "kernels",
+        "baselines",
+        "wheels",
+        "locks",
+    )
 }
 WRITTEN = ("wheels", "locks")
 
@@ -46,10 +56,25 @@ def validate(document: yaml_lines.Document, parts: Documents) -> Matrix:
         matrix = Matrix.model_validate(data | {key: part.data for key, part in parts.items()})
     except ValidationError as error:
         raise _invalid([*problems, *(_explained(dict(entry), locate) for entry in error.errors())]) from None
-    problems += [_located(locate, mistake) for mistake in dangling(matrix)]
+    mistakes = list(dangling(matrix)) or list(consistency.contradictions(matrix))
+    problems += [_located(locate, mistake) for mistake in mistakes]
     if problems:
         raise _invalid(problems)
     return matrix
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def part(root: Path, file: str, model: type[M]) -> M:
+    """Read one file of statements that stands beside the matrix. Raises RM001 with every mistake, RM002."""
+    document = yaml_lines.read(root, file)
+    if document.problems:
+        raise _invalid(document.problems)
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise _invalid(_explained(dict(entry), lambda path: (document, path)) for entry in error.errors()) from None
 
 
 def _invalid(problems: Iterable[yaml_lines.Problem]) -> RocmatrixError:
@@ -96,11 +121,13 @@ def dangling(matrix: Matrix) -> Iterator[Mistake]:
     yield from _dangling_cells(matrix)
     yield from _dangling_architectures(matrix)
     yield from _dangling_locks(matrix)
+    yield from _dangling_baselines(matrix)
     yield from _repeated_releases(matrix)
     yield from _repeated_wheels(matrix)
     yield from _repeated("cells", [entry.name for entry in matrix.cell_entries])
     ids = [rule.id for rule in (*matrix.derived_rules, *(rule for c in matrix.companions for rule in c.rules))]
     yield from _repeated("rules", [rule.id for rule in matrix.rules], taken=ids)
+    yield from _repeated("kernels", [library.library for library in matrix.kernels])
     yield from _repeated("companions", [companion.package for companion in matrix.companions])
 
 
@@ -115,6 +142,10 @@ def _dangling_cells(matrix: Matrix) -> Iterator[Mistake]:
             name = getattr(cell, axis)
             if name is not None and name not in names:
                 yield ("cells", index, axis), _unknown(axis, name, names)
+        release = matrix.release_by_name.get(cell.release)
+        if cell.prune and (cell.architecture is None or (release and release.device_code.layout != "bundled")):
+            message = "only bundled wheels for an architecture can be pruned; other cells choose when they install"
+            yield ("cells", index, "prune"), message
 
 
 def _dangling_architectures(matrix: Matrix) -> Iterator[Mistake]:
@@ -142,10 +173,21 @@ def _named_architectures(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, list
             yield ("companions", index, "versions", number, "when", "architectures"), _selected(pairing.when)
         for number, rule in enumerate(companion.rules):
             yield ("companions", index, "rules", number, "when", "architectures"), _selected(rule.when)
+    for index, kernels in enumerate(matrix.kernels):
+        for number, when in enumerate(kernels.required):
+            yield ("kernels", index, "required", number, "architectures"), _selected(when)
 
 
 def _selected(selector: Selector) -> list[str]:
     return selector.architectures or []
+
+
+def _dangling_baselines(matrix: Matrix) -> Iterator[Mistake]:
+    cells = [entry.name for entry in matrix.cell_entries]
+    for index, baseline in enumerate(matrix.baselines):
+        if baseline.cell not in cells:
+            yield ("baselines", index, "cell"), _unknown("cell", baseline.cell, cells)
+    yield from _repeated("baselines", [baseline.cell for baseline in matrix.baselines])
 
 
 def _dangling_locks(matrix: Matrix) -> Iterator[Mistake]:

@@ -116,11 +116,21 @@ class Release(BaseModel):
         return name == self.name or (self.by_architecture and head == self.name and gfx.is_name(architecture))
 
     def foreign(self, package: str, architecture: str | None) -> bool:
-        """Say whether a package holds kernels for another architecture: torch may ask for all of them."""
+        """Say whether a package holds kernels for another architecture: torch may ask for all of them.
+
+        A family's package is its own for each architecture of it: torch[device-gfx1151] of ROCm 10.0 asks for
+        amd-torch-device-gfx115x as well, which holds the attention kernels. Also seen: gfx11 and gfx12-0.
+        """
         name = canonicalize_name(package)
         prefixes = [form.partition(_ARCHITECTURE)[0] for form in self.device_code.packages]
-        return any(map(name.startswith, prefixes)) and name not in self.device_packages(architecture or "")
+        kinds = [name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix)]
+        return any(not _is_for(kind, architecture or "") for kind in kinds)
 
     def device_packages(self, architecture: str) -> tuple[str, ...]:
         """Return the packages that hold the kernels of one architecture; none where the wheel holds them."""
         return tuple(name.replace(_ARCHITECTURE, architecture) for name in self.device_code.packages)
+
+
+def _is_for(kind: str, architecture: str) -> bool:
+    """Say whether the end of a device package's name, such as gfx1100, gfx110x or gfx12-0, covers an architecture."""
+    return kind == architecture or architecture.startswith(kind.replace("-", "").rstrip("x"))

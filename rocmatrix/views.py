@@ -1,4 +1,4 @@
-"""Documents that are views of data: the README's tables, docs/errors.md and the schema for editors.
+"""Documents that are views of data: the README's tables, docs/errors.md, the schema for editors, the trainer's options.
 
 A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; only what is between is rewritten.
 """
@@ -12,23 +12,37 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocmatrix import derive, errors
+from rocmatrix import derive, errors, workflow
+from rocmatrix.diagnosis import document as failures
+from rocmatrix.diagnosis import signature
+from rocmatrix.doctor import document, rules
 from rocmatrix.errors import CatalogEntry, RocmatrixError
 from rocmatrix.matrix import Cell, Matrix
 from rocmatrix.matrix_file import PART_FILES
 from rocmatrix.rule import Rule
 
 SCHEMA_FILE = "matrix.schema.json"
+OPTIONS_FILE = "rocmatrix/trainer_options.json"
+PROBES_FILE = "rocmatrix/trainer_probes.json"
 CARDS_SHOWN = 4
 
 
 def files(matrix: Matrix, root: Path) -> dict[str, str]:
-    """Return README.md with its tables renewed, docs/errors.md and the schema, as {path: text}."""
+    """Return README.md with its tables renewed and every other view of data, as {path: text}."""
     readme = (root / "README.md").read_text(encoding="utf-8")
     readme = between(readme, "support", support_table(matrix))
     readme = between(readme, "broken", rules_table(matrix))
-    catalog = [*errors.CATALOG.values(), *trainer_catalog(root)]
-    return {"README.md": readme, "docs/errors.md": errors_page(catalog), SCHEMA_FILE: matrix_schema()}
+    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in ask_trainer(root, "errors"))]
+    return {
+        "README.md": readme,
+        "docs/errors.md": errors_page(catalog),
+        "docs/doctor.md": document.page(rules.load(root)),
+        "docs/failures.md": failures.page(signature.load(root)),
+        workflow.FILE: workflow.text(matrix),
+        SCHEMA_FILE: matrix_schema(),
+        OPTIONS_FILE: json.dumps(ask_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
+        PROBES_FILE: json.dumps(ask_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
+    }
 
 
 def matrix_schema() -> str:
@@ -106,8 +120,8 @@ def errors_page(catalog: Iterable[CatalogEntry]) -> str:
     return head + "".join(f"\n## {e.code} {e.title}\n\n{e.meaning}\n\n**Next:** {e.next}\n" for e in catalog)
 
 
-def trainer_catalog(root: Path) -> list[CatalogEntry]:
-    """Ask the trainer for its codes; the two programs share no imports."""
-    argv = [sys.executable, "-m", "trainer", "errors"]
+def ask_trainer(root: Path, *words: str) -> list[dict[str, str]]:
+    """Ask the trainer for its `errors`, its `options` or its probes; the two programs share no imports."""
+    argv = [sys.executable, "-m", "trainer", *words]
     done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
-    return [CatalogEntry(**json.loads(line)) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -81,7 +81,7 @@ def _reader(entry: Entry) -> tuple[Format, Reader | None]:
     if head.startswith(kpack.MAGIC):
         return "kpack", kpack.read
     if head.startswith(aotriton.MAGIC):
-        return "AKS2", lambda file: filter(None, [aotriton.read(file)])
+        return "AKS2", aotriton.read
     if head.startswith(aotriton.ZIP_MAGIC) and "aotriton.images" in entry.path:
         return "AKS2 zip", aotriton.read_zip
     return "index", None

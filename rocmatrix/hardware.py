@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from rocmatrix import gfx
+from rocmatrix.adapter import Adapter, read_adapter, served_devices
+from rocmatrix.link import Link
 from rocmatrix.sysfs import DeviceNode, Files, TopologyNode, read_nodes
 
+SYSTEM_HEAP = 0
 FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h
 
 # Instruction sets that exist only as part of a processor: "APU" in LLVM's AMDGPUUsage.rst and AMD_IS_APU in
@@ -44,6 +47,9 @@ class Card:
     pci_address: str | None
     render_minor: int | None
     render: DeviceNode | None
+    hive_id: int | None = None
+    partition: int = 0
+    adapter: Adapter | None = None
 
     @property
     def render_path(self) -> str | None:
@@ -54,6 +60,15 @@ class Card:
     def uuid(self) -> str | None:
         """The name that ROCR_VISIBLE_DEVICES takes (ROCR-Runtime, amd_filter_device.cpp)."""
         return f"GPU-{self.unique_id:016x}" if self.unique_id is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processor:
+    """A CPU node of the KFD topology: a NUMA node of the host."""
+
+    node: int
+    cores: int
+    memory_bytes: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +95,8 @@ class Hardware:
     memory_bytes: int | None
     wsl2: bool
     nvidia: bool
+    processors: tuple[Processor, ...] = ()
+    links: tuple[Link, ...] = ()
 
     @property
     def nodes(self) -> tuple[DeviceNode, ...]:
@@ -92,6 +109,33 @@ class Hardware:
         """The cards' gfx names, the best card first: discrete before integrated, then by memory."""
         ranked = sorted(self.cards, key=lambda card: (card.integrated, -(card.memory_bytes or 0)))
         return tuple(card.gfx for card in ranked if card.gfx is not None)
+
+    @property
+    def physical_cards(self) -> tuple[tuple[Card, ...], ...]:
+        """The cards as they are plugged in: partitions of one card (CPX and the like) stand together."""
+        groups: dict[object, list[Card]] = {}
+        for card in self.cards:
+            groups.setdefault(self._plug(card), []).append(card)
+        return tuple(tuple(group) for group in groups.values())
+
+    def _plug(self, card: Card) -> object:
+        """Return what the partitions of one card share.
+
+        Newer kernels give them one address and a number each. Older ones gave each a function of its own, and one
+        id to all. Cards of their own may share an address in a recording, but neither.
+        """
+        if card.pci_address is None:
+            return card.node
+        same = [c for c in self.cards if c.pci_address == card.pci_address]
+        if len({c.partition for c in same}) == len(same) > 1:
+            return card.pci_address
+        slot = card.pci_address.rpartition(".")[0]
+        return (slot, card.unique_id) if card.unique_id else (card.pci_address, card.node)
+
+    @property
+    def hides_integrated(self) -> bool:
+        """Whether an integrated GPU stands beside a discrete one, and so is to be hidden from a run."""
+        return len({card.integrated for card in self.cards}) == 2
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -120,7 +164,7 @@ def survey(files: Files) -> Hardware:
     cards = tuple(_card(index, node, files) for index, node in enumerate(gpus))
     return Hardware(
         cards=cards,
-        reason=None if cards else _why_none(hidden=hidden, wsl2=wsl2, driver=driver, topology=bool(nodes)),
+        reason=None if cards else _why_none(files, hidden=hidden, wsl2=wsl2, driver=driver, topology=bool(nodes)),
         hidden_nodes=hidden,
         kfd=kfd,
         driver=driver,
@@ -128,6 +172,8 @@ def survey(files: Files) -> Hardware:
         memory_bytes=memory_total(files.text("proc/meminfo") or ""),
         wsl2=wsl2,
         nvidia=files.exists("dev/nvidia0") or files.exists("dev/nvidiactl"),
+        processors=tuple(_processor(node) for node in nodes if node.properties.get("cpu_cores_count")),
+        links=tuple(link for node in nodes for link in node.links),
     )
 
 
@@ -146,21 +192,37 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
     told = node.properties
     name = _gfx_name(told.get("gfx_target_version", 0))
     minor = told.get("drm_render_minor") or None
+    address = pci_address(told.get("domain", 0), told["location_id"]) if told.get("location_id") else None
+    adapter = read_adapter(files, address=address, minor=minor, device_id=told.get("device_id"))
     return Card(
         index=index,
         node=node.number,
         gfx=name,
         # Older kernels describe a processor with graphics as one node that has both kinds of cores.
         integrated=name in INTEGRATED_ARCHITECTURES or told.get("cpu_cores_count", 0) > 0,
-        memory_bytes=_memory(node.banks),
+        memory_bytes=_memory(node.banks) or _whole_memory(adapter),
         compute_units=told.get("simd_count", 0) // (told.get("simd_per_cu") or 1) or None,
         unique_id=told.get("unique_id") or None,
         gpu_id=node.gpu_id,
         device_id=told.get("device_id"),
-        pci_address=pci_address(told.get("domain", 0), told["location_id"]) if "location_id" in told else None,
+        pci_address=address,
         render_minor=minor,
         render=files.node(f"/dev/dri/renderD{minor}") if minor else None,
+        hive_id=told.get("hive_id") or None,
+        partition=told.get("location_id", 0) >> 28 & 0xF,  # kfd_topology.c keeps a partition's number there
+        adapter=adapter,
     )
+
+
+def _whole_memory(adapter: Adapter | None) -> int | None:
+    """Return the memory that DRM tells, which is the whole card's and says nothing on a partition's share."""
+    whole = adapter is not None and adapter.compute_partition in (None, "SPX")
+    return adapter.memory_bytes if adapter is not None and whole else None
+
+
+def _processor(node: TopologyNode) -> Processor:
+    memory = sum(bank.get("size_in_bytes", 0) for bank in node.banks if bank.get("heap_type") == SYSTEM_HEAP)
+    return Processor(node=node.number, cores=node.properties["cpu_cores_count"], memory_bytes=memory or None)
 
 
 def _gfx_name(target_version: int) -> str | None:
@@ -183,13 +245,14 @@ def _driver(files: Files, kernel: str | None) -> Driver | None:
     return Driver(version=kernel, origin="kernel") if files.exists("sys/module/amdgpu") else None
 
 
-def _why_none(*, hidden: int, wsl2: bool, driver: Driver | None, topology: bool) -> str:
+def _why_none(files: Files, *, hidden: int, wsl2: bool, driver: Driver | None, topology: bool) -> str:
     if wsl2:
         return "this is WSL2: cards are reached through /dev/dxg, and there is no /dev/kfd to pass on"
     if hidden:
         return f"{hidden} GPU node(s) are hidden from this process: its container was not given their render nodes"
-    if driver is None:
+    loaded = driver is not None or served_devices(files)
+    if not loaded:
         return "the amdgpu driver is not loaded"
     if not topology:
-        return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD"
+        return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD, or not recorded"
     return "the kernel's KFD topology lists processors only"

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from rocmatrix.link import Link
 
 # A recording often holds only the lower part of /sys, so each level is looked for.
 TOPOLOGY_FOLDERS = (
     "sys/class/kfd/kfd/topology",
     "sys/devices/virtual/kfd/kfd/topology",
     "class/kfd/kfd/topology",
+    "devices/virtual/kfd/kfd/topology",
+    "kfd/topology",
     "topology",
     ".",
 )
+LINK_FOLDERS = ("io_links", "p2p_links")  # since Linux 6.0 what goes through another node stands in the second
+LARGEST_FILE = 1 << 20  # no file of the topology comes near
+LARGEST_NUMBER = (1 << 64) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +59,26 @@ class Files:
 
     def guarded_text(self, path: str) -> str | None:
         """Return a file's text, None where there is none. Raises PermissionError where the kernel withholds it."""
+        content = self._bytes(path)
+        return None if content is None else content.decode(errors="replace")
+
+    def binary(self, path: str) -> bytes | None:
+        """Return a file's bytes, None where it is absent or withheld."""
         try:
-            return self._inside(path).read_bytes().decode(errors="replace")
+            return self._bytes(path)
+        except PermissionError:
+            return None
+
+    def _bytes(self, path: str) -> bytes | None:
+        try:
+            real = self._inside(path)
+            if not stat.S_ISREG(real.stat().st_mode):  # reading a pipe or a terminal would never end
+                return None
+            with real.open("rb") as file:
+                return file.read(LARGEST_FILE)
         except PermissionError:
             raise
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a name with a NUL
             return None
 
     def text(self, path: str) -> str | None:
@@ -76,6 +98,26 @@ class Files:
             return sorted(int(entry.name) for entry in self._inside(folder).iterdir() if is_unsigned(entry.name))
         except OSError:
             return []
+
+    def number(self, path: str) -> int | None:
+        """Return a file that holds one unsigned number, None where it holds anything else."""
+        word = self.word(path) or ""
+        return int(word) if is_unsigned(word) else None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted; none where it cannot be read."""
+        try:
+            return sorted(entry.name for entry in self._inside(folder).iterdir())
+        except OSError:
+            return []
+
+    def real(self, path: str) -> str | None:
+        """Return where `path` leads, as a path below the root; None where that is nowhere or outside."""
+        try:
+            found = self._inside(path)
+        except OSError:
+            return None
+        return found.relative_to(self.root).as_posix() if found.exists() else None
 
     def exists(self, path: str) -> bool:
         """Say whether something is there."""
@@ -110,6 +152,7 @@ class TopologyNode:
     gpu_id: int | None
     properties: Mapping[str, int]
     banks: tuple[Mapping[str, int], ...]
+    links: tuple[Link, ...]
 
     @property
     def is_gpu(self) -> bool:
@@ -140,8 +183,17 @@ def _read_node(files: Files, folder: str, number: int) -> TopologyNode:
         number=number,
         gpu_id=int(gpu_id) if is_unsigned(gpu_id) else None,
         properties=parse_properties(files.guarded_text(f"{folder}/properties") or ""),
+        links=tuple(_links(files, folder, number)),
         banks=tuple(parse_properties(files.text(f"{folder}/mem_banks/{bank}/properties") or "") for bank in banks),
     )
+
+
+def _links(files: Files, folder: str, number: int) -> Iterator[Link]:
+    for kind in LINK_FOLDERS:
+        for index in files.numbers(f"{folder}/{kind}"):
+            told = parse_properties(files.text(f"{folder}/{kind}/{index}/properties") or "")
+            if "node_to" in told:
+                yield Link.parse(told, node=number, direct=kind == LINK_FOLDERS[0])
 
 
 def parse_properties(text: str) -> dict[str, int]:
@@ -152,4 +204,4 @@ def parse_properties(text: str) -> dict[str, int]:
 
 def is_unsigned(text: str) -> bool:
     """Say whether `text` is a decimal number without a sign, no longer than one of 64 bits."""
-    return text.isascii() and text.isdecimal() and len(text) <= 20
+    return text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) <= LARGEST_NUMBER

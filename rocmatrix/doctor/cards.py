@@ -1,0 +1,159 @@
+"""D2xx: how the cards are plugged in, and what they see of each other."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from rocmatrix.adapter import PciLink
+from rocmatrix.choice import VISIBILITY, without_integrated
+from rocmatrix.doctor.catalog import Finding
+from rocmatrix.doctor.host import Host
+from rocmatrix.hardware import Card, Hardware
+from rocmatrix.link import ENABLED
+
+REBAR_FIX = "in the firmware's setup: Above 4G Decoding on, Resizable BAR on, CSM off"
+
+
+def atomics(host: Host) -> Finding:
+    """D201, over the links that the kernel draws between cards and processors."""
+    machine = host.hardware
+    numbers = {card.node: card for card in machine.cards if not card.integrated}
+    to_host = (link for link in machine.links if link.source in numbers and link.target not in numbers)
+    ends = [link for link in to_host if link.direct and link.flags & ENABLED]
+    if not ends:
+        return _silent(host, "D201", "the kernel tells no link between a card and a processor")
+    without = sorted({numbers[link.source].index for link in ends if not link.atomics})
+    if not without:
+        return Finding(code="D201", status="ok", seen=f"on all {len(ends)} links to a processor")
+    seen = f"no atomics between the processor and card {_join(without)}"
+    fix = "move the card to a slot of the processor itself: chipset slots and old PCIe switches drop atomics"
+    return Finding(code="D201", status="error", seen=seen, fix=fix)
+
+
+def width(host: Host) -> Finding:
+    """D202."""
+    rows = _links(host.hardware)
+    known = [(card, link) for card, link in rows if link.width and link.most_width]
+    if not known:
+        return _silent(host, "D202", "PCI tells no lanes")
+    narrow = [(card, link) for card, link in known if link.narrow]
+    if not narrow:
+        return Finding(code="D202", status="ok", seen=_all(known))
+    seen = "; ".join(f"card {card.index} at {link.port}: {link.words}{_slot(link)}" for card, link in narrow)
+    fix = "sudo lspci -vv -s {port} | grep -i lnk, then a slot with all lanes, or another split in the firmware's setup"
+    return Finding(code="D202", status="warning", seen=seen, fix=fix.format(port=narrow[0][1].port))
+
+
+def speed(host: Host) -> Finding:
+    """D203. A card that is idle, or says nothing on it, gets a note only."""
+    known = [(card, link) for card, link in _links(host.hardware) if link.speed and link.most_speed]
+    if not known:
+        return _silent(host, "D203", "PCI tells no speed")
+    slow = [(card, link) for card, link in known if link.slow]
+    if not slow:
+        return Finding(code="D203", status="ok", seen=_all(known))
+    busy = [card for card, _ in slow if card.adapter and (card.adapter.busy_percent or 0) > 0]
+    seen = "; ".join(f"card {card.index} at {link.port}: {link.words}" for card, link in slow)
+    idle = "" if busy else "; the card is idle, and may have slowed its link down by itself"
+    port = slow[0][1].port
+    fix = f"look again under load: cat /sys/bus/pci/devices/{port}/current_link_speed"
+    return Finding(code="D203", status="warning" if busy else "note", seen=seen + idle, fix=fix)
+
+
+def resizable_bar(host: Host) -> Finding:
+    """D204. An APU has no BAR of its own to resize."""
+    cards = [card for card in host.hardware.cards if card.adapter and not card.integrated]
+    told = [(card, card.adapter.resizable) for card in cards if card.adapter and card.adapter.resizable is not None]
+    if not told:
+        return _silent(host, "D204", "DRM tells no memory sizes")
+    small = [card for card, whole in told if not whole]
+    if not small:
+        return Finding(code="D204", status="ok", seen=f"all memory of {len(told)} card(s) is visible")
+    sizes = ", ".join(
+        f"card {card.index} shows {(card.adapter.visible_bytes or 0) >> 20} of {(card.adapter.memory_bytes or 0) >> 20}"
+        for card in small
+        if card.adapter
+    )
+    return Finding(code="D204", status="warning", seen=f"{sizes} MiB", fix=REBAR_FIX)
+
+
+def integrated(host: Host) -> Finding:
+    """D205: an integrated GPU beside a discrete one, and whether the shell hides it. Containers hide it anyway."""
+    machine = host.hardware
+    if not machine.cards:
+        return Finding(code="D205", status="not applicable", seen=host.no_card)
+    if not machine.hides_integrated:
+        return Finding(code="D205", status="ok", seen="there is none beside a discrete card")
+    small = [card for card in machine.cards if card.integrated]
+    wanted = without_integrated(machine, {})
+    names = ", ".join(f"card {card.index} ({card.gfx})" for card in small)
+    environment = host.environment or {}
+    if any(environment.get(name) for name in VISIBILITY):
+        return Finding(code="D205", status="ok", seen=f"{names} is there, and the environment chooses devices")
+    fix = " ".join(f"export {name}={value}" for name, value in wanted.items())
+    seen = f"{names} is part of the processor; runs of this project hide it, other programs see it"
+    return Finding(code="D205", status="warning", seen=seen, fix=fix)
+
+
+def peers(host: Host) -> Finding:
+    """D206: every pair of discrete cards has a link in the topology, in both directions."""
+    machine = host.hardware
+    cards = [card for card in machine.cards if not card.integrated]
+    if len(cards) < 2:
+        return Finding(code="D206", status="not applicable", seen="there is one card at most")
+    if not machine.links:
+        return Finding(code="D206", status="unknown", seen="the topology tells no links")
+    joined = {(link.source, link.target) for link in machine.links if link.peer_dma}
+    apart = [(one.index, two.index) for one, two in permutations(cards, 2) if (one.node, two.node) not in joined]
+    if not apart:
+        xgmi = sum(link.xgmi for link in machine.links)
+        return Finding(code="D206", status="ok", seen=f"all {len(cards)} do, {xgmi} links of them over XGMI")
+    seen = (
+        f"{len(apart)} of {len(cards) * (len(cards) - 1)} ways are missing, such as card {apart[0][0]} to {apart[0][1]}"
+    )
+    fix = f"{REBAR_FIX}; a kernel with CONFIG_HSA_AMD_P2P and CONFIG_PCI_P2PDMA: grep P2P /boot/config-$(uname -r)"
+    return Finding(code="D206", status="warning", seen=seen, fix=fix)
+
+
+def partitions(host: Host) -> Finding:
+    """D207."""
+    machine = host.hardware
+    if not machine.cards:
+        return Finding(code="D207", status="not applicable", seen=host.no_card)
+    split = [group for group in machine.physical_cards if len(group) > 1]
+    if not split:
+        return Finding(code="D207", status="ok", seen=f"{len(machine.cards)} card(s), none partitioned")
+    first = split[0][0]
+    modes = [first.adapter.compute_partition, first.adapter.memory_partition] if first.adapter else []
+    mode = "/".join(name for name in modes if name) or "partitioned"
+    seen = f"{len(machine.physical_cards)} card(s) show as {len(machine.cards)} ({mode}, {len(split[0])} each)"
+    where = first.adapter.folder if first.adapter else "sys/bus/pci/devices/ADDRESS"
+    fix = f"where one big card is wanted: echo SPX | sudo tee /{where}/current_compute_partition"
+    return Finding(code="D207", status="note", seen=seen, fix=fix)
+
+
+def _silent(host: Host, code: str, told: str) -> Finding:
+    """Return that nothing was told. Where there is no discrete card there is nothing to tell."""
+    cards = host.hardware.cards
+    if all(card.integrated for card in cards):
+        seen = "the card is part of the processor" if cards else host.no_card
+        return Finding(code=code, status="not applicable", seen=seen)
+    return Finding(code=code, status="unknown", seen=told)
+
+
+def _links(machine: Hardware) -> list[tuple[Card, PciLink]]:
+    """Return the first partition of each discrete card with its link to the slot."""
+    firsts = [group[0] for group in machine.physical_cards]
+    return [(card, card.adapter.link) for card in firsts if card.adapter and not card.integrated]
+
+
+def _all(rows: list[tuple[Card, PciLink]]) -> str:
+    return "; ".join(f"card {card.index}: {link.words}" for card, link in rows)
+
+
+def _slot(link: PciLink) -> str:
+    return f" (the slot has x{link.slot_width})" if link.slot_width else ""
+
+
+def _join(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))

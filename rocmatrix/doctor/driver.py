@@ -1,0 +1,180 @@
+"""D1xx: the driver, and whether this user can open what it offers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rocmatrix.doctor.catalog import Finding, Status
+from rocmatrix.doctor.host import NO_CARD, Host
+from rocmatrix.doctor.knowledge import HostKnowledge, lies_in, plain_version
+from rocmatrix.hardware import Hardware
+from rocmatrix.statement import within
+from rocmatrix.sysfs import DeviceNode
+
+MOST_SHOWN = 4
+UDEV_FIX = (
+    'printf \'SUBSYSTEM=="kfd", GROUP="render", MODE="0660"\\nSUBSYSTEM=="drm", KERNEL=="renderD*", GROUP="render", '
+    'MODE="0660"\\n\' | sudo tee /etc/udev/rules.d/70-amdgpu.rules && sudo udevadm control --reload && '
+    "sudo udevadm trigger"
+)
+
+
+def loaded(host: Host) -> Finding:
+    """D101. Without a card it does not apply, unless a cell for one was named."""
+    machine = host.hardware
+    if machine.wsl2:
+        seen = "this is WSL2: the driver is Windows', reached through /dev/dxg, and there is no /dev/kfd"
+        return Finding(code="D101", status="note", seen=seen)
+    if host.absent:
+        needed = host.cell is not None and host.cell.architecture is not None
+        seen = f"{NO_CARD}, so CPU cells run here, and images for other machines can be built"
+        fix = "./invokew train --gpu cpu" if needed else None
+        return Finding(code="D101", status="error" if needed else "not applicable", seen=seen, fix=fix)
+    if machine.driver is not None:
+        seen = f"amdgpu {machine.driver.version}, {'AMD' if machine.driver.origin == 'dkms' else 'the kernel'}'s own"
+        return Finding(code="D101", status="ok", seen=seen)
+    if machine.cards or host.served:
+        seen = "cards are driven, but /sys/module is not to be seen here, so no version is known"
+        return Finding(code="D101", status="unknown", seen=seen)
+    seen = f"{', '.join(host.amd_devices) or 'a card'} is there, and the driver is not loaded"
+    return Finding(code="D101", status="error", seen=seen, fix="sudo modprobe amdgpu")
+
+
+def window(host: Host, known: HostKnowledge) -> Finding:
+    """D102. Only AMD's own driver has a window; the kernel's is judged by D103."""
+    driver, cell = host.hardware.driver, host.cell
+    if driver is None or cell is None or cell.release.rocm is None:
+        seen = "needs a loaded driver and --cell with a ROCm cell"
+        return Finding(code="D102", status="not applicable", seen=seen)
+    rocm = cell.release.rocm
+    if driver.origin == "kernel":
+        seen = f"the driver is the kernel's ({driver.version}); AMD's windows speak of its own driver only"
+        return Finding(code="D102", status="note", seen=seen)
+    entry = next((row for row in known.drivers if lies_in(driver.version, row.module)), None)
+    if entry is None:
+        seen = f"amdgpu {driver.version} is in no recorded window, so nothing is known of it with ROCm {rocm}"
+        return Finding(code="D102", status="unknown", seen=seen, fix=f"see {known.drivers[-1].evidence.sources[-1]}")
+    seen = f"amdgpu {driver.version} ({entry.package}) serves ROCm {entry.user_space}; the cell has {rocm}"
+    if within(rocm, entry.user_space):
+        return Finding(code="D102", status="ok", seen=f"{seen} ({entry.evidence.confidence})")
+    return Finding(
+        code="D102",
+        status="warning",
+        seen=f"{seen} ({entry.evidence.words})",
+        fix="./invokew cells, and take a cell whose ROCm lies inside; or install the driver of that ROCm",
+    )
+
+
+def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
+    """D103, one finding for each known fault, or one that none is known."""
+    machine = host.hardware
+    if not machine.cards:
+        return [Finding(code="D103", status="not applicable", seen="no card to judge a kernel by")]
+    if plain_version(machine.kernel) is None:
+        return [Finding(code="D103", status="unknown", seen="the kernel's release is not to be seen here")]
+    rocm = host.cell.release.rocm if host.cell else None
+    found = []
+    for caution in known.cautions:
+        release = machine.driver.version if machine.driver and machine.driver.origin == "dkms" else machine.kernel
+        foreign = machine.driver is not None and machine.driver.origin != caution.origin
+        exempt = caution.unless is not None and caution.unless in (release or "")
+        named = set(machine.architectures) & set(caution.when.architectures or machine.architectures)
+        fits = caution.when.rocm is None or rocm is None or within(rocm, caution.when.rocm)
+        if named and fits and not foreign and not exempt and lies_in(release, caution.kernel):
+            limit = f" (with ROCm {caution.when.rocm})" if caution.when.rocm and rocm is None else ""
+            seen = f"{release} with {', '.join(sorted(named))}{limit}: {caution.why} ({caution.evidence.words})"
+            found.append(Finding(code="D103", status="warning", seen=seen, fix=caution.fix))
+    return found or [Finding(code="D103", status="ok", seen=f"nothing is known against {machine.kernel}")]
+
+
+def listed(host: Host) -> Finding:
+    """D104."""
+    machine = host.hardware
+    if host.absent or machine.wsl2:
+        return Finding(code="D104", status="not applicable", seen=host.no_card)
+    known = {card.pci_address for card in machine.cards}
+    missing = [address for address in host.amd_devices if address not in known and f"{address[:-1]}0" not in known]
+    if machine.cards and not missing:
+        return Finding(code="D104", status="ok", seen=f"{len(machine.physical_cards)} card(s): {inventory(machine)}")
+    if missing and machine.hidden_nodes >= len(missing):
+        return Finding(code="D104", status="note", seen=f"{', '.join(missing)}: hidden by the container, see D105")
+    seen = f"{', '.join(missing)} is not in it" if missing else host.no_card
+    return Finding(code="D104", status="error", seen=seen, fix="sudo dmesg | grep -i -e kfd -e amdgpu")
+
+
+def inventory(machine: Hardware) -> str:
+    """Return the cards by kind: "2 x gfx1100, 1 x gfx1036 (integrated)"."""
+    kinds = Counter(f"{c.gfx or 'not named by its old kernel'}{' (integrated)' * c.integrated}" for c in machine.cards)
+    return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
+
+
+def shortened(words: Sequence[str]) -> str:
+    """Return a list in words, with the number of those that are too many to read."""
+    more = f" and {len(words) - MOST_SHOWN} more" if len(words) > MOST_SHOWN else ""
+    return ", ".join(words[:MOST_SHOWN]) + more
+
+
+def hidden(host: Host) -> Finding:
+    """D105."""
+    count = host.hardware.hidden_nodes
+    if not count:
+        return Finding(code="D105", status="ok", seen="the kernel withholds no card")
+    seen = f"{count} card(s) are hidden by the container"
+    status: Status = "note" if host.hardware.cards else "error"
+    return Finding(code="D105", status=status, seen=seen, fix="give the container their /dev/dri/renderD nodes")
+
+
+def interface(host: Host) -> Finding:
+    """D110."""
+    machine = host.hardware
+    if not machine.cards:
+        return Finding(code="D110", status="not applicable", seen=host.no_card)
+    if machine.kfd is None and not host.devices:
+        return Finding(code="D110", status="unknown", seen="the tree holds no /dev")
+    if machine.kfd is None:
+        return Finding(code="D110", status="error", seen="/dev/kfd is not there", fix="sudo modprobe amdgpu")
+    return _opens(host, "D110", [machine.kfd])
+
+
+def render_nodes(host: Host) -> Finding:
+    """D111."""
+    machine = host.hardware
+    if not machine.cards:
+        return Finding(code="D111", status="not applicable", seen=host.no_card)
+    missing = [card.render_path or f"the node of card {card.index}" for card in machine.cards if card.render is None]
+    if missing and not host.devices:
+        return Finding(code="D111", status="unknown", seen="the tree holds no /dev")
+    if missing:
+        seen = f"{shortened(missing)} is not there"
+        return Finding(code="D111", status="error", seen=seen, fix="ls -ln /dev/dri, and pass what is missing")
+    return _opens(host, "D111", [card.render for card in machine.cards if card.render is not None])
+
+
+def _opens(host: Host, code: str, nodes: list[DeviceNode]) -> Finding:
+    owners = shortened([f"{node.path} {node.uid}:{node.gid} {node.mode:04o}" for node in nodes])
+    if host.user is None:
+        return Finding(code=code, status="unknown", seen=f"{owners}; whose session it was is not recorded")
+    user = host.user
+    closed = [node for node in nodes if user.uid and not node.opens_for(uid=user.uid, groups=user.groups)]
+    if not closed:
+        return Finding(code=code, status="ok", seen=f"user {user.uid} opens {owners}")
+    gid = closed[0].gid
+    seen = f"user {user.uid} cannot open {', '.join(f'{n.path} ({n.uid}:{n.gid} {n.mode:04o})' for n in closed)}"
+    fix = f'sudo usermod -aG "$(getent group {gid} | cut -d: -f1)" "$(id -un)", then log in again'
+    return Finding(code=code, status="error", seen=seen, fix=fix)
+
+
+def groups(host: Host) -> Finding:
+    """D112."""
+    machine = host.hardware
+    if not machine.nodes:
+        return Finding(code="D112", status="not applicable", seen="there is no node to have an owner")
+    # no group can be lent for a node that is root's own, so only root gets in
+    closed = [node for node in machine.nodes if node.gid == 0 and not node.open_to_all]
+    if closed:
+        seen = f"{shortened([node.path for node in closed])} belongs to root's group, which no run is given"
+        return Finding(code="D112", status="warning", seen=seen, fix=UDEV_FIX)
+    names = ", ".join(map(str, machine.groups))
+    seen = f"runs are given --group-add {names}" if names else "no group is needed: every node is open to all"
+    return Finding(code="D112", status="ok", seen=seen)

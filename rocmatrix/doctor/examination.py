@@ -1,0 +1,64 @@
+"""All checks on one host, and what they add up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rocmatrix.doctor import cards, driver, limits, state
+from rocmatrix.doctor.catalog import Finding, Status
+from rocmatrix.doctor.host import NO_CARD, Host
+from rocmatrix.doctor.knowledge import HostKnowledge
+
+WORST_FIRST: tuple[Status, ...] = ("error", "warning", "unknown", "note", "ok", "not applicable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """The findings in the order of their codes."""
+
+    findings: tuple[Finding, ...]
+    no_card: bool
+
+    @property
+    def failed(self) -> bool:
+        """Whether something stands in the way of a run. Nothing looked at is a failure too."""
+        return not self.findings or any(finding.status == "error" for finding in self.findings)
+
+    @property
+    def words(self) -> str:
+        """How many findings there are of each kind, and what that means."""
+        counts = Counter(finding.status for finding in self.findings)
+        told = ", ".join(f"{counts[status]} {status}" for status in WORST_FIRST if counts[status])
+        if self.failed:
+            return f"{told}: what is marked error stops a run"
+        ending = f"{NO_CARD}: CPU cells only" if self.no_card else "nothing stops a run"
+        return f"{told}: {ending}"
+
+    def described(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"checks": [finding.described() for finding in self.findings], "summary": self.words}
+
+
+def examine(host: Host, known: HostKnowledge) -> Examination:
+    """Run every check. None raises: what cannot be read is told as unknown."""
+    return Examination(findings=tuple(_findings(host, known)), no_card=host.absent)
+
+
+def _findings(host: Host, known: HostKnowledge) -> Iterable[Finding]:
+    yield driver.loaded(host)
+    yield driver.window(host, known)
+    yield from driver.kernel(host, known)
+    for check in (driver.listed, driver.hidden, driver.interface, driver.render_nodes, driver.groups):
+        yield check(host)
+    for check in (cards.atomics, cards.width, cards.speed, cards.resizable_bar, cards.integrated, cards.peers):
+        yield check(host)
+    yield cards.partitions(host)
+    for check in (limits.iommu, limits.numa_balancing, limits.shared_memory, limits.locked_memory, limits.visible):
+        yield check(host)
+    for check in (limits.engine, limits.engine_age, limits.disk):
+        yield check(host)
+    for check in (state.power_level, state.temperature, state.throttling):
+        yield check(host)

@@ -1,0 +1,179 @@
+"""What the doctor looks at, gathered once: the hardware, and what else a host brings.
+
+Files are read below a root given as a parameter. What belongs to a running machine alone (its engine, its disk,
+this user) is None where the root is a recorded tree, and the checks say so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocmatrix import hardware
+from rocmatrix.adapter import amd_display_devices, served_devices
+from rocmatrix.hardware import Hardware
+from rocmatrix.matrix import Cell
+from rocmatrix.sysfs import Files
+
+NO_CARD = "no AMD card was found in this machine"
+MEMLOCK_ROW = re.compile(r"^Max locked memory\s+(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """A process's numeric ids."""
+
+    uid: int
+    groups: frozenset[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A container engine. `version` is None where none answers, and `obstacle` says why."""
+
+    version: str | None
+    obstacle: str | None = None
+    cdi_folders: tuple[str, ...] = ()
+    cdi_devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disk:
+    """The file system that holds the engine's images."""
+
+    path: str
+    free_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """Everything the checks read. Sizes in bytes; `devices` says whether the tree has a /dev at all."""
+
+    hardware: Hardware
+    amd_devices: tuple[str, ...] = ()
+    served: bool = False
+    command_line: str | None = None
+    iommu: bool = False
+    iommu_types: Mapping[str, str] = field(default_factory=dict)
+    numa_nodes: int = 0
+    numa_balancing: int | None = None
+    memlock: str | None = None
+    rdma: bool = False
+    environment: Mapping[str, str] | None = None
+    devices: bool = True
+    shared_memory_bytes: int | None = None
+    user: User | None = None
+    engine: Engine | None = None
+    disk: Disk | None = None
+    cell: Cell | None = None
+
+    @property
+    def absent(self) -> bool:
+        """Whether there is nothing of AMD's: no card on the bus, no driver, no topology, no WSL2."""
+        machine = self.hardware
+        found = machine.cards or machine.hidden_nodes or machine.driver or machine.kfd or machine.wsl2
+        return not found and not self.amd_devices
+
+    @property
+    def no_card(self) -> str:
+        """Why there is no card to judge, in words."""
+        return NO_CARD if self.absent else self.hardware.reason or "there is no such card"
+
+
+def read(
+    files: Files,
+    *,
+    environment: Mapping[str, str] | None,
+    cell: Cell | None = None,
+    user: User | None = None,
+    engine: Engine | None = None,
+    disk: Disk | None = None,
+    shared_memory_bytes: int | None = None,
+) -> Host:
+    """Read what `files` hold and join it with what only a running machine knows."""
+    found = hardware.survey(files)
+    limits = MEMLOCK_ROW.search(files.text("proc/self/limits") or "")
+    return Host(
+        hardware=found,
+        amd_devices=tuple(amd_display_devices(files)),
+        served=bool(served_devices(files)),
+        command_line=files.word("proc/cmdline"),
+        iommu=bool(files.names("sys/class/iommu")),
+        iommu_types=_iommu_types(files, found),
+        numa_nodes=sum(re.fullmatch(r"node\d+", name) is not None for name in files.names("sys/devices/system/node")),
+        numa_balancing=files.number("proc/sys/kernel/numa_balancing"),
+        memlock=limits[1] if limits else None,
+        rdma=bool(files.names("sys/class/infiniband")),
+        environment=environment,
+        devices=bool(files.names("dev")),
+        shared_memory_bytes=shared_memory_bytes,
+        user=user,
+        engine=engine,
+        disk=disk,
+        cell=cell,
+    )
+
+
+def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Host:
+    """Read a host. What only a running machine knows is asked for where `root` is this machine's own."""
+    files = Files(root)
+    if files.root != Path("/"):
+        return read(files, environment=None, cell=cell)
+    engine, folder = ask_engine()
+    return read(
+        files,
+        environment=environment,
+        cell=cell,
+        user=User(uid=os.getuid(), groups=frozenset({os.getgid(), *os.getgroups()})),
+        engine=engine,
+        disk=_disk(folder),
+        shared_memory_bytes=_size("/dev/shm"),
+    )
+
+
+def ask_engine() -> tuple[Engine, str | None]:
+    """Return what the engine tells of itself, and the folder that holds its images."""
+    from rocmatrix import engine
+    from rocmatrix.errors import RocmatrixError
+
+    try:
+        client = engine.connect()
+    except RocmatrixError as error:
+        return Engine(version=None, obstacle=f"{error.where}: {error.what}"), None
+    try:
+        told = client.info()
+    finally:
+        client.close()
+    found = Engine(
+        version=str(told.get("ServerVersion") or ""),
+        cdi_folders=tuple(told.get("CDISpecDirs") or ()),
+        cdi_devices=tuple(row.get("ID", "") for row in told.get("DiscoveredDevices") or ()),
+    )
+    return found, told.get("DockerRootDir")
+
+
+def _iommu_types(files: Files, found: Hardware) -> dict[str, str]:
+    addresses = (card.pci_address for card in found.cards)
+    rows = ((address, files.word(f"sys/bus/pci/devices/{address}/iommu_group/type")) for address in addresses)
+    return {address: kind for address, kind in rows if address and kind}
+
+
+def _disk(folder: str | None) -> Disk | None:
+    import shutil
+
+    path = folder if folder and Path(folder).exists() else None
+    try:
+        return Disk(path=path, free_bytes=shutil.disk_usage(path).free) if path else None
+    except OSError:
+        return None
+
+
+def _size(path: str) -> int | None:
+    try:
+        held = os.statvfs(path)
+    except OSError:
+        return None
+    return held.f_frsize * held.f_blocks

@@ -1,0 +1,144 @@
+"""D3xx and D4xx: what the host sets around a run, its engine and its disk."""
+
+from __future__ import annotations
+
+from packaging.version import InvalidVersion, Version
+
+from rocmatrix.choice import VISIBILITY
+from rocmatrix.doctor.catalog import Finding
+from rocmatrix.doctor.host import Host
+
+GIB = 1024**3
+SHARED_MEMORY = 8 * GIB  # what a GPU run is given in its container, rocmatrix.policy
+ROCM_IMAGE, CPU_IMAGE = 35 * GIB, 5 * GIB  # an image of ROCm 7.2 was reported with 28.9 GB, and its build needs room
+CDI_ENGINE, GPUS_ENGINE = Version("25.0"), Version("29.3")
+RECORDED = "a recorded tree does not tell"
+PASSTHROUGH_FIX = (
+    "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo update-grub && sudo reboot "
+    "(Fedora and RHEL: sudo grubby --update-kernel=ALL --args=iommu=pt)"
+)
+
+
+def iommu(host: Host) -> Finding:
+    """D301. What the kernel says of each card's group counts; its command line only where groups are not told."""
+    cards = host.hardware.physical_cards
+    if len(cards) < 2:
+        return Finding(code="D301", status="not applicable", seen="there is one card at most")
+    kinds = set(host.iommu_types.values())
+    if kinds:
+        translating = sorted(address for address, kind in host.iommu_types.items() if kind != "identity")
+        if not translating:
+            return Finding(code="D301", status="ok", seen="every card's group is passed through (identity)")
+        seen = f"{', '.join(translating)}: the IOMMU translates ({', '.join(sorted(kinds))})"
+        return Finding(code="D301", status="warning", seen=seen, fix=PASSTHROUGH_FIX)
+    return _by_command_line(host)
+
+
+def _by_command_line(host: Host) -> Finding:
+    if host.command_line is None:
+        return Finding(code="D301", status="unknown", seen="neither IOMMU groups nor a kernel command line are told")
+    if "iommu=pt" in host.command_line.split():
+        return Finding(code="D301", status="ok", seen="iommu=pt is on the kernel's command line")
+    if not host.iommu:
+        seen = "the IOMMU is off; AMD advises passing through (iommu=pt) rather than off"
+        return Finding(code="D301", status="note", seen=seen, fix=PASSTHROUGH_FIX)
+    seen = "an IOMMU is on, and iommu=pt is not on the kernel's command line"
+    return Finding(code="D301", status="warning", seen=seen, fix=PASSTHROUGH_FIX)
+
+
+def numa_balancing(host: Host) -> Finding:
+    """D302. On one node there is nothing to balance."""
+    if not host.hardware.cards:
+        return Finding(code="D302", status="not applicable", seen="no card to be stalled")
+    if host.numa_balancing is None:
+        seen = "the kernel has no such switch" if host.numa_nodes else "/proc is not to be seen here"
+        return Finding(code="D302", status="ok" if host.numa_nodes else "unknown", seen=seen)
+    if host.numa_balancing == 0 or host.numa_nodes == 1:
+        return Finding(code="D302", status="ok", seen=f"{host.numa_balancing}, on {host.numa_nodes} NUMA node(s)")
+    seen = f"numa_balancing is {host.numa_balancing} on {host.numa_nodes} NUMA nodes"
+    fix = "sudo sysctl -w kernel.numa_balancing=0 (to keep it: a line in /etc/sysctl.d/90-rocm.conf)"
+    return Finding(code="D302", status="warning", seen=seen, fix=fix)
+
+
+def shared_memory(host: Host) -> Finding:
+    """D303."""
+    size = host.shared_memory_bytes
+    if size is None:
+        return Finding(code="D303", status="unknown", seen=RECORDED)
+    wanted = SHARED_MEMORY if host.hardware.cards else GIB
+    seen = f"{size / GIB:.1f} GiB here; runs in containers get their own"
+    if size >= wanted:
+        return Finding(code="D303", status="ok", seen=seen)
+    fix = f"sudo mount -o remount,size={wanted // GIB}G /dev/shm"
+    return Finding(code="D303", status="warning", seen=f"{seen}, and a native run wants {wanted // GIB} GiB", fix=fix)
+
+
+def locked_memory(host: Host) -> Finding:
+    """D304. It only matters where RDMA adapters are."""
+    if host.memlock is None:
+        return Finding(code="D304", status="unknown", seen="/proc/self/limits is not to be seen here")
+    if not host.rdma or host.memlock == "unlimited":
+        need = "an RDMA adapter is here" if host.rdma else "no RDMA adapter is here"
+        return Finding(code="D304", status="ok", seen=f"the limit is {host.memlock} bytes; {need}")
+    seen = f"an RDMA adapter is here, and the limit is {host.memlock} bytes"
+    fix = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/90-rdma.conf, then log in again"
+    return Finding(code="D304", status="warning", seen=seen, fix=fix)
+
+
+def visible(host: Host) -> Finding:
+    """D305."""
+    if host.environment is None:
+        return Finding(code="D305", status="unknown", seen=RECORDED)
+    told = {name: host.environment[name] for name in VISIBILITY if name in host.environment}
+    words = ", ".join(f"{name}={value}" for name, value in told.items())
+    if not told:
+        return Finding(code="D305", status="ok", seen="none is set")
+    second = [name for name in told if name != "ROCR_VISIBLE_DEVICES"]
+    # HIP counts what ROCr leaves from 0, so the same absolute number may mean nothing there
+    if "ROCR_VISIBLE_DEVICES" in told and second:
+        fix = f"unset {' '.join(second)}"
+        return Finding(code="D305", status="warning", seen=f"two filters in a row: {words}", fix=fix)
+    if len({told[name] for name in second}) > 1:
+        fix = f"unset {' '.join(second[1:])}"
+        return Finding(code="D305", status="error", seen=f"they contradict each other: {words}", fix=fix)
+    return Finding(code="D305", status="ok", seen=words)
+
+
+def engine(host: Host) -> Finding:
+    """D401."""
+    if host.engine is None:
+        return Finding(code="D401", status="unknown", seen=RECORDED)
+    if host.engine.version is None:
+        fix = "sudo systemctl start docker, or run natively: --in native"
+        return Finding(code="D401", status="error", seen=host.engine.obstacle or "none", fix=fix)
+    return Finding(code="D401", status="ok", seen=f"Docker {host.engine.version}")
+
+
+def engine_age(host: Host) -> Finding:
+    """D402: --device serves every engine, so an older one is a note."""
+    if host.engine is None or host.engine.version is None:
+        return Finding(code="D402", status="not applicable" if host.engine else "unknown", seen="no engine to ask")
+    try:
+        version = Version(host.engine.version.partition("+")[0].partition("-")[0])
+    except InvalidVersion:
+        return Finding(code="D402", status="unknown", seen=f"{host.engine.version} is no version")
+    cdi = ", ".join(host.engine.cdi_devices) or f"no CDI device in {', '.join(host.engine.cdi_folders) or 'any folder'}"
+    if version >= GPUS_ENGINE:
+        return Finding(code="D402", status="ok", seen=f"{version}: --device, CDI names and --gpus; {cdi}")
+    where = "CDI names" if version >= CDI_ENGINE else "--device only"
+    fix = "update the engine to 29.3 for --gpus; runs of this project use --device and need none of it"
+    return Finding(code="D402", status="note", seen=f"{version} knows {where}, not --gpus for AMD; {cdi}", fix=fix)
+
+
+def disk(host: Host) -> Finding:
+    """D403."""
+    if host.disk is None:
+        seen = "the engine's folder is not to be seen here" if host.engine else RECORDED
+        return Finding(code="D403", status="unknown", seen=seen)
+    gpu = host.cell.architecture is not None if host.cell else bool(host.hardware.cards)
+    wanted, kind = (ROCM_IMAGE, "a ROCm") if gpu else (CPU_IMAGE, "a CPU")
+    seen = f"{host.disk.free_bytes / GIB:.0f} GiB free below {host.disk.path}; {kind} image wants {wanted // GIB}"
+    if host.disk.free_bytes >= wanted:
+        return Finding(code="D403", status="ok", seen=seen)
+    fix = "docker system df, then docker image prune and docker builder prune; or move the engine's data-root"
+    return Finding(code="D403", status="error", seen=seen, fix=fix)

@@ -1,0 +1,97 @@
+"""D5xx: how the cards are doing at this moment."""
+
+from __future__ import annotations
+
+import struct
+
+from rocmatrix.doctor.catalog import Finding, Status
+from rocmatrix.doctor.host import Host
+
+NEAR_LIMIT = 5.0  # degrees Celsius
+AUTOMATIC = ("auto", "high")
+PROFILES_FOR_MEASURING = "profile_"
+# kgd_pp_interface.h: a header of u16 size, u8 format, u8 content; then the fields, little-endian
+INDEPENDENT_STATUS = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}  # u64, one meaning on all chips
+CHIP_STATUS = {(1, 4): 40, (2, 1): 108}  # u32, its bits differ between chips
+# amdgpu_smu.h, SMU_THROTTLER_*: sixteen bits a cause
+CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
+
+
+def power_level(host: Host) -> Finding:
+    """D501."""
+    told = [(card, card.adapter.performance_level) for card in host.hardware.cards if card.adapter]
+    known = [(card, level) for card, level in told if level]
+    if not known:
+        return _silent(host, "D501", "no performance level is told")
+    seen = ", ".join(
+        f"card {card.index}: {level}{f' ({card.adapter.power_profile})' if card.adapter.power_profile else ''}"
+        for card, level in known
+        if card.adapter
+    )
+    held = [(card, level) for card, level in known if level not in AUTOMATIC]
+    if not held:
+        return Finding(code="D501", status="ok", seen=seen)
+    low = any(level == "low" or level.startswith(PROFILES_FOR_MEASURING) for _, level in held)
+    folder = held[0][0].adapter.folder if held[0][0].adapter else ""
+    fix = f"echo auto | sudo tee /{folder}/power_dpm_force_performance_level"
+    return Finding(code="D501", status="warning" if low else "note", seen=seen, fix=fix)
+
+
+def temperature(host: Host) -> Finding:
+    """D502. Limits are the card's own; a sensor without one is shown and judged no further."""
+    readings = [(card, value) for card in host.hardware.cards if card.adapter for value in card.adapter.temperatures]
+    if not readings:
+        return _silent(host, "D502", "no sensor is told")
+    seen = ", ".join(
+        f"card {card.index} {t.label} {t.degrees:.0f}{f' of {t.limit:.0f}' if t.limit else ''} °C"
+        for card, t in readings
+    )
+    hot = [t for _, t in readings if t.limit and t.degrees >= t.limit - NEAR_LIMIT]
+    if not hot:
+        return Finding(code="D502", status="ok", seen=seen)
+    status: Status = "error" if any(t.limit and t.degrees >= t.limit for t in hot) else "warning"
+    fix = "stop the load, look at fans, dust and air flow; then lower power: amd-smi set --power-cap"
+    return Finding(code="D502", status=status, seen=seen, fix=fix)
+
+
+def throttling(host: Host) -> Finding:
+    """D503."""
+    tables = [(card, card.adapter.metrics) for card in host.hardware.cards if card.adapter and card.adapter.metrics]
+    if not tables:
+        return _silent(host, "D503", "the driver shows no metrics")
+    causes = [(card, throttled_by(table)) for card, table in tables if table]
+    unread = [card.index for card, cause in causes if cause is None]
+    now = [(card, cause) for card, cause in causes if cause]
+    if now:
+        seen = "; ".join(f"card {card.index}: {', '.join(cause)}" for card, cause in now)
+        fix = "temperature: cooling. Power or current: the card's limit is reached, which is normal under full load"
+        hot = any("temperature" in cause for _, cause in now)
+        return Finding(code="D503", status="warning" if hot else "note", seen=seen, fix=fix)
+    if unread:
+        seen = f"the metrics of card {', '.join(map(str, unread))} have a format that is not read here"
+        return Finding(code="D503", status="unknown", seen=seen)
+    return Finding(code="D503", status="ok", seen=f"nothing on {len(causes)} card(s)")
+
+
+def throttled_by(table: bytes) -> tuple[str, ...] | None:
+    """Return what a `gpu_metrics` table says throttles the card; None for a format or length that is not known."""
+    if len(table) < 4:
+        return None
+    size, major, minor = struct.unpack_from("<HBB", table)
+    if size != len(table):
+        return None
+    if (at := INDEPENDENT_STATUS.get((major, minor))) is not None and size >= at + 8:
+        bits: int = struct.unpack_from("<Q", table, at)[0]
+        if bits == (1 << 64) - 1:  # the driver fills what a chip does not tell with ones
+            return None
+        return tuple(cause for cause, shift in CAUSES.items() if bits >> shift & 0xFFFF)
+    if (at := CHIP_STATUS.get((major, minor))) is not None and size >= at + 4:
+        chip: int = struct.unpack_from("<I", table, at)[0]
+        return None if chip == (1 << 32) - 1 else (f"status 0x{chip:x} of this chip",) if chip else ()
+    return None
+
+
+def _silent(host: Host, code: str, seen: str) -> Finding:
+    if not host.hardware.cards:
+        return Finding(code=code, status="not applicable", seen=host.no_card)
+    return Finding(code=code, status="unknown", seen=seen)

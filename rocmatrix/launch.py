@@ -1,23 +1,29 @@
-"""A trainer job on this machine: in the cell's image or natively, decided with a reason.
+"""A trainer job: on this machine, in the cell's image or natively, decided with a reason; or sent to a scheduler.
 
 The trainer is reached through an argument list, a mounted folder and JSON lines on its standard
-output; its progress goes to standard error, straight to the terminal.
+output; its progress goes to standard error and on to the terminal.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+from rocmatrix import tee
 from rocmatrix.errors import RocmatrixError
+
+if TYPE_CHECKING:
+    from rocmatrix.runspec import Explanation
 
 Where = Literal["container", "native"]
 Event = dict[str, Any]
@@ -32,11 +38,35 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job ready to start, wherever it runs: files that are to be written first, then one command.
+
+    `environment` is None where the engine or the scheduler sets it; `why` says in words how this came about, `rows`
+    why each setting of its container is there.
+    """
+
+    argv: list[str]
+    environment: dict[str, str] | None
+    why: str
+    files: Mapping[Path, str] = field(default_factory=dict)
+    rows: tuple[Explanation, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What would happen: each file with its name, and the command as it would be typed."""
+        own = {name: value for name, value in (self.environment or {}).items() if os.environ.get(name) != value}
+        command = [*(["env"] if own else []), *(f"{name}={value}" for name, value in own.items()), *self.argv]
+        files = (f"# {path}\n{text}" for path, text in self.files.items())
+        return "\n".join([*files, shlex.join(command)])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A job that has ended: its exit status and the events it sent, in order."""
+    """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error."""
 
     status: int
     events: tuple[Event, ...]
+    last_words: bytes = b""
 
     def last(self, name: str) -> Event | None:
         """Return the last event of a name, or None."""
@@ -81,16 +111,35 @@ def run(argv: list[str], *, environment: Mapping[str, str] | None = None, show: 
     Lines that are no JSON objects are passed on to standard error: they are words, not events.
     """
     events: list[Event] = []
-    with _started(argv, environment) as process:
+    with tee.teed(sys.stderr) as words, _started(argv, environment, words.writable) as process:
         assert process.stdout is not None
         for event in _events(process.stdout):
             events.append(event)
             show(event)
-    return Finished(status=process.returncode, events=tuple(events))
+    return Finished(status=process.returncode, events=tuple(events), last_words=words.tail)
+
+
+def send(job: Job) -> str:
+    """Write the job's files, hand it to its scheduler, and return what that answered.
+
+    Raises RM420 where the scheduler's command is not installed, RM421 with its words where it refuses the job.
+    """
+    program = job.argv[0]
+    if shutil.which(program) is None:
+        raise RocmatrixError("RM420", what=f"there is no `{program}` command on the PATH")
+    for path, text in job.files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    done = subprocess.run(job.argv, env=job.environment, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise RocmatrixError(
+            "RM421", what=f"`{shlex.join(job.argv)}` ended with {done.returncode}", why=done.stderr.strip()
+        )
+    return done.stdout.strip()
 
 
 @contextmanager
-def _started(argv: list[str], environment: Mapping[str, str] | None) -> Iterator[subprocess.Popen[str]]:
+def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int) -> Iterator[subprocess.Popen[str]]:
     """Run a program to its end; an interrupt or a termination of this one ends it, and is waited for.
 
     `docker run` hands the signal on, so a container does not outlive the call that started it.
@@ -98,7 +147,9 @@ def _started(argv: list[str], environment: Mapping[str, str] | None) -> Iterator
     """
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment, text=True, errors="replace") as process:
+        with subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True, errors="replace"
+        ) as process:
             try:
                 yield process
             except BaseException:

@@ -6,30 +6,36 @@ Which settings a run gets and why stands in `rocmatrix.policy`; `rocmatrix.emit`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rocmatrix import policy
+from rocmatrix import feature, policy
 from rocmatrix.choice import choose_cards, usable_nodes
 from rocmatrix.hardware import Hardware
 from rocmatrix.matrix import Cell
 from rocmatrix.policy import DATA_FOLDER, RUN_FOLDER
-from rocmatrix.settings import HostText, Setting
+from rocmatrix.settings import Group, HostText, Ipc, Setting, SharedMemory
+from rocmatrix.sysfs import DeviceNode
 
 S = TypeVar("S", bound=Setting)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """A container run as data. A `portable` one holds compose variables instead of this host's numbers."""
+    """A container run as data. A `portable` one holds compose variables instead of this host's numbers.
+
+    `command` goes to the image's own program, the trainer, unless `entrypoint` names another program.
+    """
 
     cell: str
     image: str
     command: tuple[str, ...]
     settings: tuple[Setting, ...]
     portable: bool = False
+    entrypoint: str | None = None
+    features: frozenset[str] = frozenset()
 
     def of(self, kind: type[S]) -> tuple[S, ...]:
         """Return the settings of one kind, in order."""
@@ -38,19 +44,41 @@ class RunSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """One line of `explain`; `value` is None where the flag is deliberately not given."""
+    """One line of `explain`; `value` is None where the flag is deliberately not given, "" where it takes none."""
 
     flag: str
     value: str | None
     reason: str
     source: str
 
+    @property
+    def option(self) -> str:
+        """The line as one token of a command."""
+        return f"{self.flag}={self.value}" if self.value else self.flag
+
 
 def explain(spec: RunSpec) -> tuple[Explanation, ...]:
     """Return every setting of `spec` with its reason and source, then what was left out and why."""
-    given = (Explanation(flag=s.flag, value=s.value, reason=s.reason, source=s.source) for s in spec.settings)
-    left_out = (Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source in policy.LEFT_OUT)
-    return (*given, *left_out)
+    return (*map(explained, spec.settings), *left_out(spec.features))
+
+
+def entrypoint_rows(spec: RunSpec) -> tuple[Explanation, ...]:
+    """Return the line that replaces the image's own program, where one is named."""
+    if spec.entrypoint is None:
+        return ()
+    reason = "the program that was asked for; the image's own is the trainer"
+    return (Explanation(flag="--entrypoint", value=spec.entrypoint, reason=reason, source=policy.CALLER),)
+
+
+def explained(setting: Setting) -> Explanation:
+    """Return a setting as a line, in the notation of `docker run`."""
+    return Explanation(flag=setting.flag, value=setting.value, reason=setting.reason, source=setting.source)
+
+
+def left_out(features: Collection[str] = ()) -> tuple[Explanation, ...]:
+    """Return what a run with `features` deliberately does not get."""
+    rows = (row for row in policy.LEFT_OUT if row[3] not in features)
+    return tuple(Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source, _ in rows)
 
 
 def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
@@ -61,7 +89,9 @@ def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
     command: Sequence[str],
     run_folder: Path,
     user: str,
-    network: bool = False,
+    entrypoint: str | None = None,
+    features: Collection[str] = (),
+    rdma: Sequence[DeviceNode] = (),
     cards: Sequence[int] | None = None,
     environment: Mapping[str, str] | None = None,
     data: Path | None = None,
@@ -70,12 +100,14 @@ def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
-    Raises RM301 where the cell needs a card and the host has none, RM302 where a device node is missing or
-    closed to `user`, RM303 where no card fits.
+    `features` are names of `feature.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
+    Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
+    the host has none, RM302 where a device node is missing or closed to `user`, RM303 where no card fits.
     """
     _check(user, run_folder, data)
     chosen = choose_cards(cell, hardware, cards)
     nodes = usable_nodes(hardware, chosen, user=user)
+    network = feature.network_of(features)
     variables = [
         *policy.environment(cell, network=network),
         *policy.visibility(hardware, chosen),
@@ -89,8 +121,16 @@ def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
         *policy.data(data_path(data) if data else None, origin=str(data)),
         *policy.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins
+        *feature.settings_of(features, rdma=rdma),
     ]
-    return RunSpec(cell=cell.name, image=image, command=tuple(command), settings=tuple(settings))
+    return RunSpec(
+        cell=cell.name,
+        image=image,
+        command=tuple(command),
+        settings=tuple(_agreed(settings)),
+        entrypoint=entrypoint,
+        features=frozenset(features),
+    )
 
 
 def portable_spec(cell: Cell) -> RunSpec:
@@ -101,10 +141,10 @@ def portable_spec(cell: Cell) -> RunSpec:
     settings: list[Setting] = [
         policy.user(HostText(f"{uid}:{gid}")),
         *(policy.portable_devices() if cell.architecture else ()),
-        *policy.isolation(network=False),
+        *policy.isolation(network="none"),
         *policy.files(cell, run_folder=HostText(folder), owner=HostText("${ROCMATRIX_UID}")),
         *policy.memory(cell, host_bytes=None),
-        *policy.environment(cell, network=False),
+        *policy.environment(cell, network="none"),
     ]
     return RunSpec(
         cell=cell.name,
@@ -113,6 +153,19 @@ def portable_spec(cell: Cell) -> RunSpec:
         settings=tuple(settings),
         portable=True,
     )
+
+
+def _agreed(settings: Sequence[Setting]) -> Iterator[Setting]:
+    """Yield settings that an engine takes together: a group once, and no size for shared memory of the host's."""
+    groups: set[int | HostText] = set()
+    host_memory = any(isinstance(setting, Ipc) for setting in settings)
+    for setting in settings:
+        if isinstance(setting, Group):
+            if setting.gid in groups:
+                continue
+            groups.add(setting.gid)
+        if not (host_memory and isinstance(setting, SharedMemory)):
+            yield setting
 
 
 def data_path(data: Path) -> str:

@@ -51,6 +51,14 @@ class Device(Reasoned):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CdiDevice(Reasoned):
+    """A device by its name in a CDI specification on the host, "amd.com/gpu=0", which lists its nodes."""
+
+    flag: ClassVar[str] = "--device"
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Group(Reasoned):
     """A supplementary group by number: a name would be looked up in the image, where it means another number."""
 
@@ -146,10 +154,18 @@ class Limit(Reasoned):
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Reasoned):
-    """The network: none but the loopback, or the engine's private bridge. Never the host's."""
+    """The network: none but the loopback, the engine's private bridge, or, for RDMA alone, the host's own."""
 
     flag: ClassVar[str] = "--network"
-    value: Literal["none", "bridge"]
+    value: Literal["none", "bridge", "host"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ipc(Reasoned):
+    """Shared memory and semaphores of the host instead of the container's own."""
+
+    flag: ClassVar[str] = "--ipc"
+    value: Literal["host"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +173,14 @@ class DropCapability(Reasoned):
     """A capability taken away from every process of the container, root's too."""
 
     flag: ClassVar[str] = "--cap-drop"
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddCapability(Reasoned):
+    """A capability that a named feature needs."""
+
+    flag: ClassVar[str] = "--cap-add"
     value: str
 
 
@@ -187,6 +211,7 @@ class Init(Reasoned):
 Setting = (
     User
     | Device
+    | CdiDevice
     | Group
     | Environment
     | Mount
@@ -194,7 +219,9 @@ Setting = (
     | SharedMemory
     | Limit
     | Network
+    | Ipc
     | DropCapability
+    | AddCapability
     | SecurityOption
     | ReadOnlyRoot
     | Init

@@ -1,0 +1,15 @@
+"""torchrun's own words, before and after what an emitter adds about nodes and where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MODULE = ("-m", "torch.distributed.run")
+# torchrun reads every word with argparse, which takes `--run=a` for a beginning of its own `--run-path`: what
+# stands behind `--` is the program's alone.
+TRAINER = ("-m", "--", "trainer")
+
+
+def torchrun(*options: str, arguments: Sequence[str] = ()) -> list[str]:
+    """Return what Python is given to run the trainer with `arguments` in every process that torchrun starts."""
+    return [*MODULE, *options, *TRAINER, *arguments]

@@ -1,0 +1,23 @@
+"""Documents as YAML that every reader takes for the same thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def yaml_text(document: dict[str, Any]) -> str:
+    """Return `document` as YAML, its keys in their order."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes every text that is no plain word: readers of YAML disagree on what is a number (1e3, 0o7)."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def quoted(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+        plain = text[:1].isalpha() or text[:1] == "/"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else "'")
+
+    Dumper.add_representer(str, quoted)
+    return yaml.dump(document, Dumper=Dumper, sort_keys=False, width=120, allow_unicode=True)

@@ -1,0 +1,1 @@
+"""The evidence as a folder of pages that need no network, no script and no server."""

@@ -1,0 +1,60 @@
+"""What programs and engines put before, after and between the words of a line: taken off, lines kept apart.
+
+The forms are those of docker compose, the CRI and docker's JSON files, journald and dmesg, Slurm, mpirun, torchrun,
+Ray, BuildKit, kubectl and Python's logging. Every repetition is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ANSI = re.compile(
+    rb"(?:\x1b|\\u001b|\\x1b|\\033|\^\[)(?:\[[0-9;?]{0,20}[ -/]{0,2}[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))", re.I
+)
+_ANSI_HINTS = (b"\x1b", b"u001b[", b"U001B[", b"x1b[", b"\\033[", b"^[[")
+_CLOCK = rb"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_DAY = rb"\d{4}[-/]\d\d[-/]\d\d"
+_LEVEL = rb"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)"
+_PREFIXES = (
+    rb"[\[(]?" + _DAY + rb"[T ]" + _CLOCK + rb"(?:Z| ?[+-]\d\d:?\d\d| UTC)?[\])]?",  # ISO, with or without brackets
+    rb"(?:stdout|stderr) [FP] ",  # the CRI, after its time
+    rb"[\w.-]{1,64} {0,40}\| ",  # docker compose
+    rb"\[(?:rank|default|gpu|worker)[ _-]?\d{1,5}\]:? ?",  # torchrun and PyTorch
+    rb"\(?rank[ =:]?\d{1,5}\)?[:\]] ?",
+    rb"\[\d{1,5}(?:,\d{1,5})?\](?:<(?:stdout|stderr)>)?:? ?",  # mpirun --tag-output, concurrently
+    rb"\d{1,5}: ",  # srun --label
+    rb"\(\w{1,60}(?:\([^)\n]{0,60}\))? pid=\d{1,9}(?:, ip=[\d.a-f:]{1,40})?\) ",  # Ray
+    rb"(?:<\d{1,3}>)?\[ {0,8}\d{1,9}\.\d{3,9}\](?: ?\[ {0,6}[TC]\d{1,9}\])?",  # dmesg
+    rb"\[\w{3} \w{3} [ \d]\d " + _CLOCK + rb" \d{4}\]",  # dmesg -T
+    rb"[A-Z][a-z]{2} [ \d]\d " + _CLOCK + rb" (?:[\w.-]{1,64} [\w./@-]{1,64}(?:\[\d{1,9}\])?: )?",  # syslog, journald
+    rb"\[?" + _CLOCK + rb"\]? ",
+    rb"#\d{1,5} (?:\d{1,6}\.\d{1,3} )?",  # BuildKit's plain progress
+    rb"\[pod/[^\]\n]{1,200}\] ",  # kubectl logs --prefix
+    rb"##\[[a-z]{1,10}\]",  # a CI runner
+    rb"(?:- |\| )?(?:[\w.]{1,60} (?:- |\| |: ))?(?:\["
+    + _LEVEL
+    + rb"\] |"
+    + _LEVEL
+    + rb"(?: {1,8}[-|] | {1,8}|: ))",  # logging
+    rb"\{\\?\"(?:log|message|msg)\\?\": ?\\?\"",  # docker's json-file, and others that put the text first
+    rb"[ \t]{1,200}",
+)
+_PREFIX = re.compile(rb"\n(?:" + rb"|".join(_PREFIXES) + rb")(?:" + rb"|".join(_PREFIXES) + rb"){0,6}")
+_JSON_FIELD = rb', ?\\?"[\w.@-]{1,40}\\?": ?(?:\\?"[^"\n]{0,200}"|[\w.+-]{1,40})'
+_JSON_END = re.compile(rb'(?:\\+[nr]){0,2}\\?"(?:' + _JSON_FIELD + rb"){0,8}\}(?=\n)")
+_JSON_STARTS = (b'{"log"', b'{"message"', b'{"msg"')
+
+
+def views(lines: bytes) -> tuple[bytes, ...]:
+    """Return whole lines without decoration, in one or two ways, each with as many lines as came.
+
+    The first is without what stands before each line. As the rest of a wrapped line may look like such a prefix, the
+    second still has them.
+    """
+    text = b"\n" + lines
+    if any(hint in text for hint in _ANSI_HINTS):
+        text = _ANSI.sub(b"", text)
+    if any(start in text for start in _JSON_STARTS):
+        text = _JSON_END.sub(b"", text + b"\n")[:-1]
+    bare = _PREFIX.sub(b"\n", text)
+    return (bare[1:],) if len(bare) == len(text) else (bare[1:], text[1:])

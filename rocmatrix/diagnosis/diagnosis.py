@@ -1,0 +1,173 @@
+"""A log's diagnosis: the ranked matches with the rules they touch, as words for a person and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
+from rocmatrix.diagnosis.scan import Match, Scanner
+from rocmatrix.diagnosis.signature import Area, Signature
+from rocmatrix.matrix import Matrix
+from rocmatrix.rule import Rule
+
+OTHERS_SHOWN = 5
+NEXT: dict[Area, str] = {
+    "kernels": "`./invokew explain` says which releases hold code for the card; `./invokew smoke --probe device`.",
+    "driver": "`./invokew doctor` examines driver, nodes and groups of this host.",
+    "container": "`./invokew doctor`, then `./invokew run --dry-run` to compare the flags of the container.",
+    "memory": "run once with half the micro-batch; `./invokew doctor` shows how much memory the card has.",
+    "fault": "`./invokew smoke` on one card: a pass there moves the suspicion from the machine to the model's code.",
+    "collectives": "`./invokew smoke --probe two_gpu_step`, and once more with NCCL_P2P_DISABLE=1.",
+    "network": "one machine with `torchrun --standalone` first; then name the interface.",
+    "convolutions": "one run with MIOPEN_LOG_LEVEL=5 names the solver.",
+    "attention": "one run with the math kernel: torch.nn.attention.sdpa_kernel(SDPBackend.MATH).",
+    "compile": "one run with TORCH_COMPILE_DISABLE=1.",
+    "numbers": "`./invokew smoke --probe blas --probe amp` compares the card's numbers with the processor's.",
+    "packages": "`./invokew explain`, and install from its cell's lock (`./invokew build`).",
+    "host": "`./invokew doctor` shows memory, shared memory and limits of this host.",
+    "build": "`./invokew build --dry-run` prints the command; the kept log holds every line.",
+    "program": "the lines just above the match, in the log itself.",
+}
+NOTHING = (
+    "Look for the first line that speaks of an error, above the traceback; repeat once with AMD_SERIALIZE_KERNEL=3 "
+    "and NCCL_DEBUG=INFO, and diagnose that log. `./invokew doctor` and `./invokew smoke` test the machine itself."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What was found in a log of `lines` lines and `bytes` bytes (unpacked), and which rules are touched."""
+
+    name: str
+    lines: int
+    bytes: int
+    ranked: Ranked
+    here: Surroundings
+    rules: dict[str, Rule]
+
+    @property
+    def best(self) -> Match | None:
+        """The most likely reason, or None where nothing explains a failure."""
+        return next(iter(self.ranked.failures), None)
+
+
+def diagnose(
+    blocks: Iterable[bytes],
+    *,
+    name: str,
+    signatures: Iterable[Signature],
+    here: Surroundings,
+    matrix: Matrix | None = None,
+) -> Diagnosis:
+    """Diagnose a log that comes as chunks of whole lines. Without a matrix, rules are named only."""
+    scanned = Scanner(signatures).scan(blocks)
+    ranked = rank(scanned.matches.values(), here)
+    rules = {rule.id: rule for rule in every_rule(matrix)} if matrix else {}
+    return Diagnosis(name=name, lines=scanned.lines, bytes=scanned.bytes, ranked=ranked, here=here, rules=rules)
+
+
+def every_rule(matrix: Matrix) -> Iterator[Rule]:
+    """Yield the rules people wrote, those of companion packages, and those that follow from other data."""
+    yield from matrix.rules
+    yield from (rule for companion in matrix.companions for rule in companion.rules)
+    yield from matrix.derived_rules
+
+
+def words(found: Diagnosis) -> list[str]:
+    """Return the diagnosis for a person."""
+    if found.best is None:
+        told = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  next:   {NOTHING}"]
+    else:
+        told = _best(found, found.best)
+        told += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
+    return told + [f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]]
+
+
+def _best(found: Diagnosis, best: Match) -> list[str]:
+    signature = best.signature
+    told = [
+        f"{signature.id}: {signature.title}",
+        f"  seen:   line {best.line}{_times(best)}: {best.text}",
+        f"  cause:  {signature.cause}",
+        f"  remedy: {signature.remedy}",
+        f"  next:   {NEXT[signature.area]}",
+        f"  source: {signature.evidence.words}; words compared: {signature.checked}",
+    ]
+    if fit(signature, found.here) < 0:
+        told.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
+    return told + [f"  rule:   {line}" for line in _touched(found, signature)]
+
+
+def _touched(found: Diagnosis, signature: Signature) -> Iterator[str]:
+    for rule in touched(found, signature):
+        yield f"{rule.id} ({rule.verdict}): {rule.words}"
+
+
+def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
+    """Return the rules that a signature names, and where it is about kernels what speaks against the cell itself.
+
+    Rules on other architectures than the one at hand are left out.
+    """
+    here = found.here
+    named = [found.rules[name] for name in signature.rules if name in found.rules]
+    fitting = [rule for rule in named if _speaks_of(rule, here.architecture)]
+    if signature.area == "kernels" and here.torch is not None:
+        axes: dict[str, Any] = {"architecture": here.architecture, "torch": here.torch, "rocm": here.rocm}
+        against = (rule for rule in found.rules.values() if rule.decides and rule.verdict in ("broken", "degraded"))
+        fitting += [rule for rule in against if rule not in fitting and rule.when.matches(**axes)]
+    return fitting
+
+
+def _speaks_of(rule: Rule, architecture: str | None) -> bool:
+    named = rule.when.architectures
+    return named is None or architecture is None or architecture in named
+
+
+def _line(match: Match) -> str:
+    return f"{match.signature.id}: {match.signature.title} (line {match.line}{_times(match)})"
+
+
+def _times(match: Match) -> str:
+    return f" and {match.count - 1} more" if match.count > 1 else ""
+
+
+def seen_with(signature: Signature) -> str:
+    """Say on what a signature was seen."""
+    when = signature.when
+    parts = [", ".join(when.architectures)] if when.architectures else []
+    parts += [f"torch {when.torch}"] if when.torch else []
+    parts += [f"ROCm {when.rocm}"] if when.rocm else []
+    return "; ".join(parts) or "any"
+
+
+def described(found: Diagnosis) -> dict[str, Any]:
+    """Return the diagnosis as plain data: `failures` best first, and `remarks`."""
+    return {
+        "log": found.name,
+        "lines": found.lines,
+        "bytes": found.bytes,
+        "failures": [_described(match, found) for match in found.ranked.failures],
+        "remarks": [_described(match, found) for match in found.ranked.remarks],
+    }
+
+
+def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
+    signature = match.signature
+    return {
+        "id": signature.id,
+        "title": signature.title,
+        "kind": signature.kind,
+        "line": match.line,
+        "count": match.count,
+        "text": match.text,
+        "cause": signature.cause,
+        "remedy": signature.remedy,
+        "next": NEXT[signature.area],
+        "sources": signature.evidence.sources,
+        "confidence": signature.evidence.confidence,
+        "checked": signature.checked,
+        "fits": fit(signature, found.here),
+        "rules": [{"id": rule.id, "verdict": rule.verdict, "says": rule.words} for rule in touched(found, signature)],
+    }

@@ -1,0 +1,76 @@
+"""Which of several matches is most likely why a run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import get_args
+
+from rocmatrix.diagnosis.scan import Match
+from rocmatrix.diagnosis.signature import Kind, Signature
+from rocmatrix.statement import within
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What is known of the machine and the cell; None is what is not known, and speaks neither for nor against."""
+
+    architecture: str | None = None
+    torch: str | None = None
+    rocm: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """Matches that can be why a run ended, best first, and what else was seen."""
+
+    failures: tuple[Match, ...]
+    remarks: tuple[Match, ...]
+
+
+def rank(matches: Iterable[Match], here: Surroundings) -> Ranked:
+    """Put matches in order: by what they say, then where they were seen, then how much text they matched.
+
+    A match whose signature refines another's hides that one.
+    """
+    matches = list(matches)
+    hidden = _hidden([match.signature for match in matches])
+    shown = sorted((match for match in matches if match.signature.id not in hidden), key=lambda m: _order(m, here))
+    return Ranked(
+        failures=tuple(match for match in shown if match.signature.is_failure),
+        remarks=tuple(match for match in shown if not match.signature.is_failure),
+    )
+
+
+def _hidden(found: list[Signature]) -> set[str]:
+    """Return the ids that a match refines, also by way of others."""
+    by_id = {signature.id: signature for signature in found}
+    hidden: set[str] = set()
+    open_ids = [other for signature in found for other in signature.refines]
+    while open_ids:
+        other = open_ids.pop()
+        if other not in hidden:
+            hidden.add(other)
+            open_ids += by_id[other].refines if other in by_id else []
+    return hidden
+
+
+def _order(match: Match, here: Surroundings) -> tuple[int, int, int, int]:
+    speaking = fit(match.signature, here)
+    kind = get_args(Kind).index(match.signature.kind)
+    return kind, -speaking, -match.weight, match.line
+
+
+def fit(signature: Signature, here: Surroundings) -> int:
+    """Return how well a signature suits the machine and the cell: -1 against, 0 nothing known, more for each axis."""
+    when, speaking = signature.when, 0
+    if when.architectures is not None and here.architecture is not None:
+        if here.architecture not in when.architectures:
+            return -1
+        speaking += 1
+    for version, bounds in ((here.torch, when.torch), (here.rocm, when.rocm)):
+        if bounds is not None and version is not None:
+            if not within(version, bounds):
+                return -1
+            speaking += 1
+    return speaking

@@ -1,0 +1,86 @@
+"""A log as chunks of whole lines: from a file or standard input, packed or not, in any encoding, in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from rocmatrix.errors import RocmatrixError
+
+CHUNK = 4 << 20
+LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_BREAKS = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a log. Raises RM610 where there is nothing to read."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise RocmatrixError("RM610", what=str(error.strerror), where=str(path)) from error
+
+
+def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]:
+    """Yield a log in whole lines. Raises RM610 where it is empty, RM611 where a packed one cannot be unpacked at all.
+
+    A packed log that breaks off, as one of a machine that died, counts as far as it goes.
+    """
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
+    head = buffered.peek(8)[:8]
+    if not head:
+        raise RocmatrixError("RM610", what="it is empty", where=name)
+    packing = next((packing for magic, packing in _PACKED.items() if head.startswith(magic)), None)
+    plain = _unpacked(packing, buffered) if packing else buffered
+    yield from _whole_lines(_read(plain, packing, name, size), wide=head.startswith(_UTF16))
+
+
+def _unpacked(packing: str, packed: IO[bytes]) -> IO[bytes]:
+    if packing == "zstd":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(packed)
+    openers = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+    return openers[packing](packed)  # type: ignore[operator, no-any-return]
+
+
+def _read(stream: IO[bytes], packing: str | None, name: str, size: int) -> Iterator[bytes]:
+    if packing is None:
+        while data := stream.read(size):
+            yield data
+        return
+    gathered = bytearray()
+    try:
+        # One block of the packed file at a time: what comes before a break is not lost with it.
+        while data := stream.read1(size):  # type: ignore[attr-defined]
+            gathered += data
+            if len(gathered) >= size:
+                yield bytes(gathered)
+                gathered = bytearray()
+    except Exception as error:
+        if not isinstance(error, _BREAKS) and type(error).__name__ != "ZstdError":
+            raise
+        if not gathered and not stream.tell():
+            raise RocmatrixError("RM611", what=f"not sound {packing}: {error}", where=name) from error
+    if gathered:
+        yield bytes(gathered)
+
+
+def _whole_lines(blocks: Iterator[bytes], *, wide: bool) -> Iterator[bytes]:
+    rest = b""
+    for block in blocks:
+        # Text of two bytes a letter is, for the words looked for here, text with a NUL beside each letter.
+        data = rest + (block.replace(b"\0", b"") if wide else block)
+        cut = data.rfind(b"\n") + 1 or (len(data) if len(data) > LONGEST_LINE else 0)
+        rest = data[cut:]
+        if cut:
+            yield data[:cut]
+    if rest:
+        yield rest

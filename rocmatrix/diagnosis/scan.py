@@ -1,0 +1,190 @@
+"""Every signature in a log of any size: one pass for the fixed texts, patterns only around what it finds.
+
+One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; most of a log holds none of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, islice
+
+import ahocorasick_rs
+
+from rocmatrix.diagnosis.decoration import views
+from rocmatrix.diagnosis.pattern import DROPPED, WIDEST, Pattern, squeeze
+from rocmatrix.diagnosis.signature import Signature
+
+KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
+LONGEST_KEPT = 1 << 20
+MOST_COUNTED = 1000
+LONGEST_SHOWN = 240
+
+
+@dataclass(kw_only=True)
+class Match:
+    """A signature in a log: the first line (from 1) and its text, how often, and how much fixed text it has matched."""
+
+    signature: Signature
+    line: int
+    text: str
+    weight: int
+    count: int = 1
+
+
+@dataclass(kw_only=True)
+class Scanned:
+    """What was read of a log, and the matches by the id of their signature."""
+
+    matches: dict[str, Match] = field(default_factory=dict)
+    lines: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk."""
+
+    text: bytes
+    first: int
+    known: int
+
+    @cached_property
+    def squeezed(self) -> bytes:
+        return squeeze(self.text)
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        return self.text.split(b"\n")
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each line ends in the squeezed text."""
+        return list(accumulate(len(line.translate(None, DROPPED)) for line in self.lines))
+
+    def line(self, position: int) -> int:
+        """Return the index of the line of a position in the squeezed text."""
+        return bisect_right(self.ends, position)
+
+    def place(self, position: int) -> tuple[bytes, int]:
+        """Return the line of a position in the squeezed text, and the place in it."""
+        index = self.line(position)
+        line, left = self.lines[index], position - (self.ends[index - 1] if index else 0)
+        low, high = left, len(line) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if len(line[: middle + 1].translate(None, DROPPED)) > left:
+                high = middle
+            else:
+                low = middle + 1
+        return line, low
+
+
+class Scanner:
+    """The automaton of a set of signatures."""
+
+    def __init__(self, signatures: Iterable[Signature]) -> None:
+        self._patterns = [(signature, pattern) for signature in signatures for pattern in signature.patterns]
+        by_literal: dict[bytes, list[int]] = defaultdict(list)
+        for number, (_, pattern) in enumerate(self._patterns):
+            for literal in pattern.literals:
+                by_literal[literal].append(number)
+        self._wanted = list(by_literal.values())
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+            list(by_literal), implementation=ahocorasick_rs.Implementation.DFA
+        )
+
+    def scan(self, blocks: Iterable[bytes]) -> Scanned:
+        """Look through a log that comes as chunks of whole lines."""
+        done, kept = Scanned(), b""
+        for block in blocks:
+            self._look_at(kept, block, done)
+            done.lines += block.count(b"\n") + (not block.endswith(b"\n"))
+            done.bytes += len(block)
+            kept = _end(kept + block) if block.endswith(b"\n") else b""
+        return done
+
+    def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
+        """Search both views of a block; what only the second shows was hidden by a wrapped line."""
+        first = done.lines + 1 - kept.count(b"\n")
+        known = views(kept)
+        for number, text in enumerate(views(kept + block)):
+            found: dict[str, Match] = {}
+            self._search(_Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)]))), found)
+            for name, match in found.items():
+                _merge(done.matches, name, match, counts=number == 0)
+
+    def _search(self, chunk: _Chunk, found: dict[str, Match]) -> None:
+        for number, spans in self._around_hits(chunk.squeezed).items():
+            signature, pattern = self._patterns[number]
+            matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
+            new = (match for match in matches if match[1] > chunk.known)
+            whole = (match for match in new if _is_whole(chunk, pattern, match))
+            for match in islice(whole, MOST_COUNTED):
+                _record(found, signature, pattern, match[0], chunk)
+
+    def _around_hits(self, text: bytes) -> dict[int, list[list[int]]]:
+        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
+        spans: dict[int, list[list[int]]] = defaultdict(list)
+        for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
+            for number in self._wanted[literal]:
+                width, known = self._patterns[number][1].width, spans[number]
+                if known and start - width <= known[-1][1]:
+                    known[-1][1] = max(known[-1][1], end + width)
+                else:
+                    known.append([max(0, start - width), end + width])
+        return spans
+
+
+def _end(lines: bytes) -> bytes:
+    """Return the last lines, enough to hold any match; of a line that is too long, its end."""
+    for size in (2 * KEPT, 4 * KEPT, 16 * KEPT):
+        start = max(0, len(lines) - size)
+        if start == 0 or len(squeeze(lines[start:])) >= KEPT:
+            break
+    return lines[lines.rfind(b"\n", 0, start) + 1 :] if start and len(lines) - start < LONGEST_KEPT else lines[start:]
+
+
+def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) -> None:
+    known = matches.setdefault(name, match)
+    if known is not match and counts:
+        known.count = min(known.count + match.count, MOST_COUNTED)
+        known.weight = max(known.weight, match.weight)
+
+
+def _is_whole(chunk: _Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
+    """Say whether a match begins and ends at the edges of words in the text itself, where the pattern asks for it."""
+    if not (pattern.whole_start or pattern.whole_end):
+        return True
+    line, place = chunk.place(span[0])
+    if pattern.whole_start and place and _in_word(line[place - 1]):
+        return False
+    line, place = chunk.place(span[1] - 1)
+    after = line[place + 1 : place + 2]
+    return not (pattern.whole_end and after and _in_word(after[0]))
+
+
+def _in_word(byte: int) -> bool:
+    return chr(byte).isalnum() or byte == ord("_")
+
+
+def _record(found: dict[str, Match], signature: Signature, pattern: Pattern, start: int, chunk: _Chunk) -> None:
+    known = found.get(signature.id)
+    line = chunk.first + chunk.line(start)
+    if known is None or line < known.line:
+        count, weight = (known.count, known.weight) if known else (0, 0)
+        text = _readable(*chunk.place(start))
+        known = found[signature.id] = Match(signature=signature, line=line, text=text, weight=weight, count=count)
+    known.count = min(known.count + 1, MOST_COUNTED)
+    known.weight = max(known.weight, pattern.weight)
+
+
+def _readable(line: bytes, place: int) -> str:
+    """Return what stands around a place in a line, fit for a terminal: no control characters, not too long."""
+    start = max(0, place - LONGEST_SHOWN // 4) if len(line) > LONGEST_SHOWN else 0
+    text = line[start : start + 4 * LONGEST_SHOWN].decode(errors="replace").strip()
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    return plain if len(plain) <= LONGEST_SHOWN else plain[: LONGEST_SHOWN - 1] + "…"

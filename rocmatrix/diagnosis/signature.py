@@ -1,0 +1,101 @@
+"""What a failure looks like and what is behind it: the models of rocmatrix/signatures.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, RootModel, model_validator
+from pydantic_core import PydanticCustomError
+
+from rocmatrix import matrix_file
+from rocmatrix.diagnosis import pattern
+from rocmatrix.errors import suggestion
+from rocmatrix.rule import RuleId
+from rocmatrix.statement import Evidence, Selector, Strict, Text
+
+SIGNATURES_FILE = "rocmatrix/signatures.yaml"
+# cause: the words name what is wrong. symptom: they say what broke, for one of several reasons. aftermath: something
+# else failed before. degraded: the run goes on, slower or at risk. note: harmless, and often taken for the cause.
+Kind = Literal["cause", "symptom", "aftermath", "degraded", "note"]
+FAILURES: tuple[Kind, ...] = ("cause", "symptom", "aftermath")
+Area = Literal[
+    "kernels", "driver", "container", "memory", "fault", "collectives", "network", "convolutions", "attention",
+    "compile", "numbers", "packages", "host", "build", "program",
+]  # fmt: skip
+# How the pattern was compared with what is really printed.
+Checked = Literal["in its source", "in the report", "not reached"]
+
+
+def _pattern(text: str) -> str:
+    try:
+        pattern.parse(text)
+    except pattern.PatternError as error:
+        raise PydanticCustomError("pattern", "'{text}': {why}", {"text": text, "why": str(error)}) from None
+    return text
+
+
+PatternText = Annotated[str, AfterValidator(_pattern)]
+
+
+class Signature(Strict):
+    """One way to fail. `match` are patterns of which one suffices; a match of it hides those it `refines`.
+
+    `when` says where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix that
+    speak of the same thing.
+    """
+
+    id: RuleId
+    title: Text
+    kind: Kind
+    area: Area
+    match: list[PatternText] = Field(min_length=1)
+    sample: Text
+    cause: Text
+    remedy: Text
+    when: Selector = Selector()
+    refines: list[RuleId] = Field(default_factory=list)
+    rules: list[RuleId] = Field(default_factory=list)
+    evidence: Evidence
+    checked: Checked
+
+    @cached_property
+    def patterns(self) -> tuple[pattern.Pattern, ...]:
+        """The patterns, ready for squeezed text."""
+        return tuple(map(pattern.parse, self.match))
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it can be why a run ended."""
+        return self.kind in FAILURES
+
+
+class Signatures(RootModel[list[Signature]]):
+    """All of rocmatrix/signatures.yaml, in the order of the file."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Signatures:
+        known = [signature.id for signature in self.root]
+        for signature in self.root:
+            if known.count(signature.id) > 1:
+                raise PydanticCustomError("repeated", "'{id}' is given more than once", {"id": signature.id})
+            for other in signature.refines:
+                if other not in known or other == signature.id:
+                    context = {"id": signature.id, "other": other, "hint": suggestion(other, known)}
+                    raise PydanticCustomError("refines", "'{id}' refines '{other}', which is none; {hint}", context)
+        return self
+
+
+def load(root: Path) -> tuple[Signature, ...]:
+    """Read rocmatrix/signatures.yaml of the checkout. Raises RM001 with every mistake and its line, RM002."""
+    return tuple(matrix_file.part(root, SIGNATURES_FILE, Signatures).root)
+
+
+def unknown_rules(signatures: Collection[Signature], known: Collection[str]) -> Iterator[str]:
+    """Yield a line for every rule that a signature names and nobody has stated."""
+    for signature in signatures:
+        for rule in signature.rules:
+            if rule not in known:
+                yield f"{signature.id}: there is no rule {rule!r}; {suggestion(rule, known)}"

@@ -1,0 +1,109 @@
+"""One record of evidence: what ran, on what, what came of it. Its name is the hash of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
+
+SCHEMA = 1
+LOG_BYTES = 256 * 1024  # of a log's end; what stood before is counted and left out
+Kind = Literal["build", "prove", "smoke", "train", "bench"]
+Device = Literal["cpu", "rocm", "cuda", "none"]
+Mark = Literal["stand-in", "synthetic", "simulation", "nvidia", "other-base", "unlocked", "forced"]
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Instant = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+Words = Annotated[str, StringConstraints(max_length=4000)]
+
+
+class Strict(BaseModel):
+    """Frozen; an unknown field or a number written as text is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Number(Strict):
+    """One figure worth keeping over time, in `unit`; `probe` is what measured it."""
+
+    probe: Words
+    name: Words
+    value: FiniteFloat
+    unit: Words
+
+
+class Verdict(Strict):
+    """What one probe, or one check of a proof, stated."""
+
+    probe: Words
+    status: Words
+    summary: Words = ""
+    seconds: FiniteFloat = 0.0
+
+
+class Hardware(Strict):
+    """What it ran on. `cards` are names as the program saw them, `gfx` what the kernel lists, one entry a card.
+
+    `seen` are the instruction sets that the probes met: on ROCm gfx names without their features.
+    """
+
+    device: Device
+    cards: tuple[Words, ...] = ()
+    gfx: tuple[Words, ...] = ()
+    seen: tuple[Words, ...] = ()
+    driver: Words | None = None
+    kernel: Words | None = None
+
+
+class Record(Strict):
+    """One run. `inputs` is the hash of what the image was made of, None for a native run.
+
+    `whole` is False for a smoke of chosen probes: it can fail a cell and never raise it. `night` names the nightly.
+    `marks` say why it is no evidence of the cell itself: stand-ins, synthetic data, a card of another maker.
+    `log` is at most LOG_BYTES long; `log_omitted` counts the characters of its beginning that were left out.
+    """
+
+    kind: Kind
+    at: Instant
+    cell: Name
+    where: Literal["container", "native", "host"]
+    passed: bool
+    whole: bool = True
+    seconds: FiniteFloat = 0.0
+    image: Digest | None = None
+    inputs: Sha256 | None = None
+    night: Name | None = None
+    marks: tuple[Mark, ...] = ()
+    hardware: Hardware
+    versions: dict[str, str] = Field(default_factory=dict)
+    verdicts: tuple[Verdict, ...] = ()
+    numbers: tuple[Number, ...] = ()
+    commit: Words | None = None
+    log: str = ""
+    log_omitted: int = 0
+
+    @property
+    def id(self) -> str:
+        """The sha256 of the record's canonical JSON."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def card(self) -> str:
+        """The card that it speaks of: its name, or what stands in the place of one."""
+        names = sorted(set(self.hardware.cards))
+        return " + ".join(names) or {"cpu": "CPU"}.get(self.hardware.device, "-")
+
+    def described(self) -> dict[str, Any]:
+        """Return it as plain data, its name first."""
+        return {"id": self.id, **self.model_dump(mode="json")}
+
+    @classmethod
+    def bounded(cls, *, log: str, **fields: Any) -> Self:
+        """Make a record that keeps the end of `log`."""
+        kept = log.encode()[-LOG_BYTES:].decode(errors="ignore")
+        return cls(log=kept, log_omitted=len(log) - len(kept), **fields)

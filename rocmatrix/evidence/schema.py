@@ -1,0 +1,119 @@
+"""The SQLite file that holds the records: opening it, and bringing an older one up to date.
+
+Write-ahead logging lets readers and one writer work side by side; a second writer waits. A writer that is killed
+leaves nothing half-written: each change is one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocmatrix.errors import RocmatrixError
+
+VARIABLE = "ROCMATRIX_EVIDENCE"
+WAIT_SECONDS = 30.0
+APPLICATION = 0x524D4556  # "RMEV", in the file's header: another program's database is not taken for ours
+# One step a version of the file; a step that was released is never changed.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE record (
+            id TEXT PRIMARY KEY, at TEXT NOT NULL, cell TEXT NOT NULL, kind TEXT NOT NULL,
+            body TEXT NOT NULL, log BLOB NOT NULL, origin TEXT NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX record_by_cell ON record (cell, at)",
+    ),
+    (
+        "CREATE TABLE night (name TEXT PRIMARY KEY, plan TEXT NOT NULL, began TEXT NOT NULL, ended TEXT)",
+        """CREATE TABLE leg (
+            night TEXT NOT NULL REFERENCES night (name), cell TEXT NOT NULL, stage TEXT NOT NULL, state TEXT NOT NULL,
+            at TEXT NOT NULL, words TEXT NOT NULL, PRIMARY KEY (night, cell, stage)
+        ) WITHOUT ROWID""",
+    ),
+)
+
+
+def default_file(root: Path) -> Path:
+    """Return where evidence is kept: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db of the checkout."""
+    named = os.environ.get(VARIABLE)
+    return Path(named).expanduser().resolve() if named else root / ".rocmatrix" / "evidence.db"
+
+
+@contextmanager
+def opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
+    """Open the file, made and brought up to date where `write`. Raises RM621 for a file that is not ours.
+
+    Also raises sqlite3.Error and OSError: a full disk, a read-only place.
+    """
+    if write:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    connection = _connected(path, write=write)
+    try:
+        _version(connection, path)  # before anything is changed: the file may be somebody else's
+        if write:
+            _log_ahead(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            _migrate(connection, path)
+        yield connection
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorname == "SQLITE_NOTADB":
+            raise RocmatrixError("RM621", what="the file is no SQLite database", where=str(path)) from error
+        raise
+    finally:
+        connection.close()
+
+
+def _connected(path: Path, *, write: bool) -> sqlite3.Connection:
+    if write:
+        return sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
+    # A store on a read-only place cannot have the files that a reader of a write-ahead log makes.
+    frozen = "" if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK) else "&immutable=1"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{frozen}", uri=True, timeout=WAIT_SECONDS)
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch a new file to write-ahead logging; SQLite does not wait by itself where two do so at once."""
+    until = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    # In this order: another process may make the file, all at once, between two of these questions.
+    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if application != APPLICATION and not empty:
+        raise RocmatrixError("RM621", what="the database was made by another program", where=str(path))
+    if version > len(MIGRATIONS):
+        what = f"the file has version {version}, and this program knows {len(MIGRATIONS)}"
+        raise RocmatrixError("RM621", what=what, where=str(path), next="Use the newer rocmatrix that wrote it.")
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    if _version(connection, path) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        for statements in MIGRATIONS[_version(connection, path) :]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,78 @@
+"""Many cells in one build: a bake file for buildx, in which BuildKit makes every layer that cells share once.
+
+Targets become candidates, `rocmatrix:night-<cell>`: the tag that people use moves only after the smoke suite.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rocmatrix import build
+from rocmatrix.errors import RocmatrixError
+from rocmatrix.matrix import Cell
+
+NIGHT_LABEL = "org.rocmatrix.night"
+# Newer buildx asks before it reads a folder outside the working one; all of these are named in a file of ours.
+ENVIRONMENT = {"BUILDX_BAKE_ENTITLEMENTS_FS": "0"}
+COMMON = "_cell"
+
+
+def candidate(cell: Cell) -> str:
+    """Return the tag under which a night builds a cell."""
+    return f"rocmatrix:night-{cell.image_name}"
+
+
+def target(cell: Cell) -> str:
+    """Return the cell's name as buildx takes it: without dots."""
+    return cell.image_name.replace(".", "_")
+
+
+def bake_file(
+    cells: Sequence[Cell], *, root: Path, wheelhouses: Mapping[str, Path], night: str, base: str | None = None
+) -> dict[str, Any]:
+    """Return the bake file of `cells`. `wheelhouses` are the folders of their wheels, by cell.
+
+    Raises RM631 where two names are one to buildx, RM101 for a cell that is not rendered.
+    """
+    names = [target(cell) for cell in cells]
+    if len(set(names)) != len(names):
+        raise RocmatrixError("RM631", what=f"buildx cannot tell these cells apart: {', '.join(sorted(names))}")
+    common = {"output": ["type=docker"], "labels": {NIGHT_LABEL: night}}
+    targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=base, night=night) for c in cells}
+    return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}
+
+
+def _target(cell: Cell, *, root: Path, wheels: Path, base: str | None, night: str) -> dict[str, Any]:
+    contexts = {"wheelhouse": str(wheels), "trainer": str(root / "trainer")}
+    contexts |= {"pruner": str(build.PRUNER)} if cell.prune else {}
+    contexts |= {"base": f"docker-image://{base}"} if base else {}
+    return {
+        "inherits": [COMMON],
+        "context": str(build.recipe(cell, root)),
+        "contexts": contexts,
+        "tags": [candidate(cell)],
+        "labels": {build.INPUTS_LABEL: build.input_hash(cell, root, base=base), NIGHT_LABEL: night},
+    }
+
+
+def argv(file: Path, targets: Sequence[str] = (), *, builder: str | None = None) -> list[str]:
+    """Return the command that builds `targets` of a bake file, all of them where none is named."""
+    own = [f"--builder={builder}"] if builder else []
+    return ["docker", "buildx", "bake", *own, "--provenance=false", "--progress=plain", f"--file={file}", *targets]
+
+
+def write(file: Path, content: Mapping[str, Any]) -> None:
+    """Write a bake file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def run(command: Sequence[str], *, log: Path) -> None:
+    """Run a bake; its whole output is kept in `log`. Raises RM202."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    build.run_buildx(command, log=log)

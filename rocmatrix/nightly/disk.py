@@ -1,0 +1,85 @@
+"""Keeping to a budget of disk by removing what nights made, and nothing else.
+
+An image is a night's own where it bears a tag that only nights give, or where the evidence names it as a night's
+build. A label would not do: images that others derive inherit it. An image that has any other tag stays.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rocmatrix import engine
+from rocmatrix.console import say
+
+if TYPE_CHECKING:
+    import docker
+
+OWN_TAGS = "rocmatrix:night-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """An image of the engine. `size` is in bytes and counts layers that it shares with others."""
+
+    id: str
+    tags: tuple[str, ...]
+    size: int
+
+
+def own(images: Iterable[Held], recorded: Collection[str]) -> list[Held]:
+    """Return the images that a night may remove: its candidates, and its builds that have lost every tag."""
+    return [
+        image
+        for image in images
+        if all(tag.startswith(OWN_TAGS) for tag in image.tags) and (image.tags or image.id in recorded)
+    ]
+
+
+def to_remove(mine: Iterable[Held], *, budget: int, needed: Collection[str]) -> list[Held]:
+    """Return what has to go so that the rest fits into `budget` bytes: untagged ones first, none of `needed`."""
+    mine = list(mine)
+    excess = sum(image.size for image in mine) - budget
+    going: list[Held] = []
+    for image in sorted(mine, key=lambda image: (bool(image.tags), -image.size)):
+        if excess <= 0:
+            break
+        if not set(image.tags) & set(needed):
+            going.append(image)
+            excess -= image.size
+    return going
+
+
+def held(client: docker.DockerClient) -> list[Held]:
+    """Return every image of the engine."""
+    return [
+        Held(id=str(image.id), tags=tuple(image.tags), size=int(image.attrs["Size"])) for image in client.images.list()
+    ]
+
+
+def make_room(*, budget: int, needed: Collection[str], recorded: Collection[str], builder: str | None) -> int:
+    """Remove own images until they fit, then let the own builder's cache have what is left. Return the bytes in use.
+
+    `builder` is a buildx builder of this user's own; the engine's built-in one shares its cache with everybody, so
+    that it is never pruned. Raises RM201.
+    """
+    import docker.errors
+
+    with closing(engine.connect()) as client:
+        for image in to_remove(own(held(client), recorded), budget=budget, needed=needed):
+            say(f"budget: removes {', '.join(image.tags) or image.id}, {image.size / 1e9:.1f} GB")
+            for reference in image.tags or (image.id,):
+                with suppress(docker.errors.APIError):  # a container uses it
+                    client.images.remove(reference)
+        used = sum(image.size for image in own(held(client), recorded))
+    if builder:
+        subprocess.run(prune_argv(builder, max(budget - used, 0)), capture_output=True, check=False)
+    return used
+
+
+def prune_argv(builder: str, keep: int) -> list[str]:
+    """Return the command that leaves `keep` bytes of the builder's cache."""
+    return ["docker", "buildx", "prune", f"--builder={builder}", "--force", f"--keep-storage={keep}"]

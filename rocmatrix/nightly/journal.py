@@ -1,0 +1,114 @@
+"""What a night has done so far, in the file of the evidence: a killed one goes on after the last stage that ended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rocmatrix.evidence import schema
+from rocmatrix.evidence.collect import now
+from rocmatrix.nightly.plan import STAGES, Plan, Stage
+
+State = Literal["running", "passed", "failed", "left out"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leg:
+    """One stage of one cell: `running` in a night that was killed means that it has to be done again."""
+
+    cell: str
+    stage: Stage
+    state: State
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """A night by its name. `ended` is None while it runs, and for one that was killed."""
+
+    name: str
+    plan: str
+    began: str
+    ended: str | None
+
+
+class Journal:
+    """The journal in one file. Raises what opening the file does: a night that cannot be kept is not begun."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin(self, plan: Plan, *, name: str | None = None, fresh: bool = False) -> tuple[Night, bool]:
+        """Return the night to do and whether it goes on: the newest of this plan that has not ended, or a new one."""
+        with self._writing() as connection:
+            open_ones = connection.execute(
+                "SELECT name, plan, began, ended FROM night WHERE ended IS NULL AND plan = ? ORDER BY began DESC, name",
+                (plan.encoded(),),
+            ).fetchall()
+            found = [Night(name=n, plan=p, began=b, ended=e) for n, p, b, e in open_ones if name in (None, n)]
+            if found and not fresh:
+                return found[0], True
+            night = Night(name=name or _unused(connection), plan=plan.encoded(), began=now(), ended=None)
+            connection.execute("INSERT INTO night VALUES (?, ?, ?, NULL)", (night.name, night.plan, night.began))
+            return night, False
+
+    def mark(self, night: str, cell: str, stage: Stage, state: State, words: str = "") -> None:
+        """Note how a stage stands."""
+        with self._writing() as connection:
+            row = (night, cell, stage, state, now(), words)
+            connection.execute("INSERT OR REPLACE INTO leg VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def end(self, night: str) -> None:
+        """Note that every stage has been done."""
+        with self._writing() as connection:
+            connection.execute("UPDATE night SET ended = ? WHERE name = ?", (now(), night))
+
+    def legs(self, night: str) -> dict[tuple[str, Stage], Leg]:
+        """Return what is known of a night."""
+        with schema.opened(self.path, write=False) as connection:
+            rows = connection.execute("SELECT cell, stage, state, words FROM leg WHERE night = ?", (night,)).fetchall()
+        return {(c, s): Leg(cell=c, stage=s, state=state, words=words) for c, s, state, words in rows}
+
+    def nights(self) -> list[Night]:
+        """Return every night, oldest first; none where there is no file."""
+        if not self.path.is_file():
+            return []
+        with schema.opened(self.path, write=False) as connection:
+            if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
+                return []
+            rows = connection.execute("SELECT name, plan, began, ended FROM night ORDER BY began, name").fetchall()
+        return [Night(name=name, plan=plan, began=began, ended=ended) for name, plan, began, ended in rows]
+
+    def last_good(self, cell: str, *, before: str) -> str | None:
+        """Return the newest ended night before `before` in which no stage of `cell` failed and its smoke passed."""
+        good = None
+        for night in self.nights():
+            if night.name == before:
+                break
+            legs = [self.legs(night.name).get((cell, stage)) for stage in STAGES]
+            states = {leg.stage: leg.state for leg in legs if leg}
+            if night.ended and states.get("smoke") == "passed" and "failed" not in states.values():
+                good = night.name
+        return good
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with schema.opened(self.path, write=True) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+def _unused(connection: sqlite3.Connection) -> str:
+    day = now()[:10]
+    taken = {name for (name,) in connection.execute("SELECT name FROM night")}
+    return next(name for number in range(1, 10_000) if (name := f"{day}.{number}") not in taken)

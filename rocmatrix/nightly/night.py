@@ -1,0 +1,112 @@
+"""A night from its first stage to its last. What the stages do is handed in: the engine's, or a simulation's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rocmatrix.console import say
+from rocmatrix.errors import RocmatrixError
+from rocmatrix.matrix import Cell
+from rocmatrix.nightly.journal import Journal, Leg, State
+from rocmatrix.nightly.plan import STAGES, Stage, waves
+
+DONE: tuple[State, ...] = ("passed", "failed", "left out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a stage ended: passed, failed, or left out with the reason (no such card here, no room)."""
+
+    state: State
+    words: str = ""
+
+
+class Stages(Protocol):
+    """What a night does to cells."""
+
+    def build(self, cells: Sequence[Cell]) -> Mapping[str, Outcome]:
+        """Build candidates side by side; return the outcome of each by name."""
+
+    def prove(self, cell: Cell) -> Outcome:
+        """Compare a candidate's files with its cell."""
+
+    def smoke(self, cell: Cell) -> Outcome:
+        """Run the probes in a candidate, or say why this machine cannot."""
+
+    def promote(self, cell: Cell) -> Outcome:
+        """Give a candidate the tag that people use."""
+
+    def holds(self, cell: Cell) -> bool:
+        """Whether the engine still holds the candidate of these inputs."""
+
+    def make_room(self) -> str | None:
+        """Keep to the budget of disk; return why there is no room for another wave."""
+
+
+@dataclass(kw_only=True)
+class Running:
+    """One night as it runs. `jobs` bounds how many cells are built, and how many proven, at a time."""
+
+    name: str
+    cells: Sequence[Cell]
+    stages: Stages
+    journal: Journal
+    jobs: int
+    legs: dict[tuple[str, Stage], Leg] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Do what is not done yet, wave by wave, and end the night."""
+        self.legs = self._kept()
+        for wave in waves(self.cells, self.jobs):
+            self._wave(wave)
+        self.journal.end(self.name)
+
+    def _kept(self) -> dict[tuple[str, Stage], Leg]:
+        """Return the stages that were done, less those of candidates that are gone."""
+        legs = {key: leg for key, leg in self.journal.legs(self.name).items() if leg.state in DONE}
+        built = {cell.name for cell in self.cells if (leg := legs.get((cell.name, "build"))) and leg.state == "passed"}
+        promoted = {name for name, stage in legs if stage == "promote"}
+        gone = {c.name for c in self.cells if c.name in built - promoted and not self.stages.holds(c)}
+        return {key: leg for key, leg in legs.items() if key[0] not in gone}
+
+    def _wave(self, wave: Sequence[Cell]) -> None:
+        due = [cell for cell in wave if (cell.name, "build") not in self.legs]
+        if due and (full := self.stages.make_room()):
+            for cell in due:
+                self._note(cell, "build", Outcome(state="left out", words=full))
+            due = []
+        if due:
+            self._start(due, "build")
+            outcomes = self.stages.build(due)
+            for cell in due:
+                missing = Outcome(state="failed", words="the build gave no outcome")
+                self._note(cell, "build", outcomes.get(cell.name, missing))
+        with ThreadPoolExecutor(self.jobs) as pool:
+            list(pool.map(lambda cell: self._stage(cell, "prove", self.stages.prove), wave))
+        for cell in wave:  # one at a time: probes measure, and share the cards
+            self._stage(cell, "smoke", self.stages.smoke)
+            self._stage(cell, "promote", self.stages.promote)
+
+    def _stage(self, cell: Cell, stage: Stage, do: Callable[[Cell], Outcome]) -> None:
+        before = self.legs.get((cell.name, STAGES[STAGES.index(stage) - 1]))
+        if (cell.name, stage) in self.legs or before is None or before.state != "passed":
+            return
+        self._start([cell], stage)
+        try:
+            outcome = do(cell)
+        except RocmatrixError as error:
+            outcome = Outcome(state="failed", words=f"{error.code} {error.what}")
+        self._note(cell, stage, outcome)
+
+    def _start(self, cells: Iterable[Cell], stage: Stage) -> None:
+        for cell in cells:
+            self.journal.mark(self.name, cell.name, stage, "running")
+
+    def _note(self, cell: Cell, stage: Stage, outcome: Outcome) -> None:
+        self.journal.mark(self.name, cell.name, stage, outcome.state, outcome.words)
+        leg = Leg(cell=cell.name, stage=stage, state=outcome.state, words=outcome.words)
+        self.legs[cell.name, stage] = leg
+        say(f"{cell.name}: {stage} {outcome.state}{f' ({outcome.words})' if outcome.words else ''}")

@@ -1,0 +1,58 @@
+"""What a night is to do: its cells with the hash of what each is made of, and in which order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rocmatrix.errors import RocmatrixError, suggestion
+from rocmatrix.matrix import Cell, Matrix
+
+Stage = Literal["build", "prove", "smoke", "promote"]
+STAGES: tuple[Stage, ...] = ("build", "prove", "smoke", "promote")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The cells of a night in the order of building, with their inputs. `base` replaces their base images."""
+
+    cells: tuple[str, ...]
+    inputs: tuple[str, ...]
+    base: str | None = None
+
+    def encoded(self) -> str:
+        """Return it as the journal keeps it; equal plans give equal text."""
+        return json.dumps({"cells": dict(zip(self.cells, self.inputs, strict=True)), "base": self.base}, sort_keys=True)
+
+
+def choose(matrix: Matrix, words: Sequence[str]) -> tuple[list[Cell], list[str]]:
+    """Return the cells that `words` name (cells or architectures; none: all), and what was left out, with reasons.
+
+    Raises RM010 for an unknown name, RM631 where no cell is left.
+    """
+    architectures = {cell.architecture for cell in matrix.cells if cell.architecture}
+    names = [cell.name for cell in matrix.cells]
+    for word in words:
+        if word not in names and word not in architectures and word != "cpu":
+            hint = suggestion(word, [*names, *architectures, "cpu"])
+            raise RocmatrixError(
+                "RM010", what=f"no cell or architecture is called {word!r}", where="--cells", next=hint
+            )
+    wanted = [c for c in matrix.cells if not words or c.name in words or (c.architecture or "cpu") in words]
+    chosen = [cell for cell in wanted if not cell.unlocked_because and not cell.broken_by]
+    left_out = [f"{c.name}: {c.unlocked_because or c.broken_by[0].words}" for c in wanted if c not in chosen]
+    if not chosen:
+        raise RocmatrixError("RM631", what="no cell is left to build", why="\n".join(left_out))
+    return in_order(chosen), left_out
+
+
+def in_order(cells: Iterable[Cell]) -> list[Cell]:
+    """Return cells that share layers and wheels side by side: by base, then by release."""
+    return sorted(cells, key=lambda cell: (cell.base.reference, cell.release.name, cell.name))
+
+
+def waves(cells: Sequence[Cell], size: int) -> list[Sequence[Cell]]:
+    """Return the cells in groups of at most `size`, which are built side by side."""
+    return [cells[start : start + size] for start in range(0, len(cells), size)]

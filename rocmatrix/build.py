@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocmatrix import engine
 from rocmatrix.console import say
@@ -24,9 +25,21 @@ from rocmatrix.errors import RocmatrixError
 from rocmatrix.matrix import Cell
 from rocmatrix.wheelhouse import default_folder, fetch, sha256
 
+if TYPE_CHECKING:
+    import docker
+
 INPUTS_LABEL = "org.rocmatrix.inputs"
 FORCED_LABEL = "org.rocmatrix.forced"
+BASE_LABEL = "org.rocmatrix.base"
+BASE_ID_LABEL = "org.rocmatrix.base.id"
 CELL_FILES = ("Dockerfile", "requirements.lock", "cell.json")
+PRUNER = Path(__file__).parent  # always this program's own, also for a checkout elsewhere
+PRUNER_FILES = (
+    "__init__.py",
+    "inside/__init__.py",
+    "inside/prune.py",
+    *(f"devicecode/{name}.py" for name in ("__init__", "elf", "names", "reading", "target")),
+)
 LINES_SHOWN = 20
 STEP_WIDTH = 100
 _STEP = re.compile(r"^#\d+ (\[.+)")  # BuildKit's plain progress: "#7 [runtime 2/4] RUN …"
@@ -66,22 +79,47 @@ def build(
 ) -> Built:
     """Build the image of `cell` unless the engine holds one made of the same inputs.
 
-    `base` replaces the base image, `wheelhouse` the folder of wheels. A dry run prints the command on
+    `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
+    another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
     recorded hashes from whatever its index serves. `forced` are the rules that were overridden: the image says so
-    in a label. Raises RM101, RM102, RM201, RM202, RM204, and what
-    fetching raises.
+    in a label. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
     """
     if cell.unlocked_because and not allow_unlocked:
         raise _unlocked(cell, cell.unlocked_because)
     wheels = wheelhouse or default_folder(root, cell)
-    inputs = input_hash(cell, root, base=base, forced=forced)
-    argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, forced=forced)
-    planned = Built(tag=tag(cell), inputs=inputs, argv=tuple(argv))
+
+    def planned(base: str | None, base_id: str | None) -> Built:
+        inputs = input_hash(cell, root, base=base_id or base, forced=forced)
+        argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, base_id=base_id, forced=forced)
+        return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv))
+
     if dry_run:
-        print(shlex.join(argv))
-        return planned
-    return _build(planned, cell, wheels=wheels, base=base, log=log_file(cell, root))
+        told = planned(base, None)
+        print(shlex.join(told.argv))
+        return told
+    with closing(engine.connect()) as client:
+        held = engine.image(client, tag(cell))
+        chosen = _base(client, base, held)
+        return _build(client, planned(*chosen), cell, held=held, wheels=wheels, log=log_file(cell, root))
+
+
+def _base(client: docker.DockerClient, asked: str | None, held: engine.Image | None) -> tuple[str | None, str | None]:
+    """Return the base's name and id: as asked for, else that of the image that is there; None for the cell's own.
+
+    The id is looked up, for a tag may have moved. Where the engine has lost a base that the image was made from,
+    the recorded id stands. Raises RM204 for one that cannot be had.
+    """
+    labels = held.labels if held else {}
+    name = asked or labels.get(BASE_LABEL)
+    if name is None:
+        return None, None
+    if asked is None:
+        say(f"base: {name}, which this image was made from; --base names another")
+    found = engine.image(client, name)
+    if found is None and name == labels.get(BASE_LABEL) and labels.get(BASE_ID_LABEL):
+        return name, labels[BASE_ID_LABEL]
+    return name, (found or engine.obtain(client, name)).id
 
 
 def _unlocked(cell: Cell, why: str) -> RocmatrixError:
@@ -117,12 +155,13 @@ def made_recipe(cell: Cell, root: Path) -> Path:
 def input_hash(cell: Cell, root: Path, *, base: str | None = None, forced: Sequence[str] = ()) -> str:
     """Return the sha256 over names and bytes of all that goes into the image. Raises RM101.
 
-    Times and byte code do not count. A base counts by its reference: given as a tag, it may move unseen.
+    Times and byte code do not count. `base` is what another base counts by: its id, for a tag may move; the cell's
+    own counts by its reference.
     """
     digest = hashlib.sha256(f"base\0{base or cell.base.reference}\n".encode())
     for rule in forced:
         digest.update(f"forced\0{rule}\n".encode())
-    for name, path in sorted([*_cell_files(cell, root), *trainer_files(root)]):
+    for name, path in sorted([*_cell_files(cell, root), *trainer_files(root), *pruner_files(cell)]):
         digest.update(f"{name}\0{sha256(path)}\n".encode())
     return digest.hexdigest()
 
@@ -144,36 +183,51 @@ def trainer_files(root: Path) -> Iterator[tuple[str, Path]]:
             yield f"trainer/{name.as_posix()}", path
 
 
+def pruner_files(cell: Cell) -> Iterator[tuple[str, Path]]:
+    """Yield (name, path) of what a pruned cell's build runs, as rocmatrix/.dockerignore lets it through."""
+    for name in PRUNER_FILES if cell.prune else ():
+        yield f"pruner/{name}", PRUNER / name
+
+
 def buildx_argv(
-    cell: Cell, *, root: Path, wheelhouse: Path, inputs: str, base: str | None = None, forced: Sequence[str] = ()
+    cell: Cell,
+    *,
+    root: Path,
+    wheelhouse: Path,
+    inputs: str,
+    base: str | None = None,
+    base_id: str | None = None,
+    forced: Sequence[str] = (),
 ) -> list[str]:
     """Return the command that builds the image, every stage of another origin replaced by its context."""
     contexts = {"wheelhouse": str(wheelhouse), "trainer": str(root / "trainer")}
+    if cell.prune:
+        contexts["pruner"] = str(PRUNER)
     if base is not None:
         contexts["base"] = f"docker-image://{base}"
     argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"]
     argv += ["--tag", tag(cell), "--label", f"{INPUTS_LABEL}={inputs}"]
     argv += ["--label", f"{FORCED_LABEL}={','.join(forced)}"] if forced else []
+    argv += ["--label", f"{BASE_LABEL}={base}"] if base else []
+    argv += ["--label", f"{BASE_ID_LABEL}={base_id}"] if base_id else []
     for name, place in contexts.items():
         argv += ["--build-context", f"{name}={place}"]
     return [*argv, str(recipe(cell, root))]
 
 
-def _build(planned: Built, cell: Cell, *, wheels: Path, base: str | None, log: Path) -> Built:
+def _build(
+    client: docker.DockerClient, planned: Built, cell: Cell, *, held: engine.Image | None, wheels: Path, log: Path
+) -> Built:
     started = time.monotonic()
-    with closing(engine.connect()) as client:
-        held = engine.image(client, planned.tag)
-        if held is not None and held.labels.get(INPUTS_LABEL) == planned.inputs:
-            return replace(planned, image=held)
-        engine.require_buildx()
-        if base is not None:
-            engine.obtain(client, base)
-        if cell.unlocked_because:
-            wheels.mkdir(parents=True, exist_ok=True)  # the build context has to exist; nothing is taken from it
-        else:
-            fetch(cell, wheels)
-        run_buildx(planned.argv, log=log)
-        image = _arrived(engine.image(client, planned.tag), planned, log)
+    if held is not None and held.labels.get(INPUTS_LABEL) == planned.inputs:
+        return replace(planned, image=held)
+    engine.require_buildx()
+    if cell.unlocked_because:
+        wheels.mkdir(parents=True, exist_ok=True)  # the build context has to exist; nothing is taken from it
+    else:
+        fetch(cell, wheels)
+    run_buildx(planned.argv, log=log)
+    image = _arrived(engine.image(client, planned.tag), planned, log)
     return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
 
 

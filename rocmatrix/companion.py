@@ -22,11 +22,13 @@ class Companion(Strict):
     """A package that can be added to an image. Its rules judge it on a combination that works by itself.
 
     `versions` is empty where each release of torch names its own version, such as torchvision's, and
-    `provided` says that the release's own lock holds the package already.
+    `provided` says that the release's own lock holds the package already. `no_wheel` says why no index serves a
+    wheel of it for ROCm, and how to come by one: such a package is refused.
     """
 
     package: Text
     provided: bool = False
+    no_wheel: Text | None = None
     versions: list[Pairing] = Field(default_factory=list)
     rules: list[Rule] = Field(min_length=1)
 

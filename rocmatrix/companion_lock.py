@@ -28,8 +28,8 @@ _TAGS = "Wheel-Version: 1.0\nGenerator: rocmatrix\nRoot-Is-Purelib: true\nTag: p
 def prepare(matrix: Matrix, cell: Cell, packages: Iterable[str], root: Path) -> Cell:
     """Return the cell with companions added, its files written below .rocmatrix/recipes/.
 
-    Raises RM010 for an unknown package, RM013 for a broken pairing, RM102 for an unlocked cell, and what
-    resolving raises.
+    Raises RM010 for an unknown package, RM013 for a broken pairing, RM222 for one without wheels, RM102 for an
+    unlocked cell, and what resolving raises.
     """
     chosen = choose(matrix, cell, packages)
     if cell.unlocked_because:
@@ -44,7 +44,9 @@ def prepare(matrix: Matrix, cell: Cell, packages: Iterable[str], root: Path) -> 
 
 
 def choose(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> list[Companion]:
-    """Return the companions of these names. Raises RM010 for an unknown one, RM013 for one broken on the cell."""
+    """Return the companions of these names. Raises RM010 for an unknown one, RM013 for one
+    broken on the cell, RM222 for one that no index serves as a wheel for ROCm.
+    """
     known = {canonicalize_name(companion.package): companion for companion in matrix.companions}
     chosen = []
     for name in dict.fromkeys(canonicalize_name(package) for package in packages):
@@ -53,6 +55,8 @@ def choose(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> list[Companio
             raise RocmatrixError("RM010", what=f"there is no companion {name!r}", where="--with", next=hint)
         if broken := _broken_by(known[name], cell):
             raise _refusal(matrix, known[name], cell, broken[0])
+        if known[name].no_wheel:
+            raise _no_wheel(known[name], cell)
         chosen.append(known[name])
     return chosen
 
@@ -73,6 +77,20 @@ def _refusal(matrix: Matrix, companion: Companion, cell: Cell, rule: Rule) -> Ro
         where=f"rule {rule.id} in matrix/companions.yaml",
         why=f"{rule.words}\n{rule.evidence.words}",
         next=advice,
+    )
+
+
+def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
+    release = cell.release
+    rules = companion.rules_on(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+    verdict = companion.verdict(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+    said = [f"{rule.verdict}: {rule.words}\n{rule.evidence.words}" for rule in rules if rule.decides]
+    return RocmatrixError(
+        "RM222",
+        what=f"{companion.package} on {cell.name}, where it is {verdict} once built",
+        where="matrix/companions.yaml",
+        why="\n".join(said) or "no rule speaks of it on this architecture",
+        next=str(companion.no_wheel),
     )
 
 

@@ -71,8 +71,9 @@ def edge(function: F) -> F:
             say(error.render())
             sys.exit(2)
         except Exception as error:
-            say(known(error).render())
-            sys.exit(1)
+            found = known(error)
+            say(found.render())
+            sys.exit(1 if found.code == "RM499" else 2)
 
     return guarded  # type: ignore[return-value]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.errors import RocmatrixError
 
@@ -40,20 +40,45 @@ def connect() -> docker.DockerClient:
     import requests
 
     try:
-        client = docker.from_env(timeout=TIMEOUT_SECONDS)
+        client = _client()
         client.ping()
     except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
         raise RocmatrixError("RM201", what=_reason(error), where=address()) from error
     return client
 
 
-def address() -> str:
-    """Return where the engine is looked for: DOCKER_HOST, else the current docker context."""
+def _client() -> docker.DockerClient:
+    """Go where the command line goes: the SDK alone knows DOCKER_HOST, but no contexts."""
+    import docker
+
+    context = None if os.environ.get("DOCKER_HOST") else _context()
+    if context is None or not context.Host:
+        return docker.from_env(timeout=TIMEOUT_SECONDS)
+    return docker.DockerClient(
+        base_url=context.Host,
+        tls=context.TLSConfig or False,
+        use_ssh_client=context.Host.startswith("ssh://"),
+        timeout=TIMEOUT_SECONDS,
+    )
+
+
+def _context() -> Any:
+    """Return the docker context that DOCKER_CONTEXT names, else the current one. Raises RM201 for an unknown one."""
     from docker.context import ContextAPI
 
+    name = os.environ.get("DOCKER_CONTEXT")
+    context: Any = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
+    if name and context is None:
+        advice = "`docker context ls` lists the contexts."
+        raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=advice)
+    return context
+
+
+def address() -> str:
+    """Return where the engine is looked for: DOCKER_HOST, else DOCKER_CONTEXT, else the current docker context."""
     if host := os.environ.get("DOCKER_HOST"):
         return f"{host} (DOCKER_HOST)"
-    context = ContextAPI.get_current_context()
+    context = _context()
     return f"{context.Host} (docker context {context.Name!r})" if context else "the default socket"
 
 

@@ -2,7 +2,7 @@
 
 The catalog is the source of `docs/errors.md`. Codes are never reused: RM0xx matrix and resolving,
 RM1xx rendering and locks, RM2xx engine, build and launch, RM3xx hardware, RM4xx the wrapper and the
-native environment. RM5xx and RM6xx belong to the trainer, which keeps its own catalog.
+native environment, RM6xx evidence and the nightly. RM5xx belong to the trainer, which keeps its own catalog.
 """
 
 from __future__ import annotations
@@ -166,6 +166,84 @@ CATALOG = _catalog(
         "Read the failed rows; each names what was measured and the limit.",
     ),
     (
+        "RM210",
+        "The image is not what its cell claims",
+        "`./invokew prove` looked into the image's files, and at least one comparison with its cell failed.",
+        "Read the findings: each has a code of its own. Do not run or publish the image as this cell.",
+    ),
+    (
+        "RM211",
+        "No device code",
+        "torch holds host code alone: it imports, and fails at the first operation on a card.",
+        "Check that the lock names the ROCm build, and the architecture's device package where there is one.",
+    ),
+    (
+        "RM212",
+        "Device code for other architectures only",
+        "A library that the cell needs holds kernels, but none that run on the cell's architecture.",
+        "Take a release that was built for the architecture; `./invokew explain` names one.",
+    ),
+    (
+        "RM213",
+        "Device code of other architectures left behind",
+        "The cell is for one architecture alone, but there are files for others, or device code in a CPU image.",
+        "Build again with the cell's own Dockerfile; where the prune stage left them, report the files.",
+    ),
+    (
+        "RM214",
+        "A kernel library is empty",
+        "A library that the cell needs is missing, holds no kernels, or lacks the index of the architecture.",
+        "Build again from the locked wheels; the rocBLAS of some releases lacks an architecture: `./invokew explain`.",
+    ),
+    (
+        "RM215",
+        "Device code cannot be read",
+        "A file is damaged, of a format that is not known, or holds code for another architecture than its name says.",
+        "Build again; where the file is as the wheel has it, report it with its path.",
+    ),
+    (
+        "RM216",
+        "The packages differ from the lock",
+        "The image holds another set of Python packages, or other versions, than its cell's lock.",
+        "Build again from the rendered files; an unlocked cell cannot be proven: `./invokew lock` first.",
+    ),
+    (
+        "RM217",
+        "The image holds what it should not",
+        "Caches, logs, secrets, files open to all, foreign owners or byte code with time stamps were left in it.",
+        "Remove them in the layer that makes them; a later layer only hides them.",
+    ),
+    (
+        "RM218",
+        "The image has grown, or has no recorded size",
+        "Its files take more than the limit over the size recorded in matrix/baselines.yaml, or none is recorded.",
+        "Find what grew; where it is meant, add the new size with its `reason`.",
+    ),
+    (
+        "RM219",
+        "The image is of another cell",
+        "Its labels or its default user are not those of the cell that it was to be proven for.",
+        "Name the cell that it was built for, or build it again.",
+    ),
+    (
+        "RM220",
+        "Pruning failed",
+        "Nothing was there to remove, a file of the cell's own architecture would have gone, or bytes did not go down.",
+        "Leave `prune` out for this cell and report the layout of the wheel; nothing was tagged.",
+    ),
+    (
+        "RM221",
+        "There was nothing to look into",
+        "The folder does not exist, the image's export broke off, or it holds no file or no torch.",
+        "Name an image or a folder that holds the libraries; a check with nothing to check has failed.",
+    ),
+    (
+        "RM222",
+        "No wheel of the package for ROCm",
+        "No package index serves a wheel of this companion for ROCm, and an image installs from checked wheels alone.",
+        "Leave it out, or build it from source in an image of your own on top of the cell's; the message says how.",
+    ),
+    (
         "RM301",
         "No AMD card was found",
         "The kernel's topology lists no GPU, or the driver is not loaded.",
@@ -181,7 +259,19 @@ CATALOG = _catalog(
         "RM303",
         "No card of this host fits",
         "The host has AMD cards, but none of the architecture that the cell is built for, or none of that number.",
-        "Take a cell of an architecture that is listed, or choose cards by their number.",
+        "Take a cell of an architecture that is listed, or choose cards by their number with --cards.",
+    ),
+    (
+        "RM310",
+        "Nothing to examine",
+        "The folder or file that the doctor was given is missing or cannot be read.",
+        "Give --sysfs the folder that stands for / of the machine, or name an existing compose file or Dockerfile.",
+    ),
+    (
+        "RM311",
+        "A file of settings cannot be understood",
+        "A compose file, an env file or a Dockerfile breaks its own syntax, so its environment is not known.",
+        "Correct the named line; `docker compose config` and `docker build --check` show the engine's own opinion.",
     ),
     (
         "RM401",
@@ -208,10 +298,142 @@ CATALOG = _catalog(
         "Take one of the values named, or see `./invokew --help TASK`.",
     ),
     (
+        "RM405",
+        "This torch has no expandable segments",
+        "Its GPU allocator on ROCm cannot let segments grow, or nothing is recorded of it.",
+        "Leave --expandable-segments out, or take a cell with torch 2.12 or newer; `./invokew explain` says more.",
+    ),
+    (
+        "RM410",
+        "No RDMA adapter was found",
+        "--with-rdma was given, but the host shows no adapter under /dev/infiniband.",
+        "Load the adapter's driver (`ls -ln /dev/infiniband`), or leave --with-rdma out.",
+    ),
+    (
+        "RM411",
+        "Another CDI specification names the cards",
+        "A second file that names the same devices makes every one of them unusable: engines refuse both.",
+        "Use the file that is there, or remove it first.",
+    ),
+    (
+        "RM412",
+        "A dev container belongs to a user who is not root",
+        "Files that an editor writes would belong to root, so a numeric user is needed.",
+        'Run it as yourself, without sudo, or name a user: --user "$(id -u):$(id -g)".',
+    ),
+    (
+        "RM413",
+        "A file of somebody else's is in the way",
+        "The file to be written is there already and was not made by this program.",
+        "Move it away, or give --to another place.",
+    ),
+    (
+        "RM414",
+        "The target cannot carry this run",
+        "The engine that was asked for has no way to do what the run needs.",
+        "Choose another target with --for, or change what is named.",
+    ),
+    (
+        "RM420",
+        "The scheduler's command is not installed",
+        "Jobs are handed to Slurm by `sbatch` and to Kubernetes by `kubectl`; this machine lacks the one it takes.",
+        "Submit where it is installed, such as a login node; `--dry-run` prints the files and the command.",
+    ),
+    (
+        "RM421",
+        "The scheduler did not take the job",
+        "The files were written and handed over; the scheduler's own words say why it did not take them.",
+        "Where it cannot be reached, submit from where it can; else change what it names, such as --nodes or --cards.",
+    ),
+    (
+        "RM422",
+        "The job has no place for its results",
+        "A pod's own files go with it, so results need a claim that outlives it and that all nodes can write.",
+        "Name a PersistentVolumeClaim with --claim (access mode ReadWriteMany for several nodes).",
+    ),
+    (
+        "RM423",
+        "What the nodes have is not known here",
+        "The machine that submits has no card of the cell's architecture, and jobs ask for cards and groups by number.",
+        "Say it: --cards N (of each node) and --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there.",
+    ),
+    (
+        "RM424",
+        "The scheduler cannot carry this job",
+        "What was asked for has no word in the scheduler's language.",
+        "Change what is named, or choose another way with --engine or --under.",
+    ),
+    (
+        "RM620",
+        "A run could not be recorded",
+        "The job ended as it says; its record could not be written: the disk is full, or the place is read-only.",
+        "Make room, or name another file with ROCMATRIX_EVIDENCE; the job need not be run again for its own sake.",
+    ),
+    (
+        "RM621",
+        "The evidence cannot be read",
+        "The file is no evidence of this program: another database, one of a newer version, or damaged.",
+        "Name another file with --evidence or ROCMATRIX_EVIDENCE, or move this one away.",
+    ),
+    (
+        "RM622",
+        "Evidence to be imported is refused",
+        "The file is damaged, foreign, or holds a record whose content is not what its hash says; nothing was taken.",
+        "Ask for a fresh `./invokew evidence --export FILE`, and take the file as it was written.",
+    ),
+    (
+        "RM630",
+        "A night did not pass",
+        "Some cells could not be built, proven or smoked, or did worse than on their last good night.",
+        "Look at the cells that are named: `./invokew evidence --cell NAME`, `./invokew dashboard`.",
+    ),
+    (
+        "RM631",
+        "The nightly's plan does not hold",
+        "No cell is left to do, or a night of that name was planned for other cells.",
+        "Name cells with --cells, or begin another night with --night NAME.",
+    ),
+    (
+        "RM632",
+        "The disk budget is used up",
+        "What the nightly may remove (its own images and its builder's cache) was removed, and it is not enough.",
+        "Raise --budget, or name fewer cells with --cells.",
+    ),
+    (
+        "RM633",
+        "There is nothing to bisect between",
+        "A bisection needs a good cell and a later bad one for the same card and probe, both on record.",
+        "Smoke the newest and an older cell of that card, or name them with --good and --bad.",
+    ),
+    (
+        "RM634",
+        "The history is not of one kind",
+        "Good and bad cells alternate, so that no single step explains the failure; every change is listed.",
+        "Look at each change by itself, or repeat the probe: it may fail now and then.",
+    ),
+    (
+        "RM640",
+        "The dashboard's folder is somebody else's",
+        "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
+        "Name an empty or a new folder with --out.",
+    ),
+    (
         "RM499",
         "An unexpected error",
         "The program met something it has no words for; this is a defect of rocmatrix.",
         "Report it with the file that holds the traceback.",
+    ),
+    (
+        "RM610",
+        "There is no log to diagnose",
+        "The file does not exist, cannot be opened, is a folder or is empty; or nothing was piped in.",
+        "Name a log, or pipe one in: `... 2>&1 | ./invokew diagnose -`.",
+    ),
+    (
+        "RM611",
+        "The log cannot be unpacked",
+        "It begins as a packed file does, but nothing could be unpacked from it.",
+        "Unpack it by hand to see what is left, or fetch it again.",
     ),
 )
 

@@ -23,7 +23,7 @@ from rocmatrix.matrix_file import PART_FILES
 from rocmatrix.resolution import Answer, Question, ask_all
 
 # What the trainer imports, and what torch's own metadata asks for (2.4 to 2.15).
-TRAINER_REQUIREMENTS = ("numpy", "safetensors", "tqdm")
+TRAINER_REQUIREMENTS = ("numpy", "polars", "pyyaml", "safetensors", "tensorboardx", "tqdm", "zstandard")
 TORCH_REQUIREMENTS = ("filelock", "fsspec", "jinja2", "networkx", "setuptools", "sympy", "typing-extensions")
 
 _HEADER = "# Written by `./invokew lock`. {what}\n"
@@ -50,7 +50,8 @@ class Target:
     @property
     def words(self) -> str:
         """The target as a person reads it."""
-        return f"{self.key}, Python {self.python}"
+        tried = "; host and device wheels: tried on synthetic indexes only" if self.release.by_architecture else ""
+        return f"{self.key}, Python {self.python}{tried}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from pathlib import Path
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.matrix import Cell, Matrix
 
+# With less than this left, an installation that failed has failed for want of space.
+FULL_BYTES = 16 * 2**20
 STAMP = ".rocmatrix-native"
 PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 
@@ -98,6 +101,8 @@ def install_requirements(root: Path, name: str) -> None:
 def run_pip(argv: list[str]) -> None:
     """Run pip. Raises RM402 with its last lines when it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and shutil.disk_usage(sys.prefix).free < FULL_BYTES:
+        raise RocmatrixError("RM205", what="pip ended with no space left", where=sys.prefix)
     if done.returncode != 0:
         raise RocmatrixError("RM402", what="pip could not install the locked wheels", why=done.stderr.strip()[-800:])
 

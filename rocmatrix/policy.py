@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
 from rocmatrix.choice import listing, visible_devices
 from rocmatrix.hardware import Card, Hardware, groups_of
@@ -28,8 +30,9 @@ from rocmatrix.settings import (
 )
 from rocmatrix.sysfs import DeviceNode
 
-RUN_FOLDER, DATA_FOLDER, CACHE_FOLDER = "/training", "/data", "/cache"
+RUN_FOLDER, DATA_FOLDER, RECIPE_FOLDER, CACHE_FOLDER = "/training", "/data", "/recipe", "/cache"
 GIB = 1024**3
+NetworkName = Literal["none", "bridge", "host"]
 NOGROUP = 65534  # owns no device
 
 ENGINE = "docs.docker.com/reference/cli/docker/container/run"
@@ -38,34 +41,53 @@ AMD = "rocm.docs.amd.com, install-on-linux, how-to/docker"
 CALLER = "the command line"
 KFD = "the compute interface that all cards share"
 
+# (flag, why it is left out, source, the feature that brings it)
 LEFT_OUT = (
     (
         "--privileged",
         "the device nodes and their groups suffice; it would hand over every device of the host",
         AMD,
+        None,
+    ),
+    (
+        "--cap-add=SYS_ADMIN",
+        "mounts and namespaces are made by the engine; no part of ROCm asks for it",
+        f"{ENGINE}#runtime-privilege-and-linux-capabilities",
+        None,
+    ),
+    (
+        "--network=host",
+        "ranks on one host meet on the loopback; RDMA between hosts needs it, for an adapter's addresses belong to "
+        "the host's network (--with-rdma)",
+        "man7.org, rdma-system(8)",
+        "rdma",
     ),
     (
         "--security-opt=seccomp=unconfined",
-        "the engine's filter stays. It withholds mbind and set_mempolicy, so binding memory to NUMA nodes "
-        "(numactl, several sockets) would need it lifted",
+        "the engine's filter stays; rocgdb needs it lifted (--with-debugger), binding memory to NUMA nodes only one "
+        "capability (--with-numa)",
         f"{ENGINE_SECURITY}/seccomp; AMD calls it optional: {AMD}",
+        "debugger",
     ),
     (
         "--ipc=host",
         "the ranks of a job share their own container's /dev/shm; only ranks in several containers of one host "
-        "would need it",
+        "need it (--with-ipc)",
         "pytorch/pytorch#40632",
+        "ipc",
     ),
     (
         "--ulimit=memlock=-1",
-        "network adapters with RDMA need it; cards do not, and an engine that lacks CAP_SYS_RESOURCE (rootless) "
-        "refuses to start with it",
+        "network adapters with RDMA need it (--with-rdma); cards do not, and an engine that lacks CAP_SYS_RESOURCE "
+        "(rootless) refuses to start with it",
         "ROCm/TheRock, container options of its CI; measured here: refused by an engine without that capability",
+        "rdma",
     ),
     (
         "--cap-add=SYS_PTRACE",
-        "for debuggers such as rocgdb and py-spy; training traces no other process",
+        "for debuggers such as rocgdb and py-spy (--with-debugger); training traces no other process",
         "pytorch.org, install with ROCm",
+        "debugger",
     ),
 )
 
@@ -109,13 +131,17 @@ def _group(gid: int | HostText, owns: str) -> Group:
     )
 
 
-def isolation(*, network: bool) -> Iterator[Setting]:
+NETWORKS: Mapping[NetworkName, tuple[str, str]] = {
+    "none": ("training reads local files; what reaches nothing leaks nothing", f"{ENGINE}#network"),
+    "bridge": ("asked for by hand: --with-network", CALLER),
+    "host": ("--with-rdma: an adapter's addresses belong to the host's network", "man7.org, rdma-system(8)"),
+}
+
+
+def isolation(*, network: NetworkName) -> Iterator[Setting]:
     """Yield what keeps the run inside its container."""
-    yield Network(
-        value="bridge" if network else "none",
-        reason="asked for by hand" if network else "training reads local files; what reaches nothing leaks nothing",
-        source=CALLER if network else f"{ENGINE}#network",
-    )
+    why, source = NETWORKS[network]
+    yield Network(value=network, reason=why, source=source)
     yield DropCapability(
         value="ALL",
         reason="device nodes are opened through their groups, which takes no capability",
@@ -172,6 +198,19 @@ def data(target: str | None, *, origin: str) -> Iterator[Mount]:
         yield Mount(kind="bind", origin=origin, target=target, read_only=True, reason=reason, source=CALLER)
 
 
+def recipe_path(recipe: Path) -> str:
+    """Return where a run finds a recipe of the host inside its container."""
+    return f"{RECIPE_FOLDER}/{recipe.name}"
+
+
+def recipe(file: Path | None) -> Iterator[Mount]:
+    """Yield the mount of a recipe, where one was given as a file."""
+    if file is not None:
+        reason = "settings are read, never changed"
+        target = recipe_path(file)
+        yield Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
+
+
 def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory]:
     """Yield the size of shared memory. `host_bytes` is the host's memory, None where the host is not known."""
     wanted, users = (8 * GIB, "RCCL and data loader workers") if cell.architecture else (GIB, "data loader workers")
@@ -183,7 +222,7 @@ def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory]:
     )
 
 
-def environment(cell: Cell, *, network: bool) -> Iterator[Environment]:
+def environment(cell: Cell, *, network: NetworkName) -> Iterator[Environment]:
     """Yield the cell's own variables, and what a numeric user without a network needs."""
     for row in cell.environment:
         yield Environment(name=row.name, content=row.value, reason=row.why, source=", ".join(row.evidence.sources))
@@ -191,7 +230,7 @@ def environment(cell: Cell, *, network: bool) -> Iterator[Environment]:
     yield Environment(name="HOME", content="/tmp", reason=home, source="Python, os.path.expanduser")
     name = "getpass.getuser, which torch.compile asks, fails for a number without a name"
     yield Environment(name="USER", content="trainer", reason=name, source="Python, getpass.getuser")
-    if not network:
+    if network == "none":
         for library in ("GLOO", "NCCL") if cell.architecture else ("GLOO",):
             yield Environment(
                 name=f"{library}_SOCKET_IFNAME",

@@ -1,0 +1,54 @@
+"""`./invokew dashboard`: the pages written, and shown on this machine where that is wanted."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.commands import common, keeping
+from rocmatrix.console import ROOT, edge, say
+from rocmatrix.errors import RocmatrixError
+
+if TYPE_CHECKING:
+    from rocmatrix.dashboard.view import CellPage
+    from rocmatrix.evidence.record import Record
+    from rocmatrix.matrix import Matrix
+
+
+@edge
+def dashboard(*, out: str, serve: bool, port: int) -> None:
+    """Write the pages; `serve` shows them on the loopback address until Ctrl-C. Raises RM621, RM640."""
+    from rocmatrix.dashboard import site, view
+    from rocmatrix.evidence import store
+
+    path = keeping.evidence_file()
+    try:
+        records = store.read(path)
+    except sqlite3.Error as error:
+        raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
+    matrix, now = common.known_matrix(), datetime.now(UTC)
+    pages = pages_of(matrix, records, now)
+    folder = Path(out).resolve()
+    site.write(folder, site.files(pages, view.sections(matrix, pages), now=f"{now:%Y-%m-%d %H:%M} UTC"))
+    say(f"{folder / 'index.html'}: {len(pages)} cells, {len(records)} records")
+    if serve:
+        with site.server(folder, port) as server:
+            say(f"http://{site.LOOPBACK}:{server.server_address[1]}/  (Ctrl-C ends it)")
+            server.serve_forever()
+
+
+def pages_of(matrix: Matrix, records: Sequence[Record], now: datetime) -> dict[str, CellPage]:
+    """Return each cell's page by name, with what the checkout would build now to compare with."""
+    from rocmatrix import build
+    from rocmatrix.dashboard import view
+
+    known = {record.cell for record in records}
+    pages = {}
+    for cell in matrix.cells:
+        rendered = all((build.recipe(cell, ROOT) / name).is_file() for name in build.CELL_FILES)
+        current = build.input_hash(cell, ROOT) if rendered and cell.name in known else None
+        pages[cell.name] = view.cell_page(cell, records, rendered=rendered, current=current, now=now)
+    return pages

@@ -1,0 +1,63 @@
+"""What `./invokew diagnose` calls. Status 0: a known failure was found. 1: none was. 2: the log could not be read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.commands.common import known_matrix, print_json
+from rocmatrix.console import ROOT, edge
+from rocmatrix.errors import RocmatrixError
+
+if TYPE_CHECKING:
+    from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.matrix import Matrix
+
+
+@edge
+def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
+    """Print the likely cause of a failure from its log, for a person or as JSON."""
+    from rocmatrix.diagnosis import diagnosis, signature
+
+    matrix = known_matrix()
+    here = _here(matrix, cell, gpu)
+    with closing(_blocks(log)) as blocks:
+        found = diagnosis.diagnose(blocks, name=_name(log), signatures=signature.load(ROOT), here=here, matrix=matrix)
+    if as_json:
+        print_json(diagnosis.described(found))
+    else:
+        print("\n".join(diagnosis.words(found)))
+    if found.best is None:
+        sys.exit(1)
+
+
+def _name(log: str) -> str:
+    return "standard input" if log == "-" else log
+
+
+def _blocks(log: str) -> Generator[bytes, None, None]:
+    from rocmatrix.diagnosis import reading
+
+    if log != "-":
+        with reading.opened(Path(log)) as stream:
+            yield from reading.chunks(stream, name=log)
+        return
+    if sys.stdin.isatty():
+        raise RocmatrixError("RM610", what="standard input is the terminal", where="-", next="Pipe the log in.")
+    yield from reading.chunks(sys.stdin.buffer, name=_name(log))
+
+
+def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
+    """Return where the log comes from: as named, else the one architecture of this host's cards."""
+    from rocmatrix import hardware
+    from rocmatrix.cards import architecture_of
+    from rocmatrix.diagnosis.after import surroundings
+
+    chosen = matrix.cell(cell) if cell else None
+    if gpu not in ("", "auto"):
+        return surroundings(chosen, architecture=architecture_of(matrix.architectures, gpu))
+    found = hardware.detect().architectures if chosen is None else ()
+    return surroundings(chosen, architecture=found[0] if len(found) == 1 else None)

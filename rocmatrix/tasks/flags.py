@@ -1,0 +1,147 @@
+"""How tasks take their options: with dashes or underscores, under words of Python's own, and the trainer's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from invoke.parser.argument import Argument
+from invoke.tasks import Task
+
+from rocmatrix.console import edge
+
+if TYPE_CHECKING:
+    from rocmatrix.job import Wanted
+    from rocmatrix.resolve import Request
+
+TRAINER_OPTIONS = Path(__file__).parents[1] / "trainer_options.json"
+TYPED = {"where": "in", "companions": "with", "target": "for", "take": "import"}
+
+REQUEST = {
+    "rocm": "ROCm version, such as 6.3",
+    "torch": "PyTorch version, such as 2.7.1",
+    "gpu": "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card",
+    "cell": "a cell by name; `./invokew cells` lists them",
+    "base": "another base image, for a mirror or an air-gapped site",
+    "force": "override a rule that calls the request broken; the rule is printed, and named in the image's label",
+    "dry_run": "print exactly what would run, and run nothing",
+}
+EVIDENCE = "the file of the evidence (default: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db)"
+JOB = {
+    "where": "container, native, or auto: the image where an AMD card and an engine are found",
+    "wheelhouse": "a folder that holds the locked wheels already",
+    "cards": "cards by number, such as 0,1 (default: all that the cell is built for)",
+    "expandable_segments": "let the allocator's segments grow, by the variable this torch reads; off by default",
+}
+
+
+class Verbatim(str):
+    """A flag's name that invoke leaves as it is; it would turn underscores into dashes."""
+
+    def lstrip(self, chars: str | None = None, /) -> Verbatim:
+        return self
+
+    rstrip = lstrip
+
+    def replace(self, *_: Any) -> Verbatim:
+        return self
+
+
+class FlagTask(Task[Any]):
+    """A task whose options may also be written with underscores, and some of which have another name when typed.
+
+    `in`, `with`, `for` and `import` are words of Python's own, so no parameter can have these names.
+    """
+
+    def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
+        arguments = super().get_arguments(*args, **kwargs)
+        own = signature(self.body).parameters  # an option of the trainer keeps its name, whatever it is
+        for argument in arguments:
+            argument.names = tuple(TYPED.get(name, name) if name in own else name for name in argument.names)
+            argument.names += tuple(Verbatim(name.replace("-", "_")) for name in argument.names if "-" in name)
+        return arguments
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for parameter, typed in TYPED.items():
+            if typed in kwargs:
+                kwargs[parameter] = kwargs.pop(typed)
+        return super().__call__(*args, **kwargs)
+
+
+class TrainerTask(FlagTask):
+    """A task that also takes every option of the trainer's command of its name, handed on in `options`.
+
+    The trainer says what it takes (`python -m trainer options`, kept in trainer_options.json by
+    `./invokew render`), so that an option is written down once, where it works.
+    """
+
+    def argspec(self, body: Callable[..., Any]) -> Signature:
+        own = [parameter for parameter in signature(body).parameters.values() if parameter.name != "options"][1:]
+        kind, defaults = Parameter.KEYWORD_ONLY, {"flag": False, "text": "", "list": None}
+        foreign = [Parameter(o["name"], kind, default=defaults[o["kind"]]) for o in self._foreign(body)]
+        return Signature([parameter.replace(kind=kind) for parameter in own] + foreign)
+
+    def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
+        self.help = {option["name"]: option["help"] for option in self._foreign(self.body)} | dict(self.help)
+        self.iterable = [option["name"] for option in self._foreign(self.body) if option["kind"] == "list"]
+        return super().get_arguments(*args, **kwargs)
+
+    @staticmethod
+    def _foreign(body: Callable[..., Any]) -> list[dict[str, str]]:
+        taken = signature(body).parameters
+        return [option for option in trainer_options(body.__name__) if option["name"] not in taken]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = {*signature(self.body).parameters, *TYPED.values()}
+        options = {name: value for name, value in kwargs.items() if name not in own}
+        return super().__call__(*args, options=options, **{n: v for n, v in kwargs.items() if n in own})
+
+
+@cache
+def trainer_options(command: str) -> tuple[dict[str, str], ...]:
+    """Return the options of a command of the trainer: name (with underscores), help, and kind: text, flag or list."""
+    known: list[dict[str, str]] = json.loads(TRAINER_OPTIONS.read_text(encoding="utf-8"))
+    return tuple(option for option in known if option["command"] == command)
+
+
+def request_of(rocm: str, torch: str, gpu: str, cell: str) -> Request:
+    """Return the axes as a request; an empty one is open."""
+    from rocmatrix.resolve import Request
+
+    return Request(rocm=rocm or None, torch=torch or None, gpu=gpu or None, cell=cell or None)
+
+
+@edge
+def wanted(
+    program: Any,
+    request: Request,
+    where: str,
+    options: dict[str, Any],
+    base: str,
+    *,
+    dry_run: bool,
+    force: bool,
+    wheelhouse: str = "",
+    cards: str = "",
+    expandable_segments: bool = False,
+) -> Wanted:
+    """Return a job as a person asked for it. Raises RM404 where numbers are none."""
+    from rocmatrix.choice import card_numbers
+    from rocmatrix.job import Wanted
+
+    return Wanted(
+        program=program,
+        request=request,
+        where=where,
+        options=options,
+        base=base or None,
+        dry_run=dry_run,
+        force=force,
+        wheelhouse=wheelhouse or None,
+        cards=card_numbers(cards),
+        expandable_segments=expandable_segments,
+    )

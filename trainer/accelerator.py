@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from trainer.errors import TrainerError
+from trainer.random_state import seed_all
 
 # Deterministic BLAS must be asked for before a device's first matrix product.
 DETERMINISTIC_ENVIRONMENT = {
@@ -44,14 +45,14 @@ def choose(requested: str) -> Accelerator:
 
 
 def make_reproducible(*, seed: int, threads: int) -> None:
-    """Seed torch, fix the CPU thread count and allow deterministic kernels only; call before a device is used.
+    """Seed all generators, fix the CPU thread count and allow deterministic kernels only; call before a device is used.
 
     The thread count is set, not taken from the machine: sums over several threads round otherwise with each.
     """
     os.environ.update(DETERMINISTIC_ENVIRONMENT)
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(threads)
-    torch.manual_seed(seed)
+    seed_all(seed)
 
 
 def _automatic(cards: list[Accelerator]) -> Accelerator:
@@ -122,3 +123,10 @@ def _fault(device: str) -> str | None:
     except RuntimeError as error:
         return str(error).splitlines()[0].partition(". ")[0]  # without the advice that follows
     return None if works else "1 + 1 was not 2"
+
+
+def memory_of(device: torch.device) -> int:
+    """Return the bytes of memory of `device`; for the CPU what the machine has."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    return _cpu().memory_bytes

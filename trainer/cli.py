@@ -1,4 +1,4 @@
-"""The command line: `train`, `smoke` and `errors`. Nothing heavy is imported before a command needs it."""
+"""The command line. Nothing heavy is imported before a command needs it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,49 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 import trainer
-from trainer.config import TrainConfig, flags
+from trainer.config import FAMILIAR, OUTSIDE, FeaturesConfig, flags, notices, options, widths
 from trainer.errors import CATALOG, TrainerError, from_os_error, suggestion
 from trainer.events import emit, say
+from trainer.flags import names, share, whole
+from trainer.launch import LAUNCHED, launch
+
+OF_PREDICT = [
+    {"command": "predict", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
+    {"command": "predict", "name": "data", "kind": "text", "help": "CSV file of bars, as for training"},
+    {
+        "command": "predict",
+        "name": "output",
+        "kind": "text",
+        "help": "CSV file for the forecasts (default: JSON lines)",
+    },
+]
+OF_COMPRESS = [
+    {"command": "compress", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
+    {"command": "compress", "name": "data", "kind": "text", "help": "its data (default: where the run had them)"},
+    {"command": "compress", "name": "output", "kind": "text", "help": "folder for the results (default: beside it)"},
+    {"command": "compress", "name": "how", "kind": "text", "help": "distill, prune, int8 (default: all three)"},
+    {
+        "command": "compress",
+        "name": "student_layers",
+        "kind": "text",
+        "help": "widths of the distilled network (default: half of each)",
+    },
+    {"command": "compress", "name": "sparsity", "kind": "text", "help": "share of weights pruned (default: 0.8)"},
+    {"command": "compress", "name": "epochs", "kind": "text", "help": "passes of tuning (default: the run's own)"},
+    {"command": "compress", "name": "seed", "kind": "text", "help": "seed of weights and order (default: 0)"},
+]
+OF_REPORT = [
+    {"command": "report", "name": "data", "kind": "text", "help": "the run's data (default: where the run had them)"},
+    {"command": "report", "name": "output", "kind": "text", "help": "HTML file (default: report.html in the folder)"},
+    {"command": "report", "name": "repeats", "kind": "text", "help": "shuffles of each feature (default: 5)"},
+    {"command": "report", "name": "seed", "kind": "text", "help": "seed of the shuffles (default: 0)"},
+]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,17 +63,71 @@ def main(argv: Sequence[str] | None = None) -> int:
         if words[:1] == ["smoke"]:
             return smoke(words[1:])
         arguments = parse(words)
-        return errors() if arguments.pop("command") == "errors" else train(arguments)
+        command = arguments.pop("command")
+        if command == "train" and LAUNCHED not in os.environ:
+            from trainer.recipe import resolve
+
+            config = resolve(dict(arguments))
+            if config.ranks > 1:
+                return launch(words, ranks=config.ranks, max_restarts=config.max_restarts)
+        return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
-        return report(in_catalog_words(error, arguments.get("output")))
+        return report(in_catalog_words(error, folder_given(arguments)))
 
 
 def train(arguments: dict[str, Any]) -> int:
     """Run the main job."""
+    from trainer.recipe import resolve
+
+    config = resolve(arguments)
+    for sentence in notices(config):
+        say(sentence)
+        emit("notice", what=sentence)
+    from trainer import export
+    from trainer.telemetry import trackers
+
+    export.require(config.export)
+    trackers.require(config.track)
     from trainer.train import train as run
 
-    run(TrainConfig(**arguments))
+    run(config)
     return 0
+
+
+def predict(arguments: dict[str, Any]) -> int:
+    """Forecast with a finished run's model."""
+    from trainer.predict import predict as run
+
+    run(**arguments)
+    return 0
+
+
+def compress(arguments: dict[str, Any]) -> int:
+    """Make a finished run's model smaller."""
+    from trainer.compress.command import compress as run
+
+    return run(**arguments)
+
+
+def report_page(arguments: dict[str, Any]) -> int:
+    """Write a page on a finished run."""
+    from trainer.report.command import report as run
+
+    return run(**arguments)
+
+
+def features(arguments: dict[str, Any]) -> int:
+    """Compute the features of a file, or list them."""
+    from trainer.data.features_command import run
+
+    return run(arguments)
+
+
+def replay(arguments: dict[str, Any]) -> int:
+    """Compute again what the NaN guard saved."""
+    from trainer.replay import replay as run
+
+    return run(**arguments)
 
 
 def smoke(argv: list[str]) -> int:
@@ -49,11 +137,41 @@ def smoke(argv: list[str]) -> int:
     return run(argv)
 
 
-def errors() -> int:
+def schema(_: dict[str, Any]) -> int:
+    """Print the JSON Schema of metadata.json."""
+    from trainer.records import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def compare(arguments: dict[str, Any]) -> int:
+    """Find the first step where two runs part."""
+    from trainer.compare import compare as run
+
+    return run(**arguments)
+
+
+def errors(_: dict[str, Any]) -> int:
     """Print the catalog, one JSON object a line."""
     for entry in CATALOG.values():
         print(json.dumps(asdict(entry)))
     return 0
+
+
+def print_options(_: dict[str, Any]) -> int:
+    """Print what a person may give to each command, one JSON object a line."""
+    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT]:
+        print(json.dumps(option))
+    return 0
+
+
+def run(command: str, arguments: dict[str, Any]) -> int:
+    """Run a command by its name and return its exit status."""
+    listings = {"schema": schema, "errors": errors, "options": print_options}
+    jobs = {"train": train, "predict": predict, "features": features, "compare": compare, "replay": replay}
+    after = {"compress": compress, "report": report_page}
+    return (jobs | after | listings)[command](arguments)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -70,7 +188,7 @@ def parse(argv: list[str]) -> dict[str, Any]:
     arguments, unknown = parser().parse_known_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]
-        known = [name for name, _ in flags()] if arguments.command == "train" else ["--help"]
+        known = known_flags(arguments.command)
         raise TrainerError("RM500", what=f"{flag} is not known to {arguments.command}", why=suggestion(flag, known))
     return vars(arguments)
 
@@ -80,17 +198,85 @@ def parser() -> argparse.ArgumentParser:
     root = _Parser(prog="trainer", description=trainer.__doc__, allow_abbrev=False)
     root.add_argument("--version", action="version", version=f"trainer {trainer.__version__}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    job = commands.add_parser("train", help="train on price bars and write a run folder", allow_abbrev=False)
+    _add_train(commands)
+    _add_predict(commands)
+    _add_after(commands)
+    made = commands.add_parser("features", help="compute the features of intraday bars", allow_abbrev=False)
+    for name, settings in flags(FeaturesConfig):
+        made.add_argument(name, **settings)
+    again = commands.add_parser("replay", help="compute again what the NaN guard saved", allow_abbrev=False)
+    again.add_argument("file", type=Path, metavar="FILE", help="nan-step-N.pt, as the failed run named it")
+    pair = commands.add_parser("compare", help="find the first step where two runs part", allow_abbrev=False)
+    for name in ("first", "second"):
+        pair.add_argument(name, type=Path, metavar="RUN", help="folder of a run, TRAINING/<run>")
+    commands.add_parser("smoke", help="check what this machine can compute")
+    commands.add_parser("schema", help="print the JSON Schema of metadata.json")
+    commands.add_parser("errors", help="print the catalog of error codes as JSON lines")
+    commands.add_parser("options", help="print the options of each command as JSON lines")
+    return root
+
+
+def known_flags(command: str) -> list[str]:
+    """Return the flags of a command, to name the nearest of."""
+    train = [f"--{each['name']}" for each in OUTSIDE] + [name for name, _ in flags()]
+    made = [name for name, _ in flags(FeaturesConfig)]
+    more = {"train": train, "features": made, "predict": [f"--{each['name']}" for each in OF_PREDICT]}
+    more |= {each: _flags_of(listed) for each, listed in (("compress", OF_COMPRESS), ("report", OF_REPORT))}
+    return [*more.get(command, []), "--help"]
+
+
+def _flags_of(listed: list[dict[str, str]]) -> list[str]:
+    return [f"--{each['name'].replace('_', '-')}" for each in listed]
+
+
+def _add_train(commands: Any) -> None:
+    job = commands.add_parser(
+        "train",
+        help="train on price bars and write a run folder",
+        description="A flag or --set wins over the recipe, and the recipe over the default.",
+        epilog="Accepted for familiarity, without effect. "
+        + " ".join(f"--{name.replace('_', '-')}: {why}." for name, why in FAMILIAR.items()),
+        allow_abbrev=False,
+    )
+    for each in OUTSIDE:
+        action = "append" if each["kind"] == "list" else "store"
+        job.add_argument(f"--{each['name']}", default=argparse.SUPPRESS, action=action, help=each["help"])
     for name, settings in flags():
         job.add_argument(name, **settings)
-    commands.add_parser("smoke", help="check what this machine can compute")
-    commands.add_parser("errors", help="print the catalog of error codes as JSON lines")
-    return root
+
+
+def _add_predict(commands: Any) -> None:
+    job = commands.add_parser("predict", help="forecast with a finished run's model", allow_abbrev=False)
+    for each in OF_PREDICT:
+        needed = each["name"] != "output"
+        job.add_argument(f"--{each['name']}", type=Path, required=needed, help=each["help"])
+
+
+def _add_after(commands: Any) -> None:
+    """Add what is done with a finished run beside forecasting."""
+    read: dict[str, Callable[[str], Any]] = {
+        **{"model": Path, "data": Path, "output": Path, "how": names, "sparsity": share},
+        **{"student_layers": widths, "epochs": whole(1), "seed": whole(0, 2**32 - 1), "repeats": whole(1, 1000)},
+    }
+    smaller = commands.add_parser("compress", help="make a finished run's model smaller", allow_abbrev=False)
+    page = commands.add_parser("report", help="write a page on a finished run", allow_abbrev=False)
+    page.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run, TRAINING/<run>")
+    for job, listed in ((smaller, OF_COMPRESS), (page, OF_REPORT)):
+        for flag, each in zip(_flags_of(listed), listed, strict=True):
+            needed = each["name"] == "model"
+            default = None if needed else argparse.SUPPRESS
+            job.add_argument(flag, type=read[each["name"]], required=needed, default=default, help=each["help"])
 
 
 def dashed(argv: Sequence[str]) -> list[str]:
     """Return `argv` with `--batch_size` written as `--batch-size`; values keep their underscores."""
     return [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in argv]
+
+
+def folder_given(arguments: dict[str, Any]) -> Path | None:
+    """Return the folder that --output names, None where it names a file."""
+    output = arguments.get("output")
+    return output if output is not None and output.is_dir() else None
 
 
 def in_catalog_words(error: BaseException, output: Path | None) -> TrainerError:
@@ -104,8 +290,15 @@ def in_catalog_words(error: BaseException, output: Path | None) -> TrainerError:
         return TrainerError("RM501", what=str(error))
     if torch and isinstance(error, torch.cuda.OutOfMemoryError):
         return TrainerError("RM521", what=". ".join(str(error).split(". ")[:2]))  # without torch's advice
+    if isinstance(error, RuntimeError) and cpu_memory_ran_out(error):
+        return TrainerError("RM521", what=str(error).partition("DefaultCPUAllocator: ")[2] or str(error))
     known = from_os_error(error) if isinstance(error, OSError) else None
     return known or unexpected(error, output)
+
+
+def cpu_memory_ran_out(error: RuntimeError) -> bool:
+    """Return whether torch's CPU allocator failed: it has no class of its own for it, up to torch 2.13 at least."""
+    return "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
 def unexpected(error: BaseException, output: Path | None) -> TrainerError:

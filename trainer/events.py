@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def emit(event: str, **fields: Any) -> None:
@@ -15,7 +18,10 @@ def emit(event: str, **fields: Any) -> None:
 
     Raises ValueError for NaN or infinity: they are not JSON, and every figure is checked before.
     """
-    print(json.dumps({"event": event, **fields}, allow_nan=False), flush=True)
+    line = json.dumps({"event": event, **fields}, allow_nan=False) + "\n"
+    with _ONE_AT_A_TIME:  # the thread that writes checkpoints speaks, too
+        sys.stdout.write(line)
+        sys.stdout.flush()
 
 
 def say(text: str) -> None:

@@ -1,109 +1,370 @@
-"""The training loop. Everything it needs is on the device before it starts; it waits for it once an epoch."""
+"""The training loop, top to bottom. Everything a step depends on is in `Training`, and `TrainState` says where it is.
+
+The data are on the device before it starts, and it waits for the device once an epoch. Where it can be
+interrupted, it is between two steps.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from trainer.data.feed import Part as Part  # noqa: PLC0414 -- others take it from here
+from trainer.data.feed import batches
+from trainer.data.sampler import Sampler
 from trainer.errors import TrainerError
+from trainer.events import emit
+from trainer.losses import mean_loss
+from trainer.memory import OutOfMemory, Undo, first_size, may_grow, report, require_divisible
+from trainer.microbatch import LossSum, squared_error_sum
+from trainer.precision import Precision
+from trainer.ranks import Ranks
+from trainer.state import Epoch, TrainState
+from trainer.stop import Stop
+from trainer.watch import Watch
+
+Weigh = Callable[[Tensor], Tensor]
+Launches = Callable[["Training"], Iterator[tuple[bool, bool]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """One part of the data on the device: `inputs` (rows, features), `targets` (rows, 1), both float32, scaled."""
+class Plan:
+    """What a run is to do; `micro_batch` None means as many rows at a time as fit."""
 
-    inputs: Tensor
-    targets: Tensor
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Epoch:
-    """One finished epoch. Losses are mean squared errors of scaled targets; the rate counts training rows."""
-
-    epoch: int
-    train_loss: float
-    validation_loss: float
-    seconds: float
-    rows_per_second: float
-    best: bool
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+    micro_batch: int | None = None
 
 
-def fit(
+class Keeper(Protocol):
+    """Who keeps checkpoints: asked once a step whether one is due, told to take one, told of finished epochs."""
+
+    def due(self, state: TrainState) -> bool:
+        """Return whether it is time for a checkpoint; only rank 0's answer counts."""
+
+    def keep(self, training: Training, *, final: bool = False) -> None:
+        """Take a checkpoint on all ranks; with `final`, return when it is on the disk."""
+
+    def log(self, state: TrainState, line: dict[str, Any]) -> None:
+        """Add a line on the batches of an epoch to the run's log."""
+
+    def close(self) -> None:
+        """Wait until what is being written is written."""
+
+
+class StoppedError(Exception):
+    """The run was asked to end and has kept a checkpoint of where it is."""
+
+
+@dataclass(kw_only=True)
+class Training:
+    """A run in motion. `model` is what holds the weights, `forward` what is called (wrapped for several ranks)."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    train: Part
+    validation: Part
+    sampler: Sampler
+    epochs: int
+    state: TrainState
+    precision: Precision
+    scaler: torch.amp.GradScaler | None = None
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
+    forward: nn.Module
+    ranks: Ranks = field(default_factory=Ranks)
+    loss_sum: LossSum = squared_error_sum
+    keeper: Keeper | None = None
+    stop: Stop = field(default_factory=Stop)
+    guarded: bool = False
+    weigh: Weigh | None = None
+    keep_last: bool = False
+    loader_workers: int = 0
+    watch: Watch = field(default_factory=Watch)
+    launches: Launches | None = None  # takes whole batches faster, in the same way; the loop takes the rest
+    device: torch.device
+
+
+def new_training(
     model: nn.Module,
     train: Part,
     validation: Part,
+    plan: Plan,
     *,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
-    on_epoch: Callable[[Epoch], None],
-) -> list[Epoch]:
-    """Train `model` in place, leave in it the weights of the best validation loss, and return all epochs.
+    precision: Precision | None = None,
+    ranks: Ranks | None = None,
+    device: torch.device | None = None,
+    **more: Any,
+) -> Training:
+    """Return a run at its beginning; `more` are further fields of `Training`.
+
+    `device` is where this rank computes. It is the model's own unless that is to be split among ranks: such a one
+    waits in host memory until `ranks.prepare` has cut it.
+    """
+    ranks, weights = ranks or Ranks(), next(model.parameters())
+    device = device or weights.device
+    precision = precision or Precision(name="fp32", reason="default", device_type=device.type)
+    scaler = precision.scaler()
+    sampler = Sampler(rows=len(train), batch_size=plan.batch_size, seed=plan.seed)
+    share = -(-min(plan.batch_size, len(train)) // ranks.world_size)
+    losses, sizes = (torch.zeros(len(sampler), device=device, dtype=weights.dtype) for _ in range(2))
+    return Training(
+        model=model,
+        forward=ranks.prepare(model),
+        optimizer=adamw(model, plan.learning_rate, fused=ranks.world_size == 1 and scaler is None),
+        train=train,
+        validation=validation,
+        sampler=sampler,
+        epochs=plan.epochs,
+        state=TrainState(losses=losses, weights=sizes, micro_batch=first_size(plan.micro_batch, share)),
+        precision=precision,
+        scaler=scaler,
+        ranks=ranks,
+        device=device,
+        # only an accelerator's memory runs out by exception
+        **({"guarded": device.type != "cpu" and ranks.undoes} | more),
+    )
+
+
+def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim.AdamW:
+    """Return the optimizer; `fused` is one kernel for all weights, on CPUs and cards alike."""
+    known = {weight.device.type for weight in model.parameters()} <= {"cpu", "cuda"}
+    return torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=(fused and known) or None)
+
+
+def fit(training: Training, on_epoch: Callable[[Epoch], None]) -> list[Epoch]:
+    """Train on from where the state is, leave the best weights, return all epochs.
+
+    The best are those of the lowest validation loss, or with `keep_last` the last.
 
     Raises:
-        TrainerError: RM530 as soon as a loss is not finite.
+        TrainerError: RM530 as soon as a loss is not finite, RM523 where one row is too much for the memory.
+        StoppedError: when the run was asked to end; a checkpoint was taken where there is a keeper.
     """
-    order = torch.Generator().manual_seed(seed)  # on the CPU: the same batches whatever the device
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
-    history: list[Epoch] = []
-    lowest, weights = math.inf, {}
-    for number in range(1, epochs + 1):
-        started = time.perf_counter()
-        train_loss = run_epoch(model, optimizer, train, batch_size=batch_size, order=order)
-        validation_loss = mean_squared_error(model, validation)
-        require_finite(number, train_loss, validation_loss)
-        seconds = time.perf_counter() - started
-        epoch = Epoch(
-            epoch=number,
-            train_loss=train_loss,
-            validation_loss=validation_loss,
-            seconds=seconds,
-            rows_per_second=len(train) / seconds,
-            best=validation_loss < lowest,
-        )
-        if epoch.best:
-            lowest = validation_loss
-            weights = {name: value.clone() for name, value in model.state_dict().items()}
-        history.append(epoch)
+    state = training.state
+    while state.epoch < training.epochs:
+        run_epoch(training)
+        with training.ranks.section("evaluation"):
+            epoch = close_epoch(training)
         on_epoch(epoch)
-    model.load_state_dict(weights)
-    return history
+    training.ranks.load_model(training.model, state.best)
+    return state.history
 
 
-def run_epoch(
-    model: nn.Module, optimizer: torch.optim.Optimizer, train: Part, *, batch_size: int, order: torch.Generator
-) -> float:
-    """Take one optimizer step per batch of a fresh permutation; return the mean loss over all rows.
+def run_epoch(training: Training) -> None:
+    """Take one optimizer step for each batch of the epoch that is still to come."""
+    state, keeper = training.state, training.keeper
+    training.forward.train()
+    began = time.perf_counter()
+    for stop, due in steps(training):
+        now = time.perf_counter()
+        state.seconds, began = state.seconds + now - began, now
+        if keeper and (stop or due):
+            with training.ranks.section("checkpoint"):
+                keeper.keep(training, final=stop)
+        if stop:
+            raise StoppedError
 
-    The sum is over rows and stays on the device: the last batch may be smaller, so a mean of the
-    batches' means would be another number, and reading it each step would stall the device.
+
+def steps(training: Training) -> Iterator[tuple[bool, bool]]:
+    """Take the steps of the epoch that are still to come; after each launch, yield whether to stop and what is due."""
+    if training.launches is not None:
+        yield from training.launches(training)
+    for rows, inputs, targets in training.watch.timed(share_of_batches(training)):
+        yield take_step(training, rows, inputs, targets)
+
+
+def share_of_batches(training: Training) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield each batch still to come of this epoch: all its row numbers, and this rank's inputs and targets."""
+    state, ranks = training.state, training.ranks
+    source = batches(
+        training.train,
+        training.sampler,
+        epoch=state.epoch,
+        start=state.batch,
+        share=ranks.share,
+        device=training.device,
+        workers=training.loader_workers,
+    )
+    while True:
+        with ranks.section("data"):
+            batch = next(source, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def weight_of(training: Training, targets: Tensor, rows: int) -> float | Tensor:
+    """Return the weight of a batch over all ranks: its rows, or the sum of what `weigh` finds in them."""
+    if training.weigh is None:
+        return rows
+    weight = training.weigh(targets)
+    if training.ranks.share(rows) != slice(0, rows):
+        weight = training.ranks.sum(weight)
+    training.state.weights[training.state.batch] = weight
+    return torch.where(weight > 0, weight, 1)  # a batch of nothing but padding has no gradient
+
+
+def take_step(training: Training, rows: Tensor, inputs: Tensor, targets: Tensor) -> tuple[bool, bool]:
+    """Learn from one batch; return whether to stop and whether a checkpoint is due.
+
+    A batch that does not fit is undone on all ranks and cut smaller, until it does.
     """
-    model.train()
-    total = torch.zeros((), device=train.targets.device)
-    shuffled = torch.randperm(len(train), generator=order).to(train.targets.device)
-    for rows in shuffled.split(batch_size):
-        loss = nn.functional.mse_loss(model(train.inputs[rows]), train.targets[rows])
-        optimizer.zero_grad()
-        loss.backward()
+    state, ranks = training.state, training.ranks
+    ranks.at_step(state.step)
+    training.watch.step_begins()
+    weight = weight_of(training, targets, len(rows))
+    while True:
+        undo = Undo.of(training.model, training.device) if training.guarded else None
+        loss = gradients(training, inputs, targets, rows=len(rows), weight=weight)
+        due = ranks.leads and training.keeper is not None and training.keeper.due(state)
+        short, stop, due = ranks.any(loss is None, training.stop.asked, due)
+        if not short:
+            break
+        cut_smaller(training, undo)
+    assert loss is not None
+    training.watch.gradients_are_there(state.step + 1, rows[ranks.share(len(rows))], loss)
+    if ranks.world_size > 1:
+        with training.watch.communicating():
+            ranks.sum_gradients(list(training.model.parameters()))
+            ranks.share_buffers(training.model)
+    with ranks.section("optimizer"):
+        step_optimizer(training)
+    state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
+    state.chain.add(rows)
+    state.batch, state.step = state.batch + 1, state.step + 1
+    training.watch.step_ended(len(rows))
+    if state.micro_batch.count() and not any(ranks.any(not may_grow(state.micro_batch, training.device))):
+        grow_back(training)
+    return stop, due
+
+
+def gradients(
+    training: Training, inputs: Tensor, targets: Tensor, *, rows: int, weight: float | Tensor
+) -> Tensor | None:
+    """Return this rank's part of the batch's mean loss, with its gradients in place; None where memory ran out."""
+    training.optimizer.zero_grad()
+    scaler, precision = training.scaler, training.precision
+
+    def forward(piece: Tensor) -> Tensor:
+        with training.ranks.section("forward"), precision.context():
+            outputs: Tensor = training.forward(piece)
+        return outputs.to(targets.dtype)
+
+    ranks, size = training.ranks, training.state.micro_batch.size
+    try:
+        with ranks.section("backward"):
+            return ranks.accumulate(
+                forward,
+                inputs,
+                targets,
+                size=size,
+                weight=weight,
+                loss_sum=training.loss_sum,
+                context=lambda last: ranks.micro_step(training.forward, last=last),
+                scale=scaler.scale if scaler else None,
+                pieces=math.ceil(math.ceil(rows / ranks.world_size) / size) if ranks.lockstep else 0,
+            )
+    except OutOfMemory:
+        if not training.guarded:
+            raise
+        return None  # after this line the failed step's tensors are gone
+
+
+def cut_smaller(training: Training, undo: Undo | None) -> None:
+    """Undo the batch and halve the micro-batch; the effective batch stays what it was."""
+    state = training.state
+    assert undo is not None
+    found = report(training.device)
+    require_divisible(state.micro_batch, step=state.step, device=training.device)
+    before = state.micro_batch.size
+    state.micro_batch.shrink()
+    undo.apply(training.model, training.device)
+    if training.ranks.leads:
+        memory = vars(found) if found else None
+        sizes = {"from_rows": before, "to_rows": state.micro_batch.size}
+        emit("out_of_memory", step=state.step + 1, **sizes, memory=memory)
+
+
+def grow_back(training: Training) -> None:
+    """Try twice the micro-batch from the next step on."""
+    micro_batch = training.state.micro_batch
+    before = micro_batch.size
+    micro_batch.grow()
+    if training.ranks.leads:
+        emit("micro_batch_grows", step=training.state.step + 1, from_rows=before, to_rows=micro_batch.size)
+
+
+def step_optimizer(training: Training) -> None:
+    """Take the step; in fp16 an overflow on any rank makes all ranks skip it, and it is counted."""
+    scaler, optimizer = training.scaler, training.optimizer
+    if scaler is None:
         optimizer.step()
-        total += loss.detach() * len(rows)
-    return total.item() / len(train)
+    else:
+        scaler.unscale_(optimizer)
+        overflows = list(scaler._found_inf_per_device(optimizer).values())
+        skipped = any(bool(training.ranks.maximum(found).item()) for found in overflows)
+        scaler.step(optimizer)
+        scaler.update()
+        training.state.skipped += skipped
+        if skipped:
+            return
+    if training.scheduler:
+        training.scheduler.step()
 
 
-@torch.no_grad()
-def mean_squared_error(model: nn.Module, part: Part) -> float:
-    """Return the mean squared error over all rows of `part`."""
-    model.eval()
-    return nn.functional.mse_loss(model(part.inputs), part.targets).item()
+def close_epoch(training: Training) -> Epoch:
+    """Measure, remember the best weights, and make the state that of the next epoch's beginning."""
+    training.watch.epoch_ends()
+    state, began = training.state, time.perf_counter()
+    losses = training.ranks.sum(state.losses.clone())
+    epoch = measured(training, losses, began)
+    if epoch.best:
+        state.lowest = epoch.validation_loss
+        state.best = {name: value.clone() for name, value in training.model.state_dict().items()}
+    log_batches(training, losses)
+    state.history.append(epoch)
+    state.losses.zero_()
+    state.epoch, state.batch, state.seconds = epoch.epoch, 0, 0.0
+    return epoch
+
+
+def measured(training: Training, losses: Tensor, began: float) -> Epoch:
+    """Return the epoch's figures; the mean loss weighs each batch by its rows, or by what `weigh` found in them."""
+    state, sampler = training.state, training.sampler
+    sizes = sampler.sizes() if training.weigh is None else state.weights.double().cpu()
+    train_loss = ((losses.double().cpu() * sizes).sum() / sizes.sum()).item()
+    held_out = training.validation
+    validation_loss = mean_loss(training.forward, held_out.inputs, held_out.targets, training.loss_sum, training.weigh)
+    require_finite(state.epoch + 1, train_loss, validation_loss)
+    seconds = state.seconds + time.perf_counter() - began
+    return Epoch(
+        epoch=state.epoch + 1,
+        train_loss=train_loss,
+        validation_loss=validation_loss,
+        seconds=seconds,
+        rows_per_second=sampler.rows / seconds,
+        best=training.keep_last or validation_loss < state.lowest,
+        batches=state.chain.head.hex(),
+        skipped=state.skipped,
+    )
+
+
+def log_batches(training: Training, losses: Tensor) -> None:
+    """Give the keeper the epoch's hash chain and the bits of each batch's loss, big-endian as hex."""
+    state = training.state
+    links = state.chain.cut()
+    if training.keeper and training.ranks.leads:
+        line = {"epoch": state.epoch + 1, "first_step": state.step - state.batch + 1, "links": links}
+        bits = losses.float().cpu().numpy().astype(">f4").tobytes().hex()
+        training.keeper.log(state, line | {"losses": bits, "head": state.chain.head.hex()})
 
 
 def require_finite(epoch: int, train_loss: float, validation_loss: float) -> None:

@@ -14,14 +14,13 @@ import torch
 import trainer
 from trainer.accelerator import Accelerator
 from trainer.config import TrainConfig
-from trainer.data import dataset
 from trainer.data.bars import Dates
 from trainer.data.dataset import Dataset
-from trainer.data.features import FEATURES
-from trainer.scores import BASELINES
-from trainer.task import Task
+from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR
+from trainer.prepared import Task
+from trainer.records import SCHEMA_VERSION
+from trainer.scoring import baselines_of
 
-SCHEMA_VERSION = 1
 WHY_ABSENT = {
     "data.source": "no SOURCE.md beside the data file names these very bytes",
     "matrix_cell": "the program that started the trainer did not give --cell",
@@ -31,24 +30,27 @@ WHY_ABSENT = {
 
 
 def metadata(run: str, config: TrainConfig, task: Task, accelerator: Accelerator) -> dict[str, Any]:
-    """Return everything about a run but its outcome; all values are JSON's own types."""
+    """Return everything about a run but its outcome, metrics and artifacts; all values are JSON's own types."""
     return {
         "schema_version": SCHEMA_VERSION,
         "run": run,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": data_record(task),
-        "features": [{"name": f.name, "formula": f.formula, "unit": f.unit, "lookback": f.lookback} for f in FEATURES],
+        "features": list(task.features),
+        "feature_set": task.made,
         "scaler": {"mean": task.inputs.mean.tolist(), "std": task.inputs.std.tolist()},
         "target": target_record(config, task),
         "split": split_record(task),
-        "model": model_record(config),
-        "baselines": BASELINES,
+        "model": model_record(config, task),
+        "baselines": baselines_of(task),
         "seed": config.seed,
         "threads": config.threads,
         "device": asdict(accelerator),
         "versions": versions(),
         "config": replace(config, run=run).as_dict(),
+        "config_origin": dict(config.origin),
         "matrix_cell": config.cell,
+        "forced_rules": list(config.forced),
         "image": config.image,
         "git_commit": config.commit,
         "absent": absent(config, task),
@@ -56,18 +58,21 @@ def metadata(run: str, config: TrainConfig, task: Task, accelerator: Accelerator
 
 
 def data_record(task: Task) -> dict[str, Any]:
-    """Return the data file's identity; `rows` counts the file's bars, `rows_used` those of the run."""
-    counts = {"rows": task.file_rows, "rows_used": len(task.bars)}
-    return {**asdict(task.file), **counts, **span_record(task.bars.date)}
+    """Return the data file's identity; `rows` counts the file's bars or rows, `rows_used` those of the run."""
+    counts = {"rows": task.file_rows, "rows_used": len(task.dates)}
+    return {**asdict(task.file), **counts, **span_record(task.dates)}
 
 
 def target_record(config: TrainConfig, task: Task) -> dict[str, Any]:
     """Return what the model forecasts: forecast = output * std + mean, in `unit`."""
     return {
-        "name": dataset.TARGET,
-        "formula": dataset.FORMULA,
-        "unit": dataset.UNIT,
-        "horizon": config.horizon,
+        "name": task.target.name,
+        "formula": task.target.formula,
+        "unit": task.target.unit,
+        "classes": len(task.labels or ()),
+        "labels": list(task.labels) if task.labels else None,
+        "class_weights": task.class_weights,
+        "horizon": task.horizon,
         "mean": task.targets.mean.item(),
         "std": task.targets.std.item(),
     }
@@ -81,18 +86,30 @@ def split_record(task: Task) -> dict[str, Any]:
         "test": task.split.test,
     }
     spans = {name: {"rows": len(part), **span_record(part.date)} for name, part in parts.items()}
-    return {"embargo": task.split.embargo, **spans}
+    return {**task.split_how, "embargo": task.split.embargo, **spans}
 
 
-def span_record(dates: Dates) -> dict[str, str]:
-    """Return first and last date in ISO 8601, without the time of day where it is midnight."""
+def span_record(dates: Dates) -> dict[str, str | None]:
+    """Return first and last date in ISO 8601, without the time of day where it is midnight; None without times."""
+    if dates.dtype.kind != "M":
+        return {"first_date": None, "last_date": None}
     first, last = (str(date).removesuffix("T00:00:00") for date in (dates[0], dates[-1]))
     return {"first_date": first, "last_date": last}
 
 
-def model_record(config: TrainConfig) -> dict[str, Any]:
-    """Return how to rebuild the network: Linear layers of these widths with ReLU between them."""
-    return {"kind": "mlp", "widths": [len(FEATURES), *config.hidden_layers, 1], "activation": "ReLU"}
+def model_record(config: TrainConfig, task: Task) -> dict[str, Any]:
+    """Return how to rebuild the network, as `models.build` reads it, and the loss that it was trained with."""
+    inputs = len(task.features) + sum(each["width"] - 1 for each in task.embeddings)
+    return {
+        "kind": config.network,
+        "widths": [inputs, *config.hidden_layers, task.outputs],
+        "activation": {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "tanh": "Tanh"}[config.activation],
+        "norm": config.norm,
+        "dropout": config.dropout,
+        "embeddings": list(task.embeddings),
+        "loss": CROSS_ENTROPY if task.labels else SQUARED_ERROR,
+        "storage": "dense",
+    }
 
 
 def versions() -> dict[str, str | None]:
@@ -116,4 +133,5 @@ def absent(config: TrainConfig, task: Task) -> dict[str, str]:
         "image": config.image,
         "git_commit": config.commit,
     }
-    return {name: WHY_ABSENT[name] for name, value in given.items() if value is None}
+    reasons = WHY_ABSENT | ({"matrix_cell": config.cell_absent} if config.cell_absent else {})
+    return {name: reasons[name] for name, value in given.items() if value is None}

@@ -1,10 +1,17 @@
-"""A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed."""
+"""A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed.
+
+Until then the hidden twin holds the run's checkpoints. A run that ends before its time leaves the twin if there
+is a checkpoint in it, to be gone on with, and nothing otherwise.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
+import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -13,7 +20,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import TrainerError
+from trainer import checkpoint_store
+from trainer.checkpoint_store import sync_folder, write_durably
+from trainer.errors import TrainerError, suggestion
+
+SETTINGS = "run.json"  # what a resume must know before there is a checkpoint; gone when the run is complete
+_TWIN = re.compile(r"\.(.+)\.partial")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,45 +36,103 @@ class RunFolder:
     partial: Path
     final: Path
 
+    @property
+    def checkpoints(self) -> Path:
+        """Where the run's checkpoints are while it is unfinished."""
+        return self.partial / "checkpoints"
+
     def write(self, file: str, content: bytes) -> dict[str, Any]:
         """Write `file` down to the disk and return its size and SHA-256.
 
         Raises:
             OSError: with the file's name, also where the system leaves it out (a full disk).
         """
-        path = self.partial / file
+        write_durably(self.partial / file, content)
+        return record_of(content)
+
+    def settings(self) -> dict[str, Any] | None:
+        """Return what the run was started with, or None where it was killed before that was written.
+
+        Each checkpoint knows it too, in case the file itself is damaged.
+        """
         try:
-            with path.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            error.filename = str(path)
-            raise
-        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            found: dict[str, Any] = json.loads((self.partial / SETTINGS).read_bytes())
+        except (OSError, ValueError):
+            told = (facts.get("settings") for _, facts in checkpoint_store.facts_of(self.checkpoints))
+            return next(filter(None, told), None)
+        return found
+
+
+def record_of(content: bytes) -> dict[str, Any]:
+    """Return the size and SHA-256 of a file's content."""
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def folder_of(output: Path, name: str) -> RunFolder:
+    """Return where run `name` is, finished or not; nothing is made."""
+    return RunFolder(name=name, partial=output / f".{name}.partial", final=output / name)
+
+
+def unfinished(output: Path) -> list[str]:
+    """Return the names of unfinished runs in `output`, the latest first; runs under way are among them."""
+    if not output.is_dir():
+        return []
+    found = ((path, _TWIN.fullmatch(path.name)) for path in output.iterdir() if path.is_dir())
+    named = [(path.stat().st_mtime_ns, match[1]) for path, match in found if match]
+    return [name for _, name in sorted(named, reverse=True)]
+
+
+def to_resume(output: Path, asked: str, name: str | None) -> str | None:
+    """Return the unfinished run that `--resume` means; None where `auto` finds nothing to go on with.
+
+    Raises:
+        TrainerError: RM550 where the run that was named is not there.
+    """
+    known = unfinished(output)
+    if asked == "auto" and name:
+        return name if name in known else None
+    if asked == "auto":
+        return next((one for one in known if not under_way(folder_of(output, one))), None)
+    if asked not in known:
+        why = suggestion(asked, known) if known else "no unfinished run is there"
+        raise TrainerError("RM550", what=f"no unfinished run {asked!r}", where=str(output), why=why)
+    return asked
+
+
+def under_way(folder: RunFolder) -> bool:
+    """Return whether another process works on the unfinished run just now."""
+    try:
+        with _locked(folder):
+            return False
+    except TrainerError:
+        return True
 
 
 @contextlib.contextmanager
-def open_run(output: Path, name: str | None, *, need_bytes: int) -> Iterator[RunFolder]:
+def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = False) -> Iterator[RunFolder]:
     """Reserve a run in `output` now, hand it out, and publish it if the block ends without an exception.
 
-    That `output` can be written and has room is found out here, before any training.
+    That `output` can be written and has room is found out here, before any training. With `resume`, the
+    unfinished twin of `name` is taken up again.
 
     Raises:
-        TrainerError: RM540 where the run exists, RM543 where less than `need_bytes` are free.
+        TrainerError: RM540 where the run exists, RM543 where less than `need_bytes` are free, RM555 where
+            another process works on the run.
         OSError: where the output folder cannot be made or written.
     """
     output.mkdir(parents=True, exist_ok=True)
     _require_space(output, need_bytes)
-    folder = _reserve(output, name or fresh_name())
-    try:
-        yield folder
-        _sync(folder.partial)
-        folder.partial.rename(folder.final)
-        _sync(output)
-    except BaseException:
-        shutil.rmtree(folder.partial, ignore_errors=True)
-        raise
+    folder = folder_of(output, name or fresh_name())
+    if not resume:
+        _reserve(folder)
+    with _locked(folder):
+        try:
+            yield folder
+            _publish(folder)
+        except BaseException:
+            if not checkpoint_store.stored(folder.checkpoints):
+                shutil.rmtree(folder.partial, ignore_errors=True)
+            raise
 
 
 def fresh_name() -> str:
@@ -77,24 +147,39 @@ def _require_space(output: Path, need_bytes: int) -> None:
         raise TrainerError("RM543", what=what, where=str(output))
 
 
-def _reserve(output: Path, name: str) -> RunFolder:
-    folder = RunFolder(name=name, partial=output / f".{name}.partial", final=output / name)
+def _reserve(folder: RunFolder) -> None:
     if folder.final.exists():
-        raise TrainerError("RM540", what=f"there is a run called {name}", where=str(folder.final))
+        raise TrainerError("RM540", what=f"there is a run called {folder.name}", where=str(folder.final))
     try:
         folder.partial.mkdir()
     except FileExistsError:
-        what = f"run {name} is under way, or was killed before it could clean up"
-        remedy = f"If nothing is running, delete {folder.partial}; else choose another name with --run."
+        what = f"run {folder.name} is under way, or was killed before it could clean up"
+        remedy = (
+            f"Go on with it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
+            "else choose another name with --run."
+        )
         raise TrainerError("RM540", what=what, where=str(folder.partial), next=remedy) from None
-    return folder
 
 
-def _sync(folder: Path) -> None:
-    """Ask the disk to keep the folder's entries; some network file systems cannot, and their server does."""
-    handle = os.open(folder, os.O_RDONLY)
+@contextlib.contextmanager
+def _locked(folder: RunFolder) -> Iterator[None]:
+    """Hold the unfinished folder for this process; the system lets go of it however the process ends."""
+    handle = os.open(folder.partial, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):
-            os.fsync(handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = f"another process works on run {folder.name}"
+            raise TrainerError("RM555", what=what, where=str(folder.partial)) from None
+        except OSError:
+            pass  # a file system without locks: then nobody is kept out
+        yield
     finally:
         os.close(handle)
+
+
+def _publish(folder: RunFolder) -> None:
+    """Give the folder its name; checkpoints and settings, which only a resume needs, go last."""
+    sync_folder(folder.partial)
+    folder.partial.rename(folder.final)
+    sync_folder(folder.final.parent)

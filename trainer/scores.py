@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from trainer.data.bars import Floats
@@ -14,14 +16,14 @@ BASELINES = {
 }
 
 
-def baseline_forecasts(train: Dataset, part: Dataset) -> dict[str, Floats]:
-    """Return each baseline's forecast for `part`, shape (rows,); only `train` is fitted to."""
-    weights, *_ = np.linalg.lstsq(_design(train), train.target, rcond=None)
-    return {
-        "mean": np.full(len(part), train.target.mean()),
-        "persistence": part.persistence,
-        "linear": _design(part) @ weights,
-    }
+def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ()) -> dict[str, Floats]:
+    """Return each baseline's forecast for `part`, shape (rows,); only `train` is fitted to.
+
+    `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
+    """
+    weights, *_ = np.linalg.lstsq(_design(train, codes), train.target, rcond=None)
+    past = {} if np.isnan(part.persistence).all() else {"persistence": part.persistence}
+    return {"mean": np.full(len(part), train.target.mean()), **past, "linear": _design(part, codes) @ weights}
 
 
 def rmse(target: Floats, forecast: Floats) -> float:
@@ -38,9 +40,9 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
     return 1 - (error / base) ** 2 if base > 0 else None
 
 
-def score(train: Dataset, part: Dataset, forecast: Floats) -> dict[str, float | None]:
+def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] = ()) -> dict[str, float | None]:
     """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline."""
-    against = baseline_forecasts(train, part)
+    against = baseline_forecasts(train, part, codes)
     return {
         "rows": len(part),
         "rmse": rmse(part.target, forecast),
@@ -48,5 +50,8 @@ def score(train: Dataset, part: Dataset, forecast: Floats) -> dict[str, float | 
     }
 
 
-def _design(rows: Dataset) -> Floats:
-    return np.column_stack([np.ones(len(rows)), rows.features])  # (rows, 1 + features)
+def _design(rows: Dataset, codes: Sequence[int] = ()) -> Floats:
+    coded = {place: values for place, values in enumerate(codes) if values}
+    plain = [place for place in range(rows.features.shape[1]) if place not in coded]
+    apart = [rows.features[:, [place]] == np.arange(values) for place, values in coded.items()]
+    return np.column_stack([np.ones(len(rows)), rows.features[:, plain], *apart])  # (rows, 1 + numbers + values)

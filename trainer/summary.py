@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.loop import Epoch
+from trainer.state import Epoch
 
 WORDS = {"mean": "the training mean", "persistence": "persistence", "linear": "a linear fit"}
 
@@ -21,12 +21,31 @@ def summary(record: dict[str, Any], history: list[Epoch], folder: Path) -> str:
     rate = split["train"]["rows"] * len(history) / seconds
     lines = {
         "device": f"{device['device']}, {device['name']} ({device['arch']}); {device['reason']}",
-        "data": f"{data['name']}, {data['rows_used']:,} bars {data['first_date']} to {data['last_date']}; rows: {rows}",
+        "data": f"{data['name']}, {data['rows_used']:,} {_span(record)}; rows: {rows}",
         "best": f"epoch {metrics['best']['epoch']} of {len(history)}, in {seconds:.1f} s at {rate:,.0f} rows/s",
-        "R²": "validation / test: " + ", ".join(_against(metrics, name, words) for name, words in WORDS.items()),
+        **_scores(record),
         "folder": str(folder),
     }
     return "\n".join(f"{label:<7} {text}" for label, text in lines.items())
+
+
+def _span(record: dict[str, Any]) -> str:
+    data, unit = record["data"], "rows" if record["feature_set"]["set"] == "table" else "bars"
+    return unit if data["first_date"] is None else f"{unit} {data['first_date']} to {data['last_date']}"
+
+
+def _scores(record: dict[str, Any]) -> dict[str, str]:
+    """Return the line on the scores: R² for a number, right answers for classes."""
+    metrics = record["metrics"]
+    if not record["target"]["classes"]:
+        words = {name: words for name, words in WORDS.items() if name in record["baselines"]}
+        return {"R²": "validation / test: " + ", ".join(_against(metrics, name, words[name]) for name in words)}
+    parts = [metrics[part] for part in ("validation", "test")]
+    shown = {name: " / ".join(f"{part[name]:.3f}" for part in parts) for name in parts[0] if name != "rows"}
+    return {
+        "right": f"validation / test: {shown['accuracy']}, the most frequent class {shown['accuracy_of_majority']}; "
+        f"log loss {shown['log_loss']}, of the shares alone {shown['log_loss_of_prior']}"
+    }
 
 
 def _against(metrics: dict[str, Any], baseline: str, words: str) -> str:

@@ -3,40 +3,152 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from trainer.config import TrainConfig
-from trainer.data.bars import Bars, DataFile, read_bars
-from trainer.data.dataset import make_dataset
-from trainer.data.split import Scaler, Split, split_by_time
+from trainer.data.bars import Bars, Dates, joined
+from trainer.data.build import cached, reading_of, start_build
+from trainer.data.daily_features import features_for
+from trainer.data.dataset import TARGETS, Dataset, class_weights, make_dataset, rows_of
+from trainer.data.files import DataFile, data_file
+from trainer.data.reader import Source, open_source
+from trainer.data.split import Scaler, split_by_time
+from trainer.data.survey import Survey, survey
+from trainer.data.table import read_table
+from trainer.errors import TrainerError, suggestion
+from trainer.prepared import Task
+from trainer.table_task import prepare_table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """Data made ready: `bars` are those used of the file's `file_rows`; both scalers know only `split.train`."""
+class Prepared:
+    """Rows of one feature set, before they are split."""
 
     file: DataFile
     file_rows: int
-    bars: Bars
-    split: Split
-    inputs: Scaler
-    targets: Scaler
+    dates: Dates
+    rows: Dataset
+    features: tuple[dict[str, Any], ...]
+    made: dict[str, Any] = field(default_factory=dict)
 
 
 def prepare(config: TrainConfig) -> Task:
     """Read, cut, split and scale the data.
 
     Raises:
-        TrainerError: RM510 to RM518, where the file is wrong or holds too little.
+        TrainerError: RM510 to RM518, RM571 to RM583, where the file is wrong or holds too little.
     """
-    bars, file = read_bars(config.data)
-    used = bars[len(bars) - math.ceil(len(bars) * config.data_fraction) :]
-    split = split_by_time(make_dataset(used, config.horizon), embargo=config.horizon)
+    if config.features == "table" or (config.features == "auto" and config.target not in TARGETS):
+        return prepare_table(config)
+    return prepare_bars(config)
+
+
+def prepare_bars(config: TrainConfig) -> Task:
+    """Make a task of bars: what the next --horizon of them do."""
+    if config.target not in TARGETS:
+        what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
+        raise TrainerError("RM500", what=what, next="A column of any table is a target with --features table.")
+    embargo = config.horizon if config.embargo is None else config.embargo
+    if embargo < config.horizon:
+        raise TrainerError(
+            "RM500", what=f"--embargo {embargo} is below --horizon {config.horizon}: targets would overlap"
+        )
+    labels = labels_of(config)
+    if config.class_weights != "none" and not labels:
+        raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
+    source = open_source(config.data, reading_of(config))
+    found = survey(source)
+    daily = config.features == "daily" or (config.features == "auto" and found.daily)
+    ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found)
+    split = split_by_time(ready.rows, embargo=embargo)
     return Task(
-        file=file,
-        file_rows=len(bars),
-        bars=used,
+        file=ready.file,
+        file_rows=ready.file_rows,
+        dates=ready.dates,
         split=split,
         inputs=Scaler.fit(split.train.features),
-        targets=Scaler.fit(split.train.target),
+        targets=Scaler.identity() if labels else Scaler.fit(split.train.target),
+        target=TARGETS[config.target],
+        features=ready.features,
+        made=ready.made,
+        class_weights=class_weights(split.train.target, config.class_weights) if labels else None,
+        labels=labels,
+        horizon=config.horizon,
     )
+
+
+def labels_of(config: TrainConfig) -> tuple[str, ...] | None:
+    """Return the classes of a target of bars, None for a number; --task regression takes a direction for 0 and 1."""
+    classes = TARGETS[config.target].classes
+    if config.task == "classification" and not classes:
+        raise TrainerError("RM500", what=f"--task classification needs --target direction, not {config.target}")
+    return ("0", "1") if classes and config.task != "regression" else None
+
+
+def chosen(config: TrainConfig, found: Survey) -> str:
+    """Return in words why a feature set was taken."""
+    if config.features != "auto":
+        return f"--features {config.features}"
+    return f"most bars are {found.spacing:,} s apart; from 20 hours on they are taken for days"
+
+
+def daily_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
+    """Return the rows of daily bars; all bars of the file are held.
+
+    The rows are those of the latest --data-fraction of the bars; their features may look back to bars before these.
+    """
+    parts = list(source.chunks())
+    bars: Bars = joined(parts)
+    used = bars[first_used(len(bars), config) :]
+    rows = make_dataset(bars, config.horizon, config.target)
+    features = tuple(
+        {"name": f.name, "formula": f.formula, "unit": f.unit, "lookback": f.lookback} for f in features_for(bars)
+    )
+    return Prepared(
+        file=data_file(source),
+        file_rows=len(bars),
+        dates=used.date,
+        rows=rows[int(np.searchsorted(rows.date, used.date[0])) :],
+        features=features,
+        made={"set": "daily", "why": chosen(config, found)},
+    )
+
+
+def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
+    """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder."""
+    if found.daily:
+        raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
+    build = start_build(config, source, found)
+    with ExitStack() as stack:
+        folder = config.cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="features-")))
+        path, hit = cached(build, folder)
+        table = read_table(path)
+    record, first = table.record, first_used(len(table.date), config)
+    rows = rows_of(
+        table.date[first:],
+        table.close[first:],
+        table.session[first:],
+        table.features[first:],
+        horizon=config.horizon,
+        target=config.target,
+    )
+    kept = ("key", "conventions", "left_out", "rows", "code")
+    return Prepared(
+        file=DataFile(**record["input"]),
+        file_rows=record["rows"]["bars"],
+        dates=table.date[first:],
+        rows=rows,
+        features=tuple({**feature, "lookback": None} for feature in record["features"]),
+        made={"set": "intraday", "why": chosen(config, found), "cached": hit, **{name: record[name] for name in kept}},
+    )
+
+
+def first_used(bars: int, config: TrainConfig) -> int:
+    """Return the first of the latest bars that make up --data-fraction."""
+    return bars - math.ceil(bars * config.data_fraction)

@@ -1,0 +1,161 @@
+"""Checkpoints on disk: whole or absent, with a checksum for every byte, and never a pickle.
+
+A checkpoint is a folder. Its files are written under a hidden name and synced, the manifest with their sizes
+and SHA-256 last; then the folder is renamed and its parent synced. A kill at any moment leaves the earlier
+ones as they were, and at most a hidden folder that nobody reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+_NAME = re.compile(r"step-(\d{12})")
+
+
+class DamagedCheckpointError(Exception):
+    """A checkpoint that is not what was written; the message says in which way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """One checkpoint of a folder, not yet verified."""
+
+    step: int
+    path: Path
+
+
+def write(folder: Path, step: int, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> Path:
+    """Write a checkpoint of `step` to `folder`, durable when this returns; `facts` go into the manifest.
+
+    Raises:
+        OSError: where it cannot be written (a full disk); nothing of it is left then.
+    """
+    final = folder / f"step-{step:012d}"
+    partial = folder / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        for name, content in files.items():
+            write_durably(partial / name, content)
+        write_durably(partial / MANIFEST, _manifest(step, files, facts))
+        sync_folder(partial)
+        if final.exists():  # a resumed run that passes the step again; a damaged one must not be in the way
+            shutil.rmtree(final)
+        partial.rename(final)
+        sync_folder(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return final
+
+
+def read(stored: Stored) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Return the files of a checkpoint and its facts, every byte verified before anything is parsed.
+
+    Raises:
+        DamagedCheckpointError: where a file is missing, truncated or changed, the manifest included.
+    """
+    try:
+        manifest = _verified_manifest((stored.path / MANIFEST).read_bytes())
+        if manifest["step"] != stored.step:
+            raise DamagedCheckpointError(f"the manifest is of step {manifest['step']}")
+        files = {name: (stored.path / name).read_bytes() for name in manifest["files"]}
+    except OSError as error:
+        raise DamagedCheckpointError(f"{Path(error.filename or stored.path).name}: {error.strerror}") from error
+    for name, content in files.items():
+        if (found := _record(content)) != manifest["files"][name]:
+            raise DamagedCheckpointError(f"{name}: {found['bytes']:,} bytes whose checksum is not the manifest's")
+    return files, manifest["facts"]
+
+
+def stored(folder: Path) -> list[Stored]:
+    """Return the checkpoints in `folder`, newest first."""
+    if not folder.is_dir():
+        return []
+    named = ((path, _NAME.fullmatch(path.name)) for path in folder.iterdir())
+    found = [Stored(step=int(match[1]), path=path) for path, match in named if match]
+    return sorted(found, key=lambda one: one.step, reverse=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left half-written; only the one process that holds the run may."""
+    for path in folder.glob(".step-*.partial"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def facts_of(folder: Path) -> Iterator[tuple[Stored, dict[str, Any]]]:
+    """Yield each checkpoint whose manifest is whole, newest first, with its facts; contents are not read."""
+    for one in stored(folder):
+        with contextlib.suppress(OSError, DamagedCheckpointError):
+            yield one, _verified_manifest((one.path / MANIFEST).read_bytes())["facts"]
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file down to the disk.
+
+    Raises:
+        OSError: with the file's name, also where the system leaves it out (a full disk).
+    """
+    try:
+        with path.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Ask the disk to keep the folder's entries; some network file systems cannot, and their server does."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _manifest(step: int, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> bytes:
+    content = {
+        "format": FORMAT,
+        "step": step,
+        "files": {name: _record(data) for name, data in files.items()},
+        "facts": dict(facts),
+    }
+    return _encoded(content)
+
+
+def _verified_manifest(data: bytes) -> dict[str, Any]:
+    try:
+        manifest = json.loads(data)
+        content: dict[str, Any] = manifest["content"]
+        intact = _encoded(content) == data  # byte for byte: 1e-5 and 1E-5 are the same number, but not what was written
+        known = content["format"] == FORMAT
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DamagedCheckpointError(f"{MANIFEST}: no manifest ({type(error).__name__})") from error
+    if not intact:
+        raise DamagedCheckpointError(f"{MANIFEST}: its own checksum differs")
+    if not known:
+        raise DamagedCheckpointError(f"{MANIFEST}: format {content['format']}, this trainer reads {FORMAT}")
+    return content
+
+
+def _record(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _encoded(content: dict[str, Any]) -> bytes:
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return json.dumps({"content": content, "sha256": digest}, indent=1).encode() + b"\n"

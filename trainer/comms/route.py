@@ -1,0 +1,45 @@
+"""The ways for tensors between ranks, best first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+AUTOMATIC = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One way. `backend` is what torch calls it; `on_host` copies tensors through pinned host memory before."""
+
+    name: str
+    backend: str
+    why: str
+    environment: dict[str, str] = field(default_factory=dict)
+    on_host: bool = False
+
+
+NCCL = Route(name="nccl", backend="nccl", why="card to card; RCCL on ROCm")
+NCCL_NO_P2P = Route(
+    name="nccl-no-p2p",
+    backend="nccl",
+    environment={"NCCL_P2P_DISABLE": "1"},
+    why="the same without peer access, which is what hangs on many PCIe machines (ROCm/rccl#1129)",
+)
+GLOO = Route(name="gloo", backend="gloo", why="torch's own copies through the host, over sockets")
+HOST = Route(
+    name="host", backend="gloo", on_host=True, why="our copies through pinned memory; gloo never sees a device tensor"
+)
+ROUTES = {route.name: route for route in (NCCL, NCCL_NO_P2P, GLOO, HOST)}
+NAMES = (AUTOMATIC, *ROUTES)
+
+
+def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Route]:
+    """Return the ways to try, in order, for tensors on `device_type` (`cpu` or `cuda`).
+
+    One that was asked for by name is the only one. CPU tensors have gloo; a torch without NCCL skips it.
+    """
+    if requested != AUTOMATIC:
+        return [ROUTES[requested]]
+    if device_type == "cpu":
+        return [GLOO]
+    return [route for route in ROUTES.values() if nccl_built or route.backend != "nccl"]

@@ -1,0 +1,76 @@
+"""Several steps of an epoch at a time, and between them all that the loop does between two steps.
+
+Whoever takes the steps ends each launch where a checkpoint is due or the run is to stop, so both happen after the
+same steps as in the loop. The last batch of an epoch, where it is smaller, is the loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from trainer.loop import Training
+
+
+class Steps(Protocol):
+    """Who takes several steps at a time, over batches of one size."""
+
+    most: int
+
+    def take(self, rows: Tensor, losses: Tensor) -> None:
+        """Take a step for each batch of `rows` (steps * batch,), at most `most`; write `losses` (steps,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launches:
+    """The whole batches of an epoch in launches of at most `steps.most`."""
+
+    steps: Steps
+
+    def __call__(self, training: Training) -> Iterator[tuple[bool, bool]]:
+        """Take all whole batches still to come; after each launch, yield whether to stop and what is due."""
+        state, sampler = training.state, training.sampler
+        if state.micro_batch.size < sampler.batch_size:
+            return  # memory ran out, and batches are taken in pieces
+        whole = sampler.rows // sampler.batch_size
+        order = sampler.order(state.epoch)
+        on_device = order.to(training.device)
+        while state.batch < whole:
+            training.watch.step_begins()
+            first = state.batch
+            batches, stop, due = planned(training, order, min(self.steps.most, whole - first))
+            span = slice(first * sampler.batch_size, state.batch * sampler.batch_size)
+            losses = state.losses[first : state.batch]
+            training.ranks.at_step(state.step)
+            with training.ranks.section("forward"):
+                self.steps.take(on_device[span], losses)
+            told(training, batches, losses)
+            yield stop, due
+
+
+def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor], bool, bool]:
+    """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due."""
+    state, size, keeper = training.state, training.sampler.batch_size, training.keeper
+    batches: list[Tensor] = []
+    stop = due = False
+    while len(batches) < most and not (stop or due):
+        due = keeper is not None and keeper.due(state)
+        stop = training.stop.asked
+        rows = order[state.batch * size : (state.batch + 1) * size]
+        state.chain.add(rows)
+        state.batch, state.step = state.batch + 1, state.step + 1
+        state.micro_batch.count()
+        batches.append(rows)
+    return batches, stop, due
+
+
+def told(training: Training, batches: list[Tensor], losses: Tensor) -> None:
+    """Tell those who look on about each step of the launch."""
+    first = training.state.step - len(batches) + 1
+    for step, (rows, loss) in enumerate(zip(batches, losses.unbind(), strict=True), start=first):
+        training.watch.gradients_are_there(step, rows, loss)
+        training.watch.step_ended(len(rows))

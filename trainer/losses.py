@@ -1,0 +1,55 @@
+"""What is minimised: the sum of a loss over rows, and what each row weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from trainer.microbatch import LossSum, squared_error_sum
+
+SQUARED_ERROR, CROSS_ENTROPY = "squared error", "cross entropy"
+
+
+def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> LossSum:
+    """Return the sum over rows of the loss called `name`.
+
+    Cross entropy takes scores (rows, classes) and the classes' numbers as floats (rows, 1), and weighs each row by
+    its class.
+
+    Raises:
+        ValueError: for a loss that this trainer does not know.
+    """
+    if name == SQUARED_ERROR:
+        return squared_error_sum
+    if name != CROSS_ENTROPY:
+        raise ValueError(f"no loss called {name!r}; known: {SQUARED_ERROR}, {CROSS_ENTROPY}")
+
+    def cross_entropy_sum(outputs: Tensor, targets: Tensor) -> Tensor:
+        weights = None if class_weights is None else outputs.new_tensor(class_weights)
+        classes = targets.squeeze(1).long()
+        return nn.functional.cross_entropy(outputs, classes, weight=weights, reduction="sum")
+
+    return cross_entropy_sum
+
+
+def weigh_of(class_weights: Sequence[float] | None) -> Callable[[Tensor], Tensor] | None:
+    """Return what a batch of targets (rows, 1) weighs, None where it is its number of rows."""
+    if class_weights is None:
+        return None
+    return lambda targets: targets.new_tensor(class_weights)[targets.squeeze(1).long()].sum()
+
+
+@torch.no_grad()
+def mean_loss(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    loss_sum: LossSum = squared_error_sum,
+    weigh: Callable[[Tensor], Tensor] | None = None,
+) -> float:
+    """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently."""
+    model.eval()
+    weight = len(targets) if weigh is None else weigh(targets).clamp_min(torch.finfo(targets.dtype).tiny)
+    return (loss_sum(model(inputs).to(targets.dtype), targets) / weight).item()

@@ -1,0 +1,35 @@
+"""SIGTERM asks a run to end: schedulers and spot machines send it before they take the machine away."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+
+@dataclass(kw_only=True)
+class Stop:
+    """Whether the run was asked to end; the loop looks at it between steps."""
+
+    asked: bool = False
+
+
+@contextlib.contextmanager
+def stop_on_sigterm() -> Iterator[Stop]:
+    """Within the block SIGTERM only sets the flag; outside it stays what it was."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may set handlers; whoever runs a loop elsewhere stops it himself
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.asked = True
+
+    before = signal.signal(signal.SIGTERM, ask)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,1 @@
+"""What a run measures of itself: rates, waiting, memory, temperature; as JSON lines first, elsewhere if asked."""

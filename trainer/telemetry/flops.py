@@ -1,0 +1,34 @@
+"""How many floating point operations a row costs, counted by torch itself on a copy without data."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import nn
+
+
+def flops_per_row(model: nn.Module, row_shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> float | None:
+    """Return the FLOPs of one row forward and backward, None where torch cannot count the model.
+
+    Matrix products, convolutions and attention are counted, element-wise work is not: as MFU is defined. The copy
+    is on the meta device, so nothing is computed. `row_shape` is the shape of one input, without the batch.
+    """
+    from torch.utils.flop_counter import FlopCounterMode
+
+    rows = 2  # one row would let a product become a product with a vector, which is counted otherwise
+    try:
+        twin = copy.deepcopy(model).to("meta")
+        with FlopCounterMode(display=False) as counter:
+            twin(torch.empty(rows, *row_shape, dtype=dtype, device="meta")).sum().backward()
+    except (RuntimeError, NotImplementedError):  # an operation without a meta kernel
+        return None
+    return float(counter.get_total_flops()) / rows
+
+
+def utilisation(flops: float | None, rows_per_second: float, peak: float | None) -> float | None:
+    """Return the share of the card's peak that the model's FLOPs take, None where either is unknown."""
+    if flops is None or not peak or not math.isfinite(rows_per_second):
+        return None
+    return flops * rows_per_second / peak

@@ -1,0 +1,114 @@
+"""Temperature, clock and power of the card in use: the kernel's hwmon files, else what torch asks of amdsmi or NVML.
+
+Where neither is there, there is silence: no figure, and no complaint. Names and units: the kernel's
+documentation of amdgpu, "HWMON Interfaces": millidegrees Celsius, hertz, microwatts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+SYSFS = Path("/sys")
+HOTTEST = ("junction", "edge", "mem")  # the junction is what the driver throttles by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One look at the sensors: °C, MHz, W; None where there is no such sensor. `limit_c` is the critical value."""
+
+    temperature_c: float | None = None
+    limit_c: float | None = None
+    clock_mhz: float | None = None
+    power_w: float | None = None
+    power_cap_w: float | None = None
+
+    def figures(self) -> dict[str, float]:
+        """Return what is known, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+Sensor = Callable[[], Reading]
+
+
+def sensor(device: str, root: Path = SYSFS) -> Sensor | None:
+    """Return what reads the sensors of a torch device, None for a CPU or a card that shows none."""
+    if not device.startswith("cuda"):
+        return None
+    folder = hwmon(root, pci_address(device))
+    candidates = [partial(read_hwmon, folder)] if folder else []
+    return next((each for each in [*candidates, partial(read_torch, device)] if each().figures()), None)
+
+
+def pci_address(device: str) -> str | None:
+    """Return the card's PCI address as in 0000:03:00.0, None where torch does not tell it (before 2.6 or so)."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(device)
+    numbers = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    domain, bus, slot = (-1 if number is None else int(number) for number in numbers)
+    return None if -1 in (domain, bus, slot) else f"{domain:04x}:{bus:02x}:{slot:02x}.0"
+
+
+def hwmon(root: Path, address: str | None) -> Path | None:
+    """Return the hwmon folder of the amdgpu card at `address`; without one, that of the only card there is."""
+    folders = {
+        path.parent.parent.name: path
+        for path in sorted(root.glob("bus/pci/drivers/amdgpu/*:*/hwmon/hwmon*"))
+        if path.is_dir()
+    }
+    if address is not None:
+        return folders.get(address)
+    return next(iter(folders.values())) if len(folders) == 1 else None
+
+
+def read_hwmon(folder: Path) -> Reading:
+    """Read the hottest-by-rank temperature with its limit, the shader clock and the power of one card."""
+    channel = _temperature_channel(folder)
+    power = _number(folder / "power1_average", 1e-6)
+    return Reading(
+        temperature_c=_number(folder / f"{channel}_input", 1e-3),
+        limit_c=_number(folder / f"{channel}_crit", 1e-3),
+        clock_mhz=_number(folder / "freq1_input", 1e-6),
+        power_w=power if power is not None else _number(folder / "power1_input", 1e-6),
+        power_cap_w=_number(folder / "power1_cap", 1e-6),
+    )
+
+
+def read_torch(device: str) -> Reading:
+    """Ask torch, which asks amdsmi on ROCm and NVML elsewhere; nothing where these are not installed."""
+    import torch
+
+    def ask(question: Callable[[str], float], scale: float = 1) -> float | None:
+        with contextlib.suppress(Exception):  # a missing library, driver or permission: each its own class
+            return question(device) * scale or None  # 0 stands for unknown
+        return None
+
+    watts = 1 if torch.version.hip else 1e-3  # amdsmi tells watts, NVML milliwatts
+    return Reading(
+        temperature_c=ask(torch.cuda.temperature),
+        clock_mhz=ask(torch.cuda.clock_rate),
+        power_w=ask(torch.cuda.power_draw, watts),
+    )
+
+
+def _temperature_channel(folder: Path) -> str:
+    labels = {_text(path): path.name.removesuffix("_label") for path in sorted(folder.glob("temp*_label"))}
+    return next((labels[label] for label in HOTTEST if label in labels), "temp1")
+
+
+def _number(path: Path, scale: float) -> float | None:
+    try:
+        return round(int(_text(path)) * scale, 3)
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:  # absent, or a card that sleeps: the driver answers EPERM or EINVAL
+        return ""

@@ -1,0 +1,74 @@
+"""Nested Python data as JSON and named tensors, and back. What it does not know it refuses; nothing is unpickled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_LEAVES: dict[str, Callable[[str], Any]] = {"tensor": str, "bytes": bytes.fromhex, "float": float}
+
+
+def pack(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
+    """Return `value` in JSON's types; each tensor goes into `tensors` under its path and leaves its name.
+
+    Raises:
+        TypeError: for anything but dict, list, tuple, str, int, float, bool, None, bytes and tensors.
+    """
+    match value:
+        case None | bool() | int() | str():
+            packed: Any = value
+        case float():
+            packed = value if math.isfinite(value) else {"float": str(value)}
+        case bytes() | bytearray():
+            packed = {"bytes": value.hex()}
+        case Tensor():
+            tensors[name] = value
+            packed = {"tensor": name}
+        case tuple():
+            packed = {"tuple": _items(value, tensors, name)}
+        case list():
+            packed = _items(value, tensors, name)
+        case dict():
+            packed = {"map": [[key, pack(item, tensors, f"{name}/{key}")] for key, item in value.items()]}
+        case _:
+            raise TypeError(f"{name}: {type(value).__name__} has no place in a checkpoint")
+    return packed
+
+
+def unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """Return what `pack` was given.
+
+    Raises:
+        KeyError, ValueError: where `value` did not come from `pack` or a tensor is missing.
+    """
+    if isinstance(value, list):
+        return [unpack(item, tensors) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "map":
+        return {key: unpack(item, tensors) for key, item in content}
+    if kind == "tuple":
+        return tuple(unpack(item, tensors) for item in content)
+    if kind not in _LEAVES:
+        raise ValueError(f"unknown kind {kind!r}")
+    return tensors[content] if kind == "tensor" else _LEAVES[kind](content)
+
+
+def on_host(value: Any) -> Any:
+    """Return a copy of `value` whose tensors are the CPU's own: later changes of the original do not reach it."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+    if isinstance(value, dict):
+        return {key: on_host(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(on_host(item) for item in value)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _items(values: list[Any] | tuple[Any, ...], tensors: dict[str, Tensor], name: str) -> list[Any]:
+    return [pack(item, tensors, f"{name}/{index}") for index, item in enumerate(values)]

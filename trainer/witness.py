@@ -1,0 +1,89 @@
+"""Watching layers: which one first gave a number that is none, and which parameter first got such a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspect:
+    """What first was not finite: `what` is an output of a layer, a parameter's gradient, inputs or loss."""
+
+    what: str
+    name: str
+
+    @property
+    def words(self) -> str:
+        """The suspect as part of a sentence."""
+        return f"the {self.what} {self.name}".rstrip()
+
+
+class Witness:
+    """Sums of each leaf layer's output, on the device: a sum is finite unless one of its terms is not.
+
+    Sums are in float32, or float64 for float64: 16-bit outputs cannot overflow in them.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        leaves = [(name, module) for name, module in model.named_modules() if not any(module.children())]
+        self.names = [f"{name or 'model'} ({type(module).__name__})" for name, module in leaves]
+        self._modules = [module for _, module in leaves]
+        self.sums: dict[int, Tensor] = {}
+
+    @contextmanager
+    def watching(self) -> Iterator[Witness]:
+        """Look at every forward pass inside the block; no pass is delayed by it."""
+        handles = [module.register_forward_hook(self._hook(index)) for index, module in enumerate(self._modules)]
+        try:
+            yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def first_bad(self) -> str | None:
+        """Return the first layer, in the order of the computation, whose output was not finite; waits for the device.
+
+        A layer that was not run has nothing to say.
+        """
+        if not self.sums:
+            return None
+        finite = torch.isfinite(torch.stack(list(self.sums.values()))).tolist()
+        return next((self.names[index] for index, good in zip(self.sums, finite, strict=True) if not good), None)
+
+    def _hook(self, index: int):  # type: ignore[no-untyped-def]
+        def hook(_module: nn.Module, _inputs: object, output: object) -> None:
+            if isinstance(output, Tensor) and output.is_floating_point():
+                total = output.detach().sum(dtype=torch.float64 if output.dtype == torch.float64 else torch.float32)
+                # A batch in pieces: one bad piece makes the sum of all bad.
+                self.sums[index] = self.sums[index] + total if index in self.sums else total
+
+        return hook
+
+
+def bad_gradient(model: nn.Module) -> str | None:
+    """Return the first parameter, in the order of the backward pass, whose gradient is not finite; waits."""
+    named = [(name, parameter.grad) for name, parameter in model.named_parameters() if parameter.grad is not None]
+    return next((name for name, gradient in reversed(named) if not torch.isfinite(gradient).all()), None)
+
+
+def suspect(
+    witness: Witness, model: nn.Module, inputs: Tensor, loss: object, *, scaled: bool = False
+) -> Suspect | None:
+    """Return what first was not finite in a step that `witness` saw: inputs, a layer's output, loss, or a gradient.
+
+    Gradients that are `scaled` (fp16) may overflow: such a step is skipped, and no harm done.
+    """
+    if not torch.isfinite(inputs).all():
+        return Suspect(what="inputs of the batch", name="")
+    if (layer := witness.first_bad()) is not None:
+        return Suspect(what="output of layer", name=layer)
+    if isinstance(loss, Tensor) and not torch.isfinite(loss).all():
+        return Suspect(what="loss of finite outputs", name="")
+    if not scaled and (parameter := bad_gradient(model)) is not None:
+        return Suspect(what="gradient of parameter", name=parameter)
+    return None

@@ -1,17 +1,38 @@
-"""Rows to learn from: features at a bar's close, and the volatility of the bars that follow it."""
+"""Rows to learn from: features at a bar's close, and what the bars that follow it did."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainer.data.bars import Bars, Dates, Floats
-from trainer.data.features import feature_matrix, realised
+from trainer.data.daily_features import feature_matrix, log_return, log_volatility, rolling
 
-TARGET = "realised_next"
-FORMULA = "ln sqrt(mean over t+1..t+horizon of ln(close / previous close)^2)"
-UNIT = "ln of volatility per bar"
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is forecast, over `horizon` bars; `classes` is 0 for a number, else how many classes there are."""
+
+    name: str
+    formula: str
+    unit: str
+    classes: int = 0
+
+
+TARGETS = {
+    "volatility": Target(
+        name="realised_next",
+        formula="ln sqrt(mean over t+1..t+horizon of ln(close / previous close)^2)",
+        unit="ln of volatility per bar",
+    ),
+    "return": Target(name="return_next", formula="ln(close[t+horizon] / close[t])", unit="log return"),
+    "direction": Target(
+        name="direction_next", formula="1 if close[t+horizon] > close[t], else 0", unit="class", classes=2
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +44,7 @@ class Dataset:
     """
 
     date: Dates
-    features: Floats
+    features: NDArray[np.floating[Any]]
     target: Floats
     persistence: Floats
 
@@ -34,9 +55,38 @@ class Dataset:
         return Dataset(**{name: array[rows] for name, array in vars(self).items()})
 
 
-def make_dataset(bars: Bars, horizon: int) -> Dataset:
-    """Return the rows whose features and whose target, `horizon` bars ahead, are both known."""
-    features, past = feature_matrix(bars), realised(bars, horizon)
-    target = np.concatenate([past[horizon:], np.full(min(horizon, len(past)), np.nan)])
-    known = np.isfinite(features).all(axis=1) & np.isfinite(target) & np.isfinite(past)
-    return Dataset(date=bars.date[known], features=features[known], target=target[known], persistence=past[known])
+def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Dataset:
+    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known."""
+    whole = np.zeros(len(bars), np.int64)
+    return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
+
+
+def rows_of(
+    date: Dates, close: Floats, session: NDArray[np.int64], features: NDArray[Any], *, horizon: int, target: str
+) -> Dataset:
+    """Return the rows whose features and target are known; a target stays within the bar's session.
+
+    Shapes: date, close and session (bars,), features (bars, columns).
+    """
+    past = statistic(close, horizon, target)
+    coming = np.concatenate([past[horizon:], np.full(min(horizon, len(past)), np.nan)])
+    last = np.minimum(np.arange(len(session)) + horizon, len(session) - 1)
+    known = np.isfinite(features).all(axis=1) & np.isfinite(coming) & np.isfinite(past) & (session[last] == session)
+    return Dataset(date=date[known], features=features[known], target=coming[known], persistence=past[known])
+
+
+def statistic(close: Floats, horizon: int, target: str) -> Floats:
+    """Return the target's statistic over the last `horizon` bars, shape (bars,), NaN where there are fewer."""
+    if target == "volatility":
+        returns = log_return(close)
+        return log_volatility(rolling(returns * returns, horizon))
+    change = log_return(close, horizon)
+    return change if target == "return" else np.where(np.isnan(change), np.nan, (change > 0).astype(np.float64))
+
+
+def class_weights(target: Floats, how: str, classes: int = 2) -> list[float] | None:
+    """Return the weight of each class, rows / (classes * rows of the class), or None where all weigh the same."""
+    if how == "none":
+        return None
+    counts = np.bincount(target.astype(np.int64), minlength=classes)
+    return [len(target) / (len(counts) * count) if count else 0.0 for count in counts.tolist()]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
@@ -57,15 +59,20 @@ class Scaler:
     std: Floats
 
     @classmethod
-    def fit(cls, values: Floats) -> Scaler:
+    def fit(cls, values: NDArray[np.floating[Any]]) -> Scaler:
         """Fit to `values`, shape (rows,) or (rows, columns); a column that never changes is only centred."""
-        std = values.std(axis=0)
-        return cls(mean=values.mean(axis=0), std=np.where(std < 1e-12, 1.0, std))
+        std = values.std(axis=0, dtype=np.float64)
+        return cls(mean=values.mean(axis=0, dtype=np.float64), std=np.where(std < 1e-12, 1.0, std))
 
-    def scale(self, values: Floats) -> Floats:
+    @classmethod
+    def identity(cls) -> Scaler:
+        """Return the scaler of one column that leaves values as they are."""
+        return cls(mean=np.array(0.0), std=np.array(1.0))
+
+    def scale(self, values: NDArray[np.floating[Any]]) -> Floats:
         """Return `values` in standard deviations from the mean."""
         return (values - self.mean) / self.std
 
-    def unscale(self, values: Floats) -> Floats:
+    def unscale(self, values: NDArray[np.floating[Any]]) -> Floats:
         """Return scaled `values` in their own unit again."""
         return values * self.std + self.mean

@@ -7,12 +7,30 @@ from itertools import pairwise
 
 from torch import nn
 
+from trainer.models.layers import ACTIVATIONS, dropout_layers, norm_layers
 
-def mlp(inputs: int, hidden_layers: Sequence[int]) -> nn.Sequential:
-    """Return Linear and ReLU for each hidden width, then Linear to one output: (rows, inputs) to (rows, 1)."""
+
+def mlp(
+    inputs: int,
+    hidden_layers: Sequence[int],
+    outputs: int = 1,
+    *,
+    activation: str = "ReLU",
+    norm: str = "none",
+    dropout: float = 0.0,
+) -> nn.Sequential:
+    """Return Linear, norm, activation and dropout for each hidden width, then Linear to the outputs.
+
+    From (rows, inputs) to (rows, outputs); without hidden layers it is one Linear.
+    """
     hidden = [
         layer
         for width_in, width_out in pairwise([inputs, *hidden_layers])
-        for layer in (nn.Linear(width_in, width_out), nn.ReLU())
+        for layer in (
+            nn.Linear(width_in, width_out),
+            *norm_layers(norm, width_out),
+            ACTIVATIONS[activation](),
+            *dropout_layers(dropout),
+        )
     ]
-    return nn.Sequential(*hidden, nn.Linear([inputs, *hidden_layers][-1], 1))
+    return nn.Sequential(*hidden, nn.Linear([inputs, *hidden_layers][-1], outputs))

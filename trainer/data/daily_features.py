@@ -1,4 +1,4 @@
-"""Features of a bar, each from that bar and earlier ones only: a model may know them at the bar's close."""
+"""Features of a day, each from that bar and earlier ones only: a model may know them at the bar's close."""
 
 from __future__ import annotations
 
@@ -22,11 +22,22 @@ class Feature:
     unit: str
     lookback: int
     compute: Callable[[Bars], Floats]
+    needs_vix: bool = False
+
+
+def features_for(bars: Bars) -> tuple[Feature, ...]:
+    """Return the features these bars have; without a VIX the ones that need it are left out."""
+    return tuple(feature for feature in FEATURES if bars.vix_close is not None or not feature.needs_vix)
 
 
 def feature_matrix(bars: Bars) -> Floats:
     """Return all features, shape (bars, features), NaN in the rows that have not enough bars before them."""
-    return np.stack([feature.compute(bars) for feature in FEATURES], axis=1)
+    return np.stack([feature.compute(bars) for feature in features_for(bars)], axis=1)
+
+
+def _vix(bars: Bars) -> Floats:
+    assert bars.vix_close is not None  # features_for leaves these features out otherwise
+    return bars.vix_close
 
 
 def log_return(price: Floats, bars: int = 1) -> Floats:
@@ -136,21 +147,24 @@ FEATURES = (
         formula="ln(vix_close[t])",
         unit="ln of VIX points",
         lookback=0,
-        compute=lambda bars: np.log(bars.vix_close),
+        needs_vix=True,
+        compute=lambda bars: np.log(_vix(bars)),
     ),
     Feature(
         name="vix_change_1",
         formula="ln(vix_close[t] / vix_close[t-1])",
         unit="log ratio",
         lookback=1,
-        compute=lambda bars: log_return(bars.vix_close),
+        needs_vix=True,
+        compute=lambda bars: log_return(_vix(bars)),
     ),
     Feature(
         name="vix_20",
         formula="ln(vix_close[t] / mean of vix_close over t-19..t)",
         unit="log ratio",
         lookback=19,
-        compute=lambda bars: np.log(bars.vix_close / rolling(bars.vix_close, 20)),
+        needs_vix=True,
+        compute=lambda bars: np.log(_vix(bars) / rolling(_vix(bars), 20)),
     ),
 )
 

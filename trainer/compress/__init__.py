@@ -1,0 +1,1 @@
+"""A trained model made smaller, and what that cost."""

@@ -1,0 +1,101 @@
+"""What a volume profile and a session are taken to be. Each choice changes values, so each is stored with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args, get_type_hints
+
+from trainer.errors import TrainerError
+
+VOLUME_BITS = 20  # volume is counted in 2^-20 contracts: sums of integers do not depend on their order
+
+
+def _require_choices(conventions: Any) -> None:
+    for name, hint in get_type_hints(type(conventions)).items():
+        known, value = get_args(hint), getattr(conventions, name)
+        if known and value not in known:
+            raise TrainerError("RM500", what=f"{name} is one of {', '.join(map(str, known))}, not {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileConventions:
+    """How volume is spread over price, and how point of control and value area are read from it.
+
+    tick: price step of the instrument; prices are rounded to it.
+    row_ticks: height of a row in ticks.
+    rounding: how a tick finds its row where rows are higher than one tick.
+    allocation: a bar's volume in equal parts to every row from its low to its high, or all at its close.
+    rows: `dense` has every row between the lowest and the highest; `occupied` only those with volume.
+    poc_tie: of rows with equal volume the lowest, the highest, or the one nearest to the middle (n-1)/2 of
+        the n rows, the lower of two; `middle_upper` takes n/2 as the middle.
+    expansion: the value area grows by the larger neighbour, or by the larger pair of neighbours (CBOT).
+    value_tie: where both sides are equal.
+    value_share: the part of the volume that the value area holds, in hundredths of a per cent.
+    reach: the area is complete when its volume is at least that part, or when it is more.
+    """
+
+    tick: float = 0.25
+    row_ticks: int = 1
+    rounding: Literal["floor", "nearest", "ceil"] = "floor"
+    allocation: Literal["uniform", "close"] = "uniform"
+    rows: Literal["dense", "occupied"] = "dense"
+    poc_tie: Literal["middle", "middle_upper", "low", "high"] = "middle"
+    expansion: Literal["one", "two"] = "one"
+    value_tie: Literal["up", "down"] = "up"
+    value_share: int = 7000
+    reach: Literal["at_least", "more"] = "at_least"
+
+    def __post_init__(self) -> None:
+        _require_choices(self)
+        if not 0 < self.tick < float("inf") or self.row_ticks < 1 or not 0 < self.value_share <= 10_000:
+            raise TrainerError("RM500", what="tick and row height must be above zero, the value area above 0 to 100 %")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the conventions in JSON's types, with the unit in which volume is counted."""
+        return {**asdict(self), "volume_unit": f"2^-{VOLUME_BITS}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionConventions:
+    """Which bars belong to one session.
+
+    begin, end: wall clock in `zone`, which follows its daylight saving time; where end is not after begin
+        the session runs over midnight and is named after the day of its end.
+    zone: an IANA time zone; times in the data that name no zone are taken to be in `data_zone`.
+    stamp: whether a bar's time is its begin or its end.
+    half_days: `us`: 13:00 on the day after Thanksgiving, on 24 December and on 3 July, where these are
+        trading days by NYSE's published rule; `none`: every session has its full length.
+    """
+
+    begin: str = "09:30"
+    end: str = "16:00"
+    zone: str = "America/New_York"
+    data_zone: str = "America/New_York"
+    stamp: Literal["begin", "end"] = "begin"
+    half_days: Literal["us", "none"] = "us"
+
+    def __post_init__(self) -> None:
+        _require_choices(self)
+        for name in ("begin", "end"):
+            if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d|24:00", getattr(self, name)):
+                raise TrainerError("RM500", what=f"{getattr(self, name)!r} is no time of day such as 09:30")
+
+    @property
+    def begin_minute(self) -> int:
+        """Minutes from midnight to the begin."""
+        return _minutes(self.begin)
+
+    @property
+    def minutes(self) -> int:
+        """Length of a full session in minutes, 1 to 1440."""
+        return (_minutes(self.end) - self.begin_minute - 1) % 1440 + 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the conventions in JSON's types."""
+        return asdict(self)
+
+
+def _minutes(text: str) -> int:
+    hours, minutes = text.split(":")
+    return int(hours) * 60 + int(minutes)

@@ -1,0 +1,1 @@
+"""A page on a finished run: one file, no script, nothing fetched."""

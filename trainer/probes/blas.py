@@ -37,8 +37,18 @@ if TYPE_CHECKING:
 # Relative Frobenius error. fp32 at these depths errs by less than 1e-6 and tf32 by 5e-4; rounding the output
 # alone costs about 2e-4 in fp16 and 2e-3 in bf16, and a library may sum its partial products in the dtype.
 LIMITS = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
-LAYOUTS = ("NN", "NT", "TN")
-SHAPES = ((64, 64, 64), (257, 129, 65), (1, 513, 127), (512, 384, 1000))  # m, n, k
+LAYOUTS = ("NN", "NT", "TN", "TT")
+SHAPES = (  # m, n, k: square, odd, a row, a column, an outer product, a long sum, and sizes as in training
+    (64, 64, 64),
+    (257, 129, 65),
+    (1, 513, 127),
+    (513, 1, 127),
+    (33, 65, 1),
+    (8, 8, 1000),
+    (512, 384, 1000),
+)
+BATCHED = ((5, 33, 47, 65), (2, 128, 64, 256), (16, 1, 64, 96))  # batch, m, n, k
+SPEED_SIZE, SPEED_SIZE_CPU = 4096, 256
 BACK_ENDS = {  # what torch calls each of them, and what it is
     "cuda": {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"},
     "rocm": {"cublas": "hipBLAS", "cublaslt": "hipBLASLt"},
@@ -54,9 +64,16 @@ class Case:
     dtype: str
     layout: str
     shape: tuple[int, int, int]
+    batch: int | None = None  # None: one product; else as many at once, the matrices one dimension deeper
+
+    @property
+    def group(self) -> str:
+        """What its check is called: products of one dtype and layout are judged together."""
+        return f"{self.dtype} {self.layout}" + ("" if self.batch is None else " batched")
 
     def __str__(self) -> str:
-        return f"{self.dtype} {self.layout} {'x'.join(map(str, self.shape))}"
+        batch = "" if self.batch is None else f"{self.batch} of "
+        return f"{self.dtype} {self.layout} {batch}{'x'.join(map(str, self.shape))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +101,13 @@ def with_torch(device: Device, c: Findings) -> Verdict:
     """The verdict on torch's products on `device` and on the C interface together."""
     seed = numerics.fresh_seed()
     checks, results = torch_products(device, seed)
+    speeds = speed_numbers(device) if results else []
     where = f"{device.name} ({device.arch})" if device.kind != "cpu" else "the CPU; no card was tried"
     return conclude(
         probe="blas",
         summary=f"{len(results)} matrix products agree with fp64 on {where}.",
         checks=[*checks, *c_checks(c, device)],
-        numbers=[Number(name="seed", value=seed, unit=""), *worst_numbers(results)],
+        numbers=[Number(name="seed", value=seed, unit=""), *worst_numbers(results), *speeds],
         device=device,
         versions=placement.versions() | c.versions,
     )
@@ -178,9 +196,10 @@ def torch_products(device: Device, seed: int) -> tuple[list[Check], list[Result]
 
 
 def cases() -> list[Case]:
-    """Every dtype in every layout and shape."""
-    products = itertools.product(LIMITS, LAYOUTS, SHAPES)
-    return [Case(dtype=dtype, layout=layout, shape=shape) for dtype, layout, shape in products]
+    """Every dtype in every layout and shape, one product at a time and batched."""
+    shapes = [(None, shape) for shape in SHAPES] + [(batch, (m, n, k)) for batch, m, n, k in BATCHED]
+    products = itertools.product(LIMITS, LAYOUTS, shapes)
+    return [Case(dtype=dtype, layout=layout, shape=shape, batch=batch) for dtype, layout, (batch, shape) in products]
 
 
 def select_back_end(name: str) -> str | None:
@@ -203,11 +222,12 @@ def multiply_case(case: Case, device: Device, seed: int) -> Result:
     import torch
 
     m, n, k = case.shape
+    batch = () if case.batch is None else (case.batch,)
     dtype: torch.dtype = getattr(torch, case.dtype)
     generator = torch.Generator().manual_seed(seed)
-    a = torch.randn((m, k), generator=generator).to(dtype)
-    b = torch.randn((k, n), generator=generator).to(dtype)
-    out = torch.full((m, n), math.nan, dtype=dtype, device=device.torch_type)
+    a = torch.randn((*batch, m, k), generator=generator).to(dtype)
+    b = torch.randn((*batch, k, n), generator=generator).to(dtype)
+    out = torch.full((*batch, m, n), math.nan, dtype=dtype, device=device.torch_type)
     left, right = stored(a, case.layout[0]), stored(b, case.layout[1])
     multiply(left.to(device.torch_type), right.to(device.torch_type), out)
     error = numerics.relative_error(out, a.double() @ b.double())
@@ -216,23 +236,27 @@ def multiply_case(case: Case, device: Device, seed: int) -> Result:
 
 def stored(matrix: torch.Tensor, letter: str) -> torch.Tensor:
     """The same matrix, laid out in memory by rows (N) or by columns (T)."""
-    return matrix.t().contiguous().t() if letter == "T" else matrix.contiguous()
+    return matrix.mT.contiguous().mT if letter == "T" else matrix.contiguous()
 
 
 def multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    """Write A (m, k) @ B (k, n) into `out` (m, n)."""
+    """Write A (m, k) @ B (k, n) into `out` (m, n), or a batch of them."""
     import torch
 
-    torch.mm(a, b, out=out)
+    if a.dim() == 3:
+        torch.bmm(a, b, out=out)
+    else:
+        torch.mm(a, b, out=out)
 
 
 def judge_results(label: str, results: Sequence[Result]) -> list[Check]:
-    """One check a dtype and layout on the worst shape, and one that every output was written and is finite."""
+    """One check a dtype and layout, batched or not, on the worst shape; one that all was written and is finite."""
     checks = []
-    for dtype, layout in itertools.product(LIMITS, LAYOUTS):
-        group = [result for result in results if (result.case.dtype, result.case.layout) == (dtype, layout)]
+    for name in dict.fromkeys(result.case.group for result in results):
+        group = [result for result in results if result.case.group == name]
         error = numerics.worst(result.error for result in group)
-        checks.append(at_most(f"{label} {dtype} {layout}", error, LIMITS[dtype], ERROR_UNIT, worst_case(group)))
+        limit = LIMITS[group[0].case.dtype]
+        checks.append(at_most(f"{label} {name}", error, limit, ERROR_UNIT, worst_case(group)))
     holes = sum(result.not_finite for result in results)
     return [*checks, at_most(f"{label} unwritten or not finite", holes, 0, "elements")]
 
@@ -251,6 +275,20 @@ def worst_numbers(results: Sequence[Result]) -> list[Number]:
         for dtype, each in errors.items()
         if each
     ]
+
+
+def speed_numbers(device: Device) -> list[Number]:
+    """The speed of one large product in each dtype by the back end chosen last; of a CPU, of a small one."""
+    import torch
+
+    size = SPEED_SIZE_CPU if device.kind == "cpu" else SPEED_SIZE
+    numbers = []
+    for dtype in LIMITS:
+        a, b = (torch.randn(size, size, device=device.torch_type).to(getattr(torch, dtype)) for _ in range(2))
+        seconds = numerics.best_seconds(lambda a=a, b=b: a @ b, device.torch_type)  # type: ignore[misc]
+        speed = round(2 * size**3 / seconds / 1e12, 4)
+        numbers.append(Number(name=f"{dtype} {size}x{size}x{size}", value=speed, unit="TFLOP/s"))
+    return numbers
 
 
 if __name__ == "__main__":

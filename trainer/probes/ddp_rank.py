@@ -14,10 +14,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.comms.route import HOST
 from trainer.probes import numerics
 
 if TYPE_CHECKING:
@@ -25,14 +26,29 @@ if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
 
     Shard = tuple[torch.Tensor, torch.Tensor]
+    Phases = Callable[[int, torch.device, int], Iterator[tuple[str, dict[str, Any]]]]
 
 WORLD = 2
+ROUTE = "TRAINER_PROBE_ROUTE"  # set in a retry on cards: the name of the way, see `two_cards`
 STEPS = 8
 SHARD, FEATURES, WIDTH, OUTPUTS = 64, 16, 32, 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Join the group, compare gradients and weights, write the report. Returns 0; failures raise."""
+    """Compare gradients and weights of DDP. Returns 0; failures raise."""
+    return take_part(argv, phases)
+
+
+def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The findings of DDP, one after the other."""
+    yield "gradients", compare_gradients(rank, device, seed)
+    started = time.monotonic()
+    found = compare_weights(rank, device, seed)
+    yield "weights", {**found, "seconds": time.monotonic() - started}
+
+
+def take_part(argv: Sequence[str] | None, find: Phases) -> int:
+    """Join the group and write each phase that `find` yields to the report. Returns 0; failures raise."""
     import torch.distributed as dist
 
     arguments = parse_arguments(argv)
@@ -44,10 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     dist.init_process_group(arguments.backend, timeout=datetime.timedelta(seconds=arguments.timeout))
     note(report, "joined", world=dist.get_world_size(), device=str(device), seconds=time.monotonic() - started)
-    note(report, "gradients", **compare_gradients(rank, device, arguments.seed))
-    started = time.monotonic()
-    found = compare_weights(rank, device, arguments.seed)
-    note(report, "weights", **found, seconds=time.monotonic() - started)
+    for phase, found in find(rank, device, arguments.seed):
+        note(report, phase, **found)
     dist.destroy_process_group()
     note(report, "done")
     return 0
@@ -70,10 +84,10 @@ def note(report: Path, phase: str, **found: Any) -> None:
 
 
 def choose_device(backend: str) -> torch.device:
-    """A card for each rank with `nccl` (RCCL on ROCm), the CPU with `gloo`."""
+    """A card for each rank with `nccl` (RCCL on ROCm), the CPU with `gloo`, unless a retry takes gloo to cards."""
     import torch
 
-    if backend == "gloo":
+    if backend == "gloo" and ROUTE not in os.environ:
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
@@ -138,7 +152,12 @@ def wrap(model: torch.nn.Module, device: torch.device) -> DistributedDataParalle
     """Wrap `model` in DDP on its device."""
     from torch.nn.parallel import DistributedDataParallel
 
-    return DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device.index])
+    shared = DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device.index])
+    if os.environ.get(ROUTE) == HOST.name:
+        from trainer.comms.reduce import ddp_hook, summation
+
+        shared.register_comm_hook(None, ddp_hook(summation(on_host=True, compression="none"), WORLD))
+    return shared
 
 
 def draw_shards(seed: int, step: int) -> list[Shard]:

@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 from trainer.probes import entry, placement
 from trainer.probes.entry import Request
 from trainer.probes.verdict import Check, Device, Number, Verdict, at_least, at_most, conclude, not_applicable
+from trainer.telemetry.sensors import Reading, sensor
 
 if TYPE_CHECKING:
     import torch
 
 ROUND_TRIP_BYTES = 1 << 24
 KERNEL_MODULES = Path("/sys/module")
+CPUINFO = Path("/proc/cpuinfo")
+SENSORS = {
+    "temperature_c": ("temperature", "°C"),
+    "limit_c": ("critical temperature", "°C"),
+    "clock_mhz": ("clock", "MHz"),
+    "power_w": ("power", "W"),
+    "power_cap_w": ("power cap", "W"),
+}
 DRIVERS = {"rocm": "amdgpu", "cuda": "nvidia"}
 
 
@@ -31,8 +40,9 @@ def measure(request: Request) -> Verdict:
     checks, numbers = [count_check(device, cards)], [Number(name="cards", value=cards, unit="cards")]
     for target in [f"cuda:{index}" for index in range(cards)] or ["cpu"]:
         total, free = memory(target)
-        checks += [*memory_checks(target, total, free), *round_trip_checks(target)]
-        numbers += memory_numbers(target, total, free)
+        reading = look(target)
+        checks += [*memory_checks(target, total, free), *round_trip_checks(target), heat_check(target, reading)]
+        numbers += [*memory_numbers(target, total, free), *sensor_numbers(target, reading), *unit_numbers(target)]
     return conclude(
         probe="device",
         summary=summarise(device, cards),
@@ -82,6 +92,51 @@ def memory_numbers(target: str, total: int, free: int) -> list[Number]:
         Number(name=f"{target} memory total", value=total, unit="bytes"),
         Number(name=f"{target} memory free", value=free, unit="bytes"),
     ]
+
+
+def look(target: str) -> Reading:
+    """What the sensors of `target` tell; nothing where there are none. Of a CPU, its clock."""
+    if target == "cpu":
+        return Reading(clock_mhz=cpu_clock())
+    ask = sensor(target)
+    return ask() if ask else Reading()
+
+
+def cpu_clock(cpuinfo: Path = CPUINFO) -> float | None:
+    """The mean clock of this machine's processors in MHz, None where the kernel does not tell."""
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    clocks = [float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
+    return round(sum(clocks) / len(clocks), 1) if clocks else None
+
+
+def heat_check(target: str, reading: Reading) -> Check:
+    """An idle card is below its critical temperature; where no sensor tells, that is said."""
+    name = f"{target} temperature"
+    if reading.temperature_c is None:
+        return not_applicable(name, "no sensor of the temperature is here")
+    if reading.limit_c is None:
+        return not_applicable(name, f"{reading.temperature_c:g} °C, and the sensor tells no critical value")
+    return at_most(name, reading.temperature_c, reading.limit_c, "°C")
+
+
+def sensor_numbers(target: str, reading: Reading) -> list[Number]:
+    """Temperature, clock and power, as far as they are known."""
+    figures = reading.figures()
+    return [
+        Number(name=f"{target} {name}", value=figures[field], unit=unit)
+        for field, (name, unit) in SENSORS.items()
+        if field in figures
+    ]
+
+
+def unit_numbers(target: str) -> list[Number]:
+    """How many compute units (ROCm) or multiprocessors (CUDA) a card has, or processors this machine."""
+    import torch
+
+    if target == "cpu":
+        return [Number(name="cpu processors", value=len(os.sched_getaffinity(0)), unit="processors")]
+    count = torch.cuda.get_device_properties(torch.device(target)).multi_processor_count
+    return [Number(name=f"{target} compute units", value=count, unit="units")]
 
 
 def round_trip_checks(target: str) -> list[Check]:

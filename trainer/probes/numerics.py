@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,7 +36,41 @@ def bits_changed(before: torch.Tensor, after: torch.Tensor) -> int:
 
 
 def strict_fp32() -> None:
-    """Keep tf32 and its AMD kin out of fp32 products (every torch since 1.12 has this call)."""
+    """Keep tf32 and its AMD kin out of fp32 products and convolutions; torch leaves it on in the latter."""
     import torch
 
-    torch.set_float32_matmul_precision("highest")
+    torch.set_float32_matmul_precision("highest")  # every torch since 1.12 has this call
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def wait_for(torch_type: str) -> None:
+    """Wait until the card has done what was asked of it; the CPU always has."""
+    import torch
+
+    if torch_type != "cpu":
+        torch.cuda.synchronize()
+
+
+def best_seconds(work: Callable[[], object], torch_type: str, rounds: int = 5) -> float:
+    """The least time of a few runs of `work`, in seconds, after one that does not count."""
+    times = []
+    for _ in range(rounds + 1):
+        wait_for(torch_type)
+        begun = time.perf_counter()
+        work()
+        wait_for(torch_type)
+        times.append(time.perf_counter() - begun)
+    return min(times[1:])
+
+
+def checksum(tensor: torch.Tensor) -> int:
+    """A sum over the bytes of a contiguous tensor in which each counts by its place, modulo 2^64.
+
+    Computed where the tensor lies. Bytes that are wrong, missing or in the wrong place change it.
+    """
+    import torch
+
+    raw = tensor.contiguous().view(-1).view(torch.uint8)
+    place = torch.arange(1, raw.numel() + 1, device=raw.device, dtype=torch.int64)
+    # An odd multiplier spreads the places over 64 bits; int64 wraps around alike on every device.
+    return int(((raw.to(torch.int64) + 1) * (place * 0x9E3779B97F4A7C1 ^ place)).sum())

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from trainer.probes.watched import Watched
+
 MARK = "TRAINER_PROBE_MARK"
 OUTPUT_LIMIT_BYTES = 1 << 20
 REAP_SECONDS = 5.0
@@ -33,6 +35,7 @@ class Outcome:
     stdout: str
     stderr: str
     seconds: float
+    filled_bytes: int | None = None  # what it and its children held when they were killed for it
 
     @property
     def signal_name(self) -> str | None:
@@ -49,8 +52,12 @@ class Outcome:
         return "\n".join(self.stderr.splitlines()[-lines:])
 
 
-def run_limited(argv: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> Outcome:
+def run_limited(
+    argv: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None, memory_bytes: int | None = None
+) -> Outcome:
     """Run `argv` for at most `seconds`, then kill all that it started, however it ended.
+
+    With `memory_bytes` it is killed, too, once it and its children hold more than that of host memory.
 
     Raises:
         OSError: when the program cannot be started at all.
@@ -65,13 +72,15 @@ def run_limited(argv: Sequence[str], *, seconds: float, env: Mapping[str, str] |
             stderr=stderr,
             start_new_session=True,
         )
-        timed_out, returncode = _wait(process, mark, seconds)
+        watched = Watched(pid=process.pid, limit_bytes=memory_bytes)
+        timed_out, returncode = _wait(process, mark, seconds, watched)
         return Outcome(
             returncode=returncode,
             timed_out=timed_out,
             stdout=_text(stdout),
             stderr=_text(stderr),
             seconds=time.monotonic() - started,
+            filled_bytes=watched.filled_bytes,
         )
 
 
@@ -80,29 +89,40 @@ def _marked_environment(env: Mapping[str, str], mark: str) -> dict[str, str]:
     return {**env, MARK: f"{env.get(MARK, '')}/{mark}"}
 
 
-def _wait(process: subprocess.Popen[bytes], mark: str, seconds: float) -> tuple[bool, int | None]:
-    timed_out = False
+def _wait(process: subprocess.Popen[bytes], mark: str, seconds: float, watched: Watched) -> tuple[bool, int | None]:
+    deadline, timed_out = time.monotonic() + seconds, False
     try:
-        process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        timed_out = True
+        watched.give_to_the_kernel_first()
+        while _runs(process, watched.patience(deadline)):
+            timed_out = time.monotonic() >= deadline
+            if timed_out or watched.is_full():
+                break
     finally:  # an interrupt of this process must not leave the other one behind
         returncode = _end(process, mark)
     return timed_out, returncode
+
+
+def _runs(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> int | None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    _kill_marked(mark)
+    kill_marked(mark)
     try:
         return process.wait(timeout=REAP_SECONDS)
     except subprocess.TimeoutExpired:  # stuck in the driver (state D): SIGKILL waits until the driver returns
         return None
 
 
-def _kill_marked(mark: str) -> None:
+def kill_marked(mark: str) -> None:
+    """Kill every process that has `mark` in the environment it was started with."""
     deadline = time.monotonic() + REAP_SECONDS
     while (pids := _marked(mark)) and time.monotonic() < deadline:
         for pid in pids:

@@ -15,26 +15,30 @@ import os
 import signal
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn, get_args
 
 from trainer.errors import TrainerError, suggestion
 from trainer.events import emit, say
-from trainer.probes import registry
+from trainer.probes import registry, watched
 from trainer.probes.entry import Expect
-from trainer.probes.process import Outcome, run_limited
+from trainer.probes.process import MARK, Outcome, kill_marked, run_limited
 from trainer.probes.registry import Probe
 from trainer.probes.verdict import MalformedVerdictError, Status, Verdict, parse
 
+DEVICES = Path("/dev")
+CARD_NODES = ("kfd", "nvidiactl", "dxg")  # amdgpu, NVIDIA, and either of them under WSL
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the probes asked for. Returns 0 only if every one of them passed, 1 otherwise, 2 on wrong usage."""
+    """Run the probes asked for. Returns 0 only if some passed and none failed, 1 otherwise, 2 on wrong usage."""
     try:
         arguments = parse_arguments(argv)
-        probes = select(arguments.probe)
+        probes = select(arguments.probe, arguments.cards)
     except TrainerError as error:
         emit("error", **error.parts())
         say(error.render())
@@ -58,9 +62,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """
     parser = _Parser(prog="trainer smoke", description="Prove that this machine can train: run the smoke probes.")
     parser.add_argument("--probe", action="append", metavar="NAME", help="run this probe only; may be repeated")
+    parser.add_argument("--cards", type=int, choices=(1, 2), help="leave out probes that take more cards than this")
     parser.add_argument("--expect", choices=get_args(Expect), default="any", help="the device that must be here")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="limit for each probe")
-    parser.add_argument("--list", action="store_true", help="name the probes and stop")
+    parser.add_argument("--list", action="store_true", help="describe the probes as JSON lines and stop")
     return parser.parse_args(argv)
 
 
@@ -71,64 +76,122 @@ def _seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above zero")
 
 
-def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
-    """The probes called `names`, in the registry's order; all of them for None.
+def select(names: Sequence[str] | None, cards: int | None = None) -> tuple[Probe, ...]:
+    """The probes called `names` with their parts, in the registry's order; all of them for None.
+
+    With `cards`, those that take more are left out, unless they were named.
 
     Raises:
-        TrainerError: RM500 for a name that is not in the registry.
+        TrainerError: RM590 for a name that is not in the registry.
     """
     known = [probe.name for probe in registry.PROBES]
     for name in names or ():
         if name not in known:
             hint = f"{suggestion(name, known)} All probes: {', '.join(known)}."
-            raise TrainerError("RM500", what=f"no probe is called {name!r}", where="--probe", next=hint)
-    return tuple(probe for probe in registry.PROBES if names is None or probe.name in names)
+            raise TrainerError("RM590", what=f"no probe is called {name!r}", where="--probe", next=hint)
+    if names is None:
+        return tuple(probe for probe in registry.PROBES if cards is None or probe.cards <= cards)
+    return tuple(probe for probe in registry.PROBES if {probe.name, probe.part_of} & set(names))
 
 
 def list_probes(probes: Sequence[Probe]) -> int:
     """Print one JSON line a probe. Returns 0."""
     for probe in probes:
-        emit("probe-listed", probe=probe.name, summary=probe.summary, timeout_seconds=probe.timeout_seconds)
+        described = {name: value for name, value in vars(probe).items() if name not in ("name", "module")}
+        emit("probe-listed", probe=probe.name, **described)
     return 0
 
 
 def smoke(probes: Sequence[Probe], expect: Expect, timeout: float | None) -> int:
     """Run `probes` one after the other and print their verdicts. Returns 0 if all passed and there was one."""
-    started = time.monotonic()
-    verdicts = []
-    for probe in probes:
-        say(f"{probe.name}: {probe.summary} …")
-        verdicts.append(verdict := run(probe, expect, timeout))
+    started, verdicts, jobs = time.monotonic(), [], side_by_side()
+    for verdict in run_all(probes, expect, timeout, jobs):
+        verdicts.append(verdict)
         print(verdict.to_json(), flush=True)
-        say(f"{probe.name}: {verdict.status} after {verdict.seconds:.1f} s. {verdict.summary}")
+        say(f"{verdict.probe}: {verdict.status} after {verdict.seconds:.1f} s. {verdict.summary}")
+    return finish(verdicts, expect, jobs, time.monotonic() - started)
+
+
+def side_by_side(devices: Path = DEVICES) -> int:
+    """How many probes run at once: one where a card may be, for they would disturb each other; else two.
+
+    Nothing that a probe finds on a CPU is judged by its speed.
+    """
+    card = any((devices / name).exists() for name in CARD_NODES)
+    return 1 if card else min(2, len(os.sched_getaffinity(0)))
+
+
+def run_all(probes: Sequence[Probe], expect: Expect, timeout: float | None, jobs: int) -> Iterator[Verdict]:
+    """The verdicts in the probes' order; whoever stops listening ends the probes that still run."""
+    mark, outer = uuid.uuid4().hex, os.environ.get(MARK, "")
+    os.environ[MARK] = f"{outer}/{mark}"  # the probes inherit it
+    pool = ThreadPoolExecutor(jobs)
+
+    def one(probe: Probe) -> Verdict:
+        say(f"{probe.name}: {probe.summary} …")
+        return run(probe, expect, timeout, share=watched.fair_share() // jobs)
+
+    try:
+        yield from pool.map(one, probes)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        os.environ[MARK] = outer
+        kill_marked(mark)
+
+
+def finish(verdicts: Sequence[Verdict], expect: Expect, jobs: int, seconds: float) -> int:
+    """Print what the verdicts come to. Returns 0 if at least one passed and none failed.
+
+    What was not applicable counts neither way, and is named with its reason.
+    """
     passed = sum(verdict.status == "pass" for verdict in verdicts)
-    failed = {verdict.probe: verdict.status for verdict in verdicts if verdict.status != "pass"}
-    seconds = round(time.monotonic() - started, 3)
-    emit("smoke", passed=passed, failed=len(failed), failures=failed, expect=expect, seconds=seconds)
+    idle = {verdict.probe: verdict.summary for verdict in verdicts if verdict.status == "not-applicable"}
+    failed = {v.probe: v.status for v in verdicts if v.status not in ("pass", "not-applicable")}
+    emit(
+        "smoke",
+        passed=passed,
+        failed=len(failed),
+        failures=failed,
+        not_applicable=idle,
+        expect=expect,
+        at_once=jobs,
+        seconds=round(seconds, 3),
+    )
     return 0 if passed and not failed else 1
 
 
-def run(probe: Probe, expect: Expect, timeout: float | None = None) -> Verdict:
-    """Run one probe in a process of its own and return its verdict, or the runner's where it gave none."""
+def run(probe: Probe, expect: Expect, timeout: float | None = None, *, share: int | None = None) -> Verdict:
+    """Run one probe in a process of its own and return its verdict, or the runner's where it gave none.
+
+    `share` is the host memory in bytes that it may hold; by default what is fair to the rest of the machine.
+    """
     limit = timeout or probe.timeout_seconds
     argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit)]
     try:
-        outcome = run_limited(argv, seconds=limit, env=environment())
+        outcome = run_limited(
+            argv, seconds=limit, env=environment(), memory_bytes=share or watched.fair_share() or None
+        )
     except OSError as error:
         return Verdict(probe=probe.name, status="fail", summary=f"The probe could not be started: {error}.")
-    verdict = check_device(read_verdict(probe, outcome, limit), expect)
+    verdict = check_absence(probe, check_device(read_verdict(probe, outcome, limit), expect), expect)
     tail = "" if verdict.status == "pass" else outcome.stderr_tail()
     return dataclasses.replace(verdict, seconds=verdict.seconds or round(outcome.seconds, 3), stderr_tail=tail)
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the trainer's own folder first on the import path."""
+    """This process's environment, with the trainer's own folder first on the import path.
+
+    One thread unless told otherwise: several that share a busy CPU wait for each other, and the card is what counts.
+    """
     paths = [str(SOURCE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def read_verdict(probe: Probe, outcome: Outcome, limit: float) -> Verdict:
     """The verdict that a probe's process amounts to. Its own is taken only if nothing contradicts it."""
+    if outcome.filled_bytes is not None:
+        held = f"{outcome.filled_bytes / 2**20:,.0f} MiB"
+        return _own(probe, "crash", f"The probe filled this machine's memory and was killed when it held {held}.")
     if outcome.timed_out:
         return _own(probe, "timeout", f"No verdict within {limit:g} s; the probe was killed{_stuck(outcome)}.")
     if outcome.signal_name:
@@ -160,6 +223,13 @@ def check_device(verdict: Verdict, expect: Expect) -> Verdict:
     if verdict.status != "pass" or expect in ("any", kind):
         return verdict
     return dataclasses.replace(verdict, status="fail", summary=f"It ran on {kind} where {expect} was expected.")
+
+
+def check_absence(probe: Probe, verdict: Verdict, expect: Expect) -> Verdict:
+    """Turn "not applicable" into a failure where a card is expected and the subject belongs to it."""
+    if verdict.status != "not-applicable" or expect in ("any", "cpu") or probe.may_be_absent:
+        return verdict
+    return dataclasses.replace(verdict, status="fail", summary=f"{verdict.summary} {expect} was expected, so it fails.")
 
 
 def _own(probe: Probe, status: Status, summary: str) -> Verdict:

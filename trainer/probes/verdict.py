@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 CheckStatus = Literal["pass", "fail", "not-applicable"]
-Status = Literal["pass", "fail", "no-device", "timeout", "crash"]
+Status = Literal["pass", "fail", "not-applicable", "no-device", "timeout", "crash"]
 Kind = Literal["cpu", "cuda", "rocm"]
 
 Measured = float | str | None
@@ -64,10 +64,11 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome of one probe.
+    """The outcome of one probe. `diagnosis` says by name what a failure was traced to; it never changes `status`.
 
     Raises:
-        MalformedVerdictError: on an unknown status, or on a `pass` that its checks do not support.
+        MalformedVerdictError: on an unknown status, on a `pass` that its checks do not support, and on a
+            `not-applicable` that has no reason or that checked something all the same.
     """
 
     probe: str
@@ -77,6 +78,7 @@ class Verdict:
     numbers: tuple[Number, ...] = ()
     device: Device | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    diagnosis: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     stderr_tail: str = ""
 
@@ -85,6 +87,10 @@ class Verdict:
             raise MalformedVerdictError(f"probe {self.probe!r} has the unknown status {self.status!r}")
         if self.status == "pass" and judge(self.checks) != "pass":
             raise MalformedVerdictError(f"probe {self.probe!r} claims to pass, and its checks do not bear it out")
+        checked = any(check.status != "not-applicable" for check in self.checks)
+        if self.status == "not-applicable" and (checked or not self.summary):
+            why = "gives no reason" if not checked else "checked it all the same"
+            raise MalformedVerdictError(f"probe {self.probe!r} says that its subject is absent, and {why}")
 
     def to_json(self) -> str:
         """The verdict as one line of strict JSON: NaN and infinities become null."""
@@ -113,6 +119,13 @@ def equal(name: str, measured: float | str, limit: float | str, unit: str = "", 
 def not_applicable(name: str, reason: str) -> Check:
     """A check that could not be made here, and why. It counts neither way."""
     return Check(name=name, status="not-applicable", detail=reason)
+
+
+def absent(
+    *, probe: str, reason: str, device: Device | None = None, versions: Mapping[str, str] | None = None
+) -> Verdict:
+    """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence."""
+    return Verdict(probe=probe, status="not-applicable", summary=reason, device=device, versions=dict(versions or {}))
 
 
 def judge(checks: Sequence[Check]) -> Literal["pass", "fail"]:

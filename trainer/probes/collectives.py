@@ -1,0 +1,85 @@
+"""Probe `collectives`: two ranks add, gather and broadcast correctly; bus bandwidth by size.
+
+The addends are whole numbers, so that any order of summation must return them exactly. Bus bandwidth is as
+nccl-tests define it (doc/PERFORMANCE.md): bytes / seconds times 2 (n - 1) / n for all-reduce, (n - 1) / n for
+all-gather with the bytes of its result, 1 for broadcast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from trainer.probes import entry, numerics, placement, two_ranks
+from trainer.probes.collectives_rank import SIZES, SIZES_CPU
+from trainer.probes.ddp_rank import WORLD
+from trainer.probes.entry import Request
+from trainer.probes.two_ranks import Place, Report
+from trainer.probes.verdict import Check, Number, Verdict, at_most, conclude
+
+RANK_MODULE = "trainer.probes.collectives_rank"
+BUS = {"all-reduce": 2 * (WORLD - 1) / WORLD, "all-gather": (WORLD - 1) / WORLD, "broadcast": 1.0}
+
+
+def measure(request: Request) -> Verdict:
+    """Run two ranks, which compare what arrives with what must.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    place, seed, limit = two_ranks.place(request.expect), numerics.fresh_seed(), two_ranks.limit_of(request)
+    outcome, reports = two_ranks.run_ranks(RANK_MODULE, place.ran_on, seed, limit)
+    if outcome.timed_out:
+        return two_ranks.hung("collectives", place.ran_on, reports, limit)
+    expected = len(BUS) * len(SIZES_CPU if place.ran_on.kind == "cpu" else SIZES)
+    return conclude(
+        probe="collectives",
+        summary=summarise(place),
+        checks=[
+            two_ranks.cards_check(request.expect, place.cards),
+            *two_ranks.finish_checks(outcome, reports),
+            *sum_checks(reports, expected),
+        ],
+        numbers=[Number(name="seed", value=seed, unit=""), *bandwidths(reports)],
+        device=place.ran_on,
+        versions=placement.versions(),
+    )
+
+
+def summarise(place: Place) -> str:
+    """One sentence on what ran, and on what did not."""
+    if not place.short_of_cards:
+        return f"Two ranks on two cards ({place.ran_on.name}) added, gathered and broadcast correctly."
+    return f"Two gloo ranks on CPU added, gathered and broadcast correctly; {place.short_of_cards}."
+
+
+def sum_checks(reports: Sequence[Report], expected: int) -> list[Check]:
+    """No rank received a wrong element in any operation and size, and each was tried."""
+    finished = two_ranks.finished(reports)
+    if len(finished) < WORLD:
+        return []
+    names = [name for name in finished[0] if "bytes" in finished[0][name]]
+    wrong = [
+        at_most(f"{name}", sum(found[name]["wrong"] for found in finished), 0, "wrong elements on both ranks")
+        for name in names
+    ]
+    return [*wrong, at_most("operations left out", expected - len(names), 0, "of all operations and sizes")]
+
+
+def bandwidths(reports: Sequence[Report]) -> list[Number]:
+    """Bus bandwidth of the slower rank, and the latency of the smallest size."""
+    finished = two_ranks.finished(reports)
+    if len(finished) < WORLD:
+        return []
+    numbers = []
+    for name, found in finished[0].items():
+        if "bytes" in found:
+            seconds = max(rank[name]["seconds"] for rank in finished)
+            speed = BUS[found["operation"]] * found["bytes"] / seconds / 1e9
+            numbers.append(Number(name=f"{name} bus bandwidth", value=round(speed, 4), unit="GB/s"))
+            numbers.append(Number(name=f"{name} time", value=round(1e6 * seconds, 1), unit="µs"))
+    return numbers
+
+
+if __name__ == "__main__":
+    sys.exit(entry.main("collectives", measure))

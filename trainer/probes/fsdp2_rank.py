@@ -1,0 +1,43 @@
+"""One rank of the FSDP2 step; torchrun starts two of these (see `two_gpu_step_fsdp2`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from trainer.probes import ddp_rank, stepping_ranks
+from trainer.probes.ddp_rank import STEPS, WORLD
+
+if TYPE_CHECKING:
+    import torch
+
+
+def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Train sharded, and alone on the joined batches; compare the whole weights that come of it."""
+    import torch
+    from torch.distributed.tensor import DTensor
+
+    torch.manual_seed(seed)
+    sharded = shard(ddp_rank.seeded_mlp(seed).to(device), device)
+    held = sum(p.to_local().numel() for p in sharded.parameters() if isinstance(p, DTensor))
+    ddp_rank.train(sharded, [ddp_rank.draw_shards(seed, step)[rank] for step in range(STEPS)], device)
+    whole = torch.cat([p.full_tensor().detach().flatten().cpu() for p in sharded.parameters()])  # type: ignore[attr-defined]
+    yield "weights", stepping_ranks.compare(whole, seed, device, held=held)
+
+
+def shard(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+    """Shard each layer with weights, and the model, over both ranks."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(device.type, (WORLD,))
+    for layer in model.children():
+        if any(True for _ in layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
+
+
+if __name__ == "__main__":
+    sys.exit(ddp_rank.take_part(None, phases))

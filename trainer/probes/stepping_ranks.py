@@ -1,0 +1,80 @@
+"""What the probes of two ranks that hold parts of a model share: how a rank compares, and how that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from trainer.probes import ddp_rank, numerics, placement, two_ranks
+from trainer.probes.ddp_rank import STEPS, WORLD
+from trainer.probes.entry import Request
+from trainer.probes.two_gpu_step import MOVED_LIMIT, WEIGHT_LIMIT
+from trainer.probes.two_ranks import Place, Report
+from trainer.probes.verdict import Check, Number, Verdict, at_least, at_most, conclude, equal
+
+if TYPE_CHECKING:
+    import torch
+
+WHOLE = slice(None)
+
+
+def measure(probe: str, module: str, request: Request, did: str) -> Verdict:
+    """The verdict on two ranks of `module`; `did` says in words what they did.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    place, seed, limit = two_ranks.place(request.expect), numerics.fresh_seed(), two_ranks.limit_of(request)
+    outcome, reports = two_ranks.run_ranks(module, place.ran_on, seed, limit)
+    if outcome.timed_out:
+        return two_ranks.hung(probe, place.ran_on, reports, limit)
+    return conclude(
+        probe=probe,
+        summary=summarise(place, did),
+        checks=[
+            two_ranks.cards_check(request.expect, place.cards),
+            *two_ranks.finish_checks(outcome, reports),
+            *weight_checks(reports),
+        ],
+        numbers=[Number(name="seed", value=seed, unit=""), Number(name="steps", value=STEPS, unit="steps")],
+        device=place.ran_on,
+        versions=placement.versions(),
+    )
+
+
+def summarise(place: Place, did: str) -> str:
+    """One sentence on what ran, and on what did not."""
+    if not place.short_of_cards:
+        return f"Two ranks on two cards ({place.ran_on.name}) {did}."
+    return f"Two gloo ranks on CPU {did}; {place.short_of_cards}."
+
+
+def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, part: slice = WHOLE) -> dict[str, Any]:
+    """In a rank: its weights against those of the whole model trained alone; `part` is which of them they are.
+
+    `held` is how many weights the rank keeps.
+    """
+    alone = ddp_rank.seeded_mlp(seed).to(device)
+    ddp_rank.train(alone, [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)], device)
+    whole = ddp_rank.flat_weights(alone).double()
+    start = ddp_rank.flat_weights(ddp_rank.seeded_mlp(seed)).double()
+    return {
+        "error": numerics.relative_error(found, whole[part]),
+        "moved": numerics.relative_error(whole[part], start[part]),
+        "held": held,
+        "of": len(whole),
+    }
+
+
+def weight_checks(reports: Sequence[Report]) -> list[Check]:
+    """The weights moved, are those of one process, and each rank held a part of them only."""
+    finished = two_ranks.finished(reports)
+    if len(finished) < WORLD:
+        return []
+    weights = [found["weights"] for found in finished]
+    error = numerics.worst(each["error"] for each in weights)
+    return [
+        at_most("weights against one process", error, WEIGHT_LIMIT, "relative Frobenius error"),
+        at_least("weights moved", min(each["moved"] for each in weights), MOVED_LIMIT, "relative change"),
+        equal("weights held by both ranks", sum(each["held"] for each in weights), weights[0]["of"], "weights"),
+    ]

@@ -1,0 +1,77 @@
+"""Probe `two_gpu_step_data_parallel`: DataParallel over two cards steps like one card.
+
+One process, one thread a card. torch has it for cards only, so with fewer than two there is nothing to try.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from trainer.probes import ddp_rank, entry, numerics, placement
+from trainer.probes.ddp_rank import STEPS, WORLD
+from trainer.probes.entry import Request
+from trainer.probes.two_gpu_step import MOVED_LIMIT, WEIGHT_LIMIT
+from trainer.probes.verdict import Check, Number, Verdict, absent, at_least, at_most, conclude, equal
+
+if TYPE_CHECKING:
+    import torch
+
+PROBE = "two_gpu_step_data_parallel"
+
+
+def measure(request: Request) -> Verdict:
+    """Train on two cards and on one, from the same weights on the same batches.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device = placement.place(request.expect)
+    cards = 0 if device.kind == "cpu" else placement.card_count()
+    if cards < WORLD:
+        reason = f"DataParallel was not tried: it takes two cards, and here {'is one' if cards else 'is none'}."
+        return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
+    seed = numerics.fresh_seed()
+    numerics.strict_fp32()
+    return conclude(
+        probe=PROBE,
+        summary=f"DataParallel over two cards ({device.name}) stepped like one card.",
+        checks=checks(seed),
+        numbers=[Number(name="seed", value=seed, unit=""), Number(name="steps", value=STEPS, unit="steps")],
+        device=device,
+        versions=placement.versions(),
+    )
+
+
+def checks(seed: int) -> list[Check]:
+    """Both cards computed, the weights moved, and they are those of one card."""
+    import torch
+
+    card = torch.device("cuda", 0)
+    alone, shared = ddp_rank.seeded_mlp(seed).to(card), ddp_rank.seeded_mlp(seed).to(card)
+    batches = [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)]
+    parallel, used = spread(shared)
+    ddp_rank.train(alone, batches, card)
+    ddp_rank.train(parallel, batches, card)
+    reference = ddp_rank.flat_weights(alone).double()
+    start = ddp_rank.flat_weights(ddp_rank.seeded_mlp(seed)).double()
+    error = numerics.relative_error(ddp_rank.flat_weights(shared), reference)
+    return [
+        equal("cards that computed", len(used), WORLD, "cards"),
+        at_most("weights against one card", error, WEIGHT_LIMIT, "relative Frobenius error"),
+        at_least("weights moved", numerics.relative_error(reference, start), MOVED_LIMIT, "relative change"),
+    ]
+
+
+def spread(model: torch.nn.Module) -> tuple[torch.nn.Module, set[str]]:
+    """`model` over two cards, and the set of cards that its last layer is seen to compute on."""
+    import torch
+
+    used: set[str] = set()
+    last = list(model.children())[-1]
+    last.register_forward_hook(lambda module, inputs, output: used.update({str(output.device)}))
+    return torch.nn.DataParallel(model, device_ids=list(range(WORLD))), used
+
+
+if __name__ == "__main__":
+    sys.exit(entry.main(PROBE, measure))

@@ -1,0 +1,46 @@
+"""Probe `two_gpu_step_pipeline`: two ranks that hold half of the layers each step like one process.
+
+Rows flow through in micro-batches, by torch.distributed.pipelining.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from trainer.probes import entry, placement, stepping_ranks
+from trainer.probes.entry import Request
+from trainer.probes.verdict import Verdict, absent
+
+PROBE = "two_gpu_step_pipeline"
+RANK_MODULE = "trainer.probes.pipeline_rank"
+SINCE = "2.5"  # a stage whose shapes are inferred while it runs
+
+
+def measure(request: Request) -> Verdict:
+    """Run two ranks, each of which compares its half with that of one process.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device = placement.place(request.expect)
+    if reason := why_not():
+        return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
+    return stepping_ranks.measure(PROBE, RANK_MODULE, request, "split the layers and stepped like one process")
+
+
+def why_not() -> str:
+    """Why this torch has no pipeline that the probe can use, in a sentence; empty if it has."""
+    import torch
+
+    try:
+        from torch.distributed.pipelining import PipelineStage
+
+        inspect.signature(PipelineStage).bind(None, 0, 2, "cpu")  # without example inputs
+    except (ImportError, TypeError):
+        return f"The pipeline was not tried: torch {torch.__version__} infers no shapes in it; {SINCE} and later do."
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(entry.main(PROBE, measure))

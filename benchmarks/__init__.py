@@ -1,0 +1,1 @@
+"""Figures: each script keeps its raw results as JSON in benchmarks/results/."""

@@ -1,7 +1,22 @@
 """What all tests rely on."""
 
+import atexit
+import os
+import shutil
 import signal
+import tempfile
+
+from hypothesis import settings
 
 # A program started in the background inherits an ignored SIGINT, and so do its children: the tests that
 # interrupt a build or a run would wait for nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("rocmatrix", deadline=None)
+settings.load_profile("rocmatrix")
+
+# What tests run is no evidence of this machine's: it goes into a file of their own, and away with it.
+_evidence = tempfile.mkdtemp(prefix="rocmatrix-test-evidence-")
+os.environ["ROCMATRIX_EVIDENCE"] = f"{_evidence}/evidence.db"
+atexit.register(shutil.rmtree, _evidence, ignore_errors=True)

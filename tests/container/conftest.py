@@ -6,6 +6,7 @@ Bases come from debootstrap where that can run, so no registry is needed; otherw
 import json
 import os
 import shutil
+import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from rocmatrix.errors import RocmatrixError
 from rocmatrix.hardware import survey
 from rocmatrix.runspec import run_spec
 from rocmatrix.settings import Limit, Mount
-from tests.fixtures import cells, sysfs
+from tests.fixtures import cells, small_image, sysfs
 from tests.fixtures.stand_ins import stand_in_cell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,42 @@ def client():
     client = engine.connect()
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def small(client):
+    """Return the name of a tiny image of this machine's own programs."""
+    client.api.import_image_from_data(small_image.tools(), repository=small_image.REPOSITORY, tag=small_image.TAG)
+    yield small_image.IMAGE
+    client.images.remove(small_image.IMAGE, force=True)
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture
+def stand_ins(tmp_path):
+    """Return a host with two cards, and where the nodes lie that stand in for its /dev/kfd and render nodes."""
+    if os.geteuid() != 0:
+        pytest.skip("mknod needs root")
+    harmless = small_image.HARMLESS
+    numbers = [node.stat().st_rdev for node in (Path("/dev", name) for name in harmless) if node.exists()]
+    if len(numbers) < 3:
+        pytest.skip(f"this machine has fewer than three of /dev/{{{','.join(harmless)}}}")
+    places = {}
+    for name, number in zip(("kfd", "dri/renderD128", "dri/renderD129"), numbers, strict=False):
+        place = tmp_path / "stand-ins" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.mknod(place, stat.S_IFCHR, number)
+        os.chown(place, 0, small_image.GROUP)
+        place.chmod(0o660)
+        places[f"/dev/{name}"] = str(place)
+    return survey(sysfs.two_rx_7900_xt(tmp_path / "machine", render_gid=small_image.GROUP)), places
 
 
 @pytest.fixture(scope="session")

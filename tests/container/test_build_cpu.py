@@ -53,12 +53,20 @@ def test_packages_are_complete(cpu_image, run):
     assert ended.status == 0, ended.stdout
 
 
-def test_labels_say_what_it_is_and_what_it_was_made_of(cpu_image, cpu_root, cpu_cell, debian):
+def test_labels_say_what_it_is_and_what_it_was_made_of(client, cpu_image, cpu_root, cpu_cell, debian):
     labels = cpu_image.image.labels
-    assert labels["org.rocmatrix.inputs"] == build.input_hash(cpu_cell, cpu_root, base=debian)
+    base = engine.image(client, debian).id
+    assert labels["org.rocmatrix.inputs"] == build.input_hash(cpu_cell, cpu_root, base=base)
+    assert (labels["org.rocmatrix.base"], labels["org.rocmatrix.base.id"]) == (debian, base)
     assert labels["org.rocmatrix.cell"] == cells.CPU.name
     assert labels["org.rocmatrix.torch"] == cells.CPU.release.torch
     assert labels["org.opencontainers.image.title"] == f"rocmatrix {cells.CPU.name}"
+
+
+def test_the_base_is_remembered_when_none_is_named(cpu_image, cpu_root, cpu_cell, cpu_wheels, debian, capsys):
+    again = build.build(cpu_cell, root=cpu_root, wheelhouse=cpu_wheels)
+    assert (again.rebuilt, again.image.id) == (False, cpu_image.image.id)
+    assert f"base: {debian}, which this image was made from" in capsys.readouterr().err
 
 
 def test_unchanged_inputs_are_not_rebuilt_and_take_under_two_seconds(cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):

@@ -3,13 +3,10 @@
 The image holds this machine's own shell and a few of its programs, so nothing is pulled.
 """
 
-import io
 import json
 import os
-import shutil
 import stat
 import subprocess
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,116 +14,22 @@ import pytest
 
 from rocmatrix import emit
 from rocmatrix.hardware import survey
-from rocmatrix.runspec import portable_spec, run_spec
-from rocmatrix.settings import Device, Group, Mount
+from rocmatrix.runspec import portable_spec
+from rocmatrix.settings import Group
 from tests.fixtures import cells, sysfs
+from tests.fixtures.small_image import (
+    GID,
+    GROUP,
+    TRY_TO_OPEN,
+    TRY_TO_WRITE,
+    UID,
+    on_stand_ins,
+    output,
+    remove_volumes,
+    spec_for,
+)
 
 pytestmark = pytest.mark.container
-
-PROGRAMS = ("sh", "id", "ls", "mknod", "touch")
-REPOSITORY, TAG = "rocmatrix-test-emit", "tools"
-IMAGE = f"{REPOSITORY}:{TAG}"
-UID, GID = 12345, 12346  # known to neither the host nor the image
-GROUP = 54321  # nor is this group
-# opened with no effect, and not among the nodes that an engine allows by default
-HARMLESS = ("loop-control", "autofs", "btrfs-control", "fuse", "cpu_dma_latency", "hwrng")
-TRY_TO_OPEN = 'for node; do if (: <>"$node") 2>/dev/null; then echo "$node open"; else echo "$node closed"; fi; done'
-TRY_TO_WRITE = 'for place; do touch "$place" 2>/dev/null && echo "$place written" || echo "$place kept"; done'
-
-
-@pytest.fixture(scope="module")
-def engine():
-    import docker
-    import docker.errors
-
-    try:
-        client = docker.from_env()
-        client.ping()
-    except (docker.errors.DockerException, OSError) as error:
-        pytest.skip(f"no container engine answers: {error}")
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def image(engine):
-    engine.api.import_image_from_data(tools(), repository=REPOSITORY, tag=TAG)
-    yield IMAGE
-    engine.images.remove(IMAGE, force=True)
-
-
-def tools():
-    """Return a tar of the programs, the libraries they load, and the folders that a cell's image has."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for program in PROGRAMS:
-            path = shutil.which(program) or pytest.skip(f"this machine has no {program} to put into an image")
-            tar.add(Path(path).resolve(), arcname=f"bin/{program}")
-            words = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout.split()
-            for library in {word.lstrip("/") for word in words if word.startswith("/")} - set(tar.getnames()):
-                tar.add(Path("/", library).resolve(), arcname=library)
-        for folder in ("tmp", "cache", "training", "dev", "proc", "sys"):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
-            tar.addfile(entry)
-    return buffer.getvalue()
-
-
-@pytest.fixture
-def run_folder(tmp_path):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    folder.chmod(0o777)
-    return folder
-
-
-@pytest.fixture
-def stand_ins(tmp_path):
-    """Return a host with two cards, and where the nodes lie that stand in for its /dev/kfd and render nodes."""
-    if os.geteuid() != 0:
-        pytest.skip("mknod needs root")
-    numbers = [node.stat().st_rdev for node in (Path("/dev", name) for name in HARMLESS) if node.exists()]
-    if len(numbers) < 3:
-        pytest.skip(f"this machine has fewer than three of /dev/{{{','.join(HARMLESS)}}}")
-    places = {}
-    for name, number in zip(("kfd", "dri/renderD128", "dri/renderD129"), numbers, strict=False):
-        place = tmp_path / "stand-ins" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        os.mknod(place, stat.S_IFCHR, number)
-        os.chown(place, 0, GROUP)
-        place.chmod(0o660)
-        places[f"/dev/{name}"] = str(place)
-    return survey(sysfs.two_rx_7900_xt(tmp_path / "machine", render_gid=GROUP)), places
-
-
-def spec_for(hardware, run_folder, command, cell=cells.GFX1100, **choices):
-    own = cell.model_copy(update={"name": f"test-{cell.name}"})  # nobody's own cache volume is touched
-    choices = {"image": IMAGE, "command": command, "run_folder": run_folder, "user": f"{UID}:{GID}"} | choices
-    return run_spec(own, hardware, **choices)
-
-
-def on_stand_ins(spec, places):
-    """Take each device from the place of its stand-in; inside the container it has its own name."""
-    moved = (replace(s, host=places[s.host]) if isinstance(s, Device) else s for s in spec.settings)
-    return replace(spec, settings=tuple(moved))
-
-
-def output(engine, spec):
-    container = engine.containers.create(**emit.docker_sdk_arguments(spec))
-    try:
-        container.start()
-        status = container.wait(timeout=60)["StatusCode"]
-        return status, container.logs().decode()
-    finally:
-        container.remove(force=True, v=True)
-        remove_volumes(engine, spec)
-
-
-def remove_volumes(engine, spec):
-    names = [mount.origin for mount in spec.of(Mount) if mount.kind == "volume"]
-    for volume in engine.volumes.list():
-        if volume.name in names:
-            volume.remove(force=True)
 
 
 def made_of(engine, identity):
@@ -141,13 +44,13 @@ def made_of(engine, identity):
 HOSTS = {
     "cpu": (sysfs.no_driver, cells.CPU, {}),
     "two cards": (sysfs.two_rx_7900_xt, cells.GFX1100, {}),
-    "one card of two": (sysfs.two_rx_7900_xt, cells.GFX1100, {"cards": [1], "network": True}),
+    "one card of two": (sysfs.two_rx_7900_xt, cells.GFX1100, {"cards": [1], "features": ["network"]}),
     "mi50": (sysfs.mi50, cells.GFX906, {"environment": {"A": "$HOME, 'b'"}}),
 }
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_command_line_and_sdk_make_the_same_container(engine, image, run_folder, tmp_path, name):
+def test_command_line_and_sdk_make_the_same_container(client, small, run_folder, tmp_path, name):
     build, cell, choices = HOSTS[name]
     data = tmp_path / "bars, daily.csv"
     data.touch()
@@ -156,26 +59,26 @@ def test_command_line_and_sdk_make_the_same_container(engine, image, run_folder,
     argv = ["docker", "create", *emit.docker_options(spec), spec.image, *spec.command]
     typed = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert typed.returncode == 0, typed.stderr
-    created = engine.containers.create(**emit.docker_sdk_arguments(spec))
+    created = client.containers.create(**emit.docker_sdk_arguments(spec))
     try:
-        by_sdk, by_hand = made_of(engine, created.id), made_of(engine, typed.stdout.strip())
+        by_sdk, by_hand = made_of(client, created.id), made_of(client, typed.stdout.strip())
         assert by_sdk == by_hand
         assert by_sdk["CapDrop"] == ["ALL"]
         assert by_sdk["ReadonlyRootfs"]
     finally:
         created.remove(force=True, v=True)
-        engine.api.remove_container(typed.stdout.strip(), force=True, v=True)
-        remove_volumes(engine, spec)
+        client.api.remove_container(typed.stdout.strip(), force=True, v=True)
+        remove_volumes(client, spec)
 
 
-def test_an_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(engine, image, run_folder, stand_ins):
+def test_an_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(client, small, run_folder, stand_ins):
     hardware, places = stand_ins
     smuggled = run_folder / "kfd"
     os.mknod(smuggled, stat.S_IFCHR, Path(places["/dev/dri/renderD129"]).stat().st_rdev)
     smuggled.chmod(0o666)
     nodes = ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129", "/training/kfd"]
     spec = spec_for(hardware, run_folder, ["sh", "-c", f"id -G; ls /dev/dri; {TRY_TO_OPEN}", "sh", *nodes], cards=[0])
-    status, text = output(engine, on_stand_ins(spec, places))
+    status, text = output(client, on_stand_ins(spec, places))
     assert status == 0, text
     assert text.splitlines() == [
         f"{GID} {GROUP}",
@@ -187,30 +90,30 @@ def test_an_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(engine, im
     ]
 
 
-def test_without_the_numeric_group_the_same_nodes_are_closed(engine, image, run_folder, stand_ins):
+def test_without_the_numeric_group_the_same_nodes_are_closed(client, small, run_folder, stand_ins):
     hardware, places = stand_ins
     spec = spec_for(hardware, run_folder, ["sh", "-c", TRY_TO_OPEN, "sh", "/dev/kfd"])
     kept = tuple(setting for setting in spec.settings if not isinstance(setting, Group))
-    status, text = output(engine, on_stand_ins(replace(spec, settings=kept), places))
+    status, text = output(client, on_stand_ins(replace(spec, settings=kept), places))
     assert (status, text) == (0, "/dev/kfd closed\n")
 
 
-def test_root_can_make_no_node_of_its_own(engine, image, run_folder, stand_ins):
+def test_root_can_make_no_node_of_its_own(client, small, run_folder, stand_ins):
     hardware, places = stand_ins
     spec = spec_for(hardware, run_folder, ["mknod", "/tmp/kfd", "c", "10", "237"], user="0:0")
-    status, text = output(engine, on_stand_ins(spec, places))
+    status, text = output(client, on_stand_ins(spec, places))
     assert status != 0
     assert "Operation not permitted" in text
 
 
-def test_an_arbitrary_user_writes_where_it_should_and_nowhere_else(engine, image, run_folder, tmp_path):
+def test_an_arbitrary_user_writes_where_it_should_and_nowhere_else(client, small, run_folder, tmp_path):
     data = tmp_path / "bars.csv"
     data.touch()
     data.chmod(0o666)
     places = ["/training/a", "/cache/a", "/tmp/a", "/dev/shm/a", "/a", "/data/bars.csv"]
     hardware = survey(sysfs.no_driver(tmp_path / "machine"))
     spec = spec_for(hardware, run_folder, ["sh", "-c", TRY_TO_WRITE, "sh", *places], cells.CPU, data=data)
-    status, text = output(engine, spec)
+    status, text = output(client, spec)
     assert status == 0, text
     verdicts = dict(line.split() for line in text.splitlines())
     assert verdicts == dict.fromkeys(places[:4], "written") | dict.fromkeys(places[4:], "kept")
@@ -222,11 +125,11 @@ def compose(*arguments, file, **environment):
     return subprocess.run(argv, capture_output=True, text=True, env=os.environ | environment, check=False)
 
 
-def test_compose_runs_the_same_spec(engine, image, run_folder, stand_ins, tmp_path):
+def test_compose_runs_the_same_spec(client, small, run_folder, stand_ins, tmp_path):
     hardware, places = stand_ins
     command = ["sh", "-c", f"id -G; id -u; {TRY_TO_OPEN}", "sh", "/dev/kfd", "/dev/dri/renderD129"]
     file = tmp_path / "compose.yaml"
-    file.write_text(emit.compose(on_stand_ins(spec_for(hardware, run_folder, command, cards=[0]), places)))
+    file.write_text(emit.compose_file(on_stand_ins(spec_for(hardware, run_folder, command, cards=[0]), places)))
     try:
         done = compose("run", "--rm", "--no-TTY", "train", file=file)
         assert done.returncode == 0, done.stderr
@@ -241,48 +144,48 @@ RIGHTS = [
 ]
 
 
-def test_compose_makes_a_container_with_the_same_rights(engine, image, run_folder, tmp_path):
+def test_compose_makes_a_container_with_the_same_rights(client, small, run_folder, tmp_path):
     environment = {"A": "$HOME", "B": "1e3"}
     hardware = survey(sysfs.mi50(tmp_path / "machine"))
     spec = spec_for(hardware, run_folder, ["sh"], cells.GFX906, environment=environment)
     file = tmp_path / "compose.yaml"
-    file.write_text(emit.compose(spec))
-    created = engine.containers.create(**emit.docker_sdk_arguments(spec))
+    file.write_text(emit.compose_file(spec))
+    created = client.containers.create(**emit.docker_sdk_arguments(spec))
     try:
         done = compose("create", file=file)
         assert done.returncode == 0, done.stderr
-        by_compose = made_of(engine, compose("ps", "--all", "--quiet", file=file).stdout.strip())
-        by_sdk = made_of(engine, created.id)
+        by_compose = made_of(client, compose("ps", "--all", "--quiet", file=file).stdout.strip())
+        by_sdk = made_of(client, created.id)
         assert {key: by_compose[key] for key in RIGHTS} == {key: by_sdk[key] for key in RIGHTS}
     finally:
         created.remove(force=True, v=True)
         compose("down", "--volumes", file=file)
-        remove_volumes(engine, spec)
+        remove_volumes(client, spec)
 
 
 def portable_file(cell, folder):
     """Return the rendered file of a cell, and the variables it needs."""
     file = folder / "compose.yaml"
-    file.write_text(emit.compose(portable_spec(cell)))
+    file.write_text(emit.compose_file(portable_spec(cell)))
     needed = {"ROCMATRIX_UID": "1000", "ROCMATRIX_GID": "1000", "ROCMATRIX_RUN_FOLDER": str(folder)}
     return file, needed | ({"ROCMATRIX_RENDER_GID": "992"} if cell.architecture else {})
 
 
 @pytest.mark.parametrize("cell", cells.MATRIX.cells, ids=lambda cell: cell.name)
-def test_the_portable_file_is_valid_once_its_variables_are_set(engine, cell, tmp_path):
+def test_the_portable_file_is_valid_once_its_variables_are_set(client, cell, tmp_path):
     file, needed = portable_file(cell, tmp_path)
     done = compose("config", "--quiet", file=file, **needed)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_host_with_a_group_for_kfd_alone_can_name_it(engine, tmp_path):
+def test_a_host_with_a_group_for_kfd_alone_can_name_it(client, tmp_path):
     file, needed = portable_file(cells.GFX906, tmp_path)
     done = compose("config", "--format", "json", file=file, **needed, ROCMATRIX_KFD_GID="44")
     assert json.loads(done.stdout)["services"]["train"]["group_add"] == ["992", "44"]
 
 
 @pytest.mark.parametrize("cell", [cells.CPU, cells.GFX1100], ids=lambda cell: cell.name)
-def test_the_portable_file_names_each_variable_that_is_not_set(engine, cell, tmp_path):
+def test_the_portable_file_names_each_variable_that_is_not_set(client, cell, tmp_path):
     file, needed = portable_file(cell, tmp_path)
     for name in needed:
         others = {key: value for key, value in needed.items() if key != name}

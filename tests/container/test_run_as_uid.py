@@ -10,7 +10,9 @@ import pytest
 pytestmark = pytest.mark.container
 
 USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0"}
-PROBES = ["device", "blas", "amp", "two_gpu_step"]
+ONE_CARD = ["device", "blas", "convert", "transfer", "attention", "conv", "amp", "allocator", "rng", "thermal"]
+PROVED = [*ONE_CARD, "checkpoint", "collectives", "two_gpu_step", "two_gpu_step_fsdp2", "two_gpu_step_pipeline"]
+ABSENT = ["compile", "p2p", "two_gpu_step_data_parallel"]  # no compiler in the image, no cards
 
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
@@ -22,9 +24,10 @@ def test_the_device_probe_passes(cpu_image, run, user):
     assert end["passed"] == 1
 
 
-def test_every_probe_passes_on_the_cpu(cpu_image, run):
+def test_every_probe_passes_on_the_cpu_or_says_what_is_absent(cpu_image, run):
     ended = run(cpu_image.tag, "smoke", "--expect", "cpu")
-    assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == dict.fromkeys(PROBES, "pass"), ended.stderr
+    expected = dict.fromkeys(PROVED, "pass") | dict.fromkeys(ABSENT, "not-applicable")
+    assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == expected, ended.stderr
     assert ended.status == 0
 
 

@@ -6,14 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, render
+from rocmatrix import build, engine, render
 from rocmatrix.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
@@ -73,14 +72,54 @@ def test_a_cell_that_was_not_rendered_is_rm101(checkout):
         build.input_hash(CPU, checkout)
 
 
+def test_what_prunes_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
+    shutil.copytree(ROOT / "rocmatrix", tmp_path / "rocmatrix", ignore=shutil.ignore_patterns("__pycache__"))
+    before = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
+    monkeypatch.setattr(build, "PRUNER", tmp_path / "rocmatrix")
+    assert [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)] == before
+    with (tmp_path / "rocmatrix" / "inside" / "prune.py").open("a") as file:
+        file.write("# changed")
+    after = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
+    assert (after[0] == before[0], after[1] == before[1]) == (True, False)
+
+
 def test_the_command_is_the_whole_recipe():
     argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
     assert argv == [
         *("docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"),
         *("--tag", "rocmatrix:rocm6.3-torch2.7.1-gfx1100", "--label", "org.rocmatrix.inputs=abc"),
+        *("--label", "org.rocmatrix.base=mirror/u:1"),
         *("--build-context", "wheelhouse=/w", "--build-context", "trainer=/c/trainer"),
+        *("--build-context", f"pruner={ROOT / 'rocmatrix'}"),  # the cell is pruned
         *("--build-context", "base=docker-image://mirror/u:1", "/c/images/rocm6.3-torch2.7.1-gfx1100"),
     ]
+
+
+REMEMBERED = {"org.rocmatrix.base": "mirror/u:1", "org.rocmatrix.base.id": "sha256:old"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "labels", "there", "chosen"),
+    [
+        (None, {}, {}, (None, None)),  # the cell's own
+        ("mirror/u:2", REMEMBERED, {"mirror/u:2": "sha256:two"}, ("mirror/u:2", "sha256:two")),
+        (None, REMEMBERED, {"mirror/u:1": "sha256:moved"}, ("mirror/u:1", "sha256:moved")),  # the tag moved
+        (None, REMEMBERED, {}, ("mirror/u:1", "sha256:old")),  # the engine has lost it since
+    ],
+)
+def test_a_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, labels, there, chosen):
+    def look(_client, name):
+        return engine.Image(id=there[name], labels={}, size=1) if name in there else None
+
+    monkeypatch.setattr(engine, "image", look)
+    monkeypatch.setattr(engine, "obtain", lambda *_: pytest.fail("asked a registry"))
+    assert build._base(None, asked, engine.Image(id="sha256:held", labels=labels, size=1)) == chosen
+
+
+def test_a_base_that_is_nowhere_is_fetched(monkeypatch):
+    monkeypatch.setattr(engine, "image", lambda *_: None)
+    monkeypatch.setattr(engine, "obtain", lambda _, name: engine.Image(id=f"sha256:{name}", labels={}, size=1))
+    assert build._base(None, "u:3", None) == ("u:3", "sha256:u:3")
 
 
 def test_without_another_base_the_dockerfile_has_its_own():
@@ -169,7 +208,7 @@ def test_a_full_engine_gets_advice(tmp_path):
 
 def test_ctrl_c_cancels_the_builder(tmp_path):
     """SIGINT to this program alone, as `kill -INT` sends it: the builder is told, and waited for."""
-    trace = tmp_path / "trace"
+    trace, log = tmp_path / "trace", tmp_path / "b.log"
     code = f"""
 import signal, time, pathlib
 def cancelled(*_):
@@ -178,15 +217,21 @@ def cancelled(*_):
     raise SystemExit(1)
 signal.signal(signal.SIGINT, cancelled)
 print("#1 [runtime 1/1] RUN sleep", flush=True)
-time.sleep(30)
+time.sleep(60)
 pathlib.Path({str(trace)!r}).write_text("tagged")
 """
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        build.run_buildx(program(code), log=tmp_path / "b.log")
+    ours = f"""
+import pathlib
+from rocmatrix import build
+build.run_buildx({program(code)!r}, log=pathlib.Path({str(log)!r}))
+"""
+    process = subprocess.Popen(program(ours), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "RUN sleep" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
     assert trace.read_text() == "cancelled"
-    assert time.monotonic() - started < 10
+    assert "KeyboardInterrupt" in said
 
 
 def test_the_builder_reads_nothing_from_the_terminal(tmp_path):

@@ -36,6 +36,11 @@ ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[3]).architectu
         ("Vega 64", "gfx900"),
         ("Steam Deck", "gfx1033"),
         ("gfx90c", "gfx90c"),
+        ("gfx906:sramecc+:xnack-", "gfx906"),
+        ("RX 7900 XT 20GB", "gfx1100"),
+        ("AMD Radeon RX 9070 XT 16 GB", "gfx1201"),
+        ("Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M] (rev c8)", "gfx1100"),
+        ("Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 [Radeon Pro VII/Radeon Instinct MI50 32GB]", "gfx906"),
     ],
 )
 def test_cards_answer_to_the_names_people_use(name, gfx):

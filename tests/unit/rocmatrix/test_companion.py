@@ -68,11 +68,26 @@ def test_verdicts(package, cell, verdict):
     assert BY_NAME[package].verdict(**axes(MATRIX.cell(cell))) == verdict
 
 
+@pytest.mark.parametrize("package", ["flash-attn", "aiter", "deepspeed", "transformer-engine"])
+def test_a_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(package):
+    """Before pip is asked: the index's transformer-engine is NVIDIA's, and would be installed."""
+    with pytest.raises(RocmatrixError) as refused:
+        companion_lock.choose(MATRIX, MATRIX.cell("rocm7.2-torch2.12.1-gfx942"), [package])
+    assert refused.value.code == "RM222"
+    assert "hipcc" in refused.value.next
+    assert BY_NAME[package].verdict(**axes(MATRIX.cell("rocm7.2-torch2.12.1-gfx942"))) in refused.value.what
+
+
 @given(st.sampled_from(MATRIX.cells), st.lists(st.sampled_from(NAMES), unique=True))
 def test_a_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
     try:
         chosen = companion_lock.choose(MATRIX, cell, names)
     except RocmatrixError as refusal:
+        if refusal.code == "RM222":
+            package = BY_NAME[refusal.what.split()[0]]
+            assert package.package in names
+            assert refusal.next == package.no_wheel
+            return
         assert refusal.code == "RM013"
         rule = next(r for c in MATRIX.companions for r in c.rules if f"rule {r.id} " in refusal.where)
         assert rule.verdict == "broken"

@@ -27,7 +27,7 @@ def test_a_known_error_is_shown_and_ends_with_2(capsys):
 
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206"), (errno.EACCES, "RM206")])
 def test_errors_of_the_system_are_named_by_number(number, code, capsys):
-    assert ends(OSError(number, "words that do not matter", "/some/file")) == 1
+    assert ends(OSError(number, "words that do not matter", "/some/file")) == 2
     shown = capsys.readouterr().err
     assert shown.startswith(code)
     assert "/some/file" in shown

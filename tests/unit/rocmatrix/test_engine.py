@@ -1,5 +1,7 @@
 """The engine's absence in all its forms: each ends in RM201 with what was tried, none in a traceback."""
 
+import hashlib
+import json
 import socket
 
 import pytest
@@ -33,6 +35,47 @@ def test_a_daemon_that_was_never_started(tmp_path, monkeypatch):
 def test_a_daemon_that_was_stopped(dead_socket, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{dead_socket}")
     expect_rm201(str(dead_socket), "the daemon is stopped")
+
+
+@pytest.fixture
+def contexts(tmp_path, monkeypatch):
+    """Return a function that makes a docker context of a name, in a configuration of the test's own."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+
+    def make(name, host):
+        folder = tmp_path / "contexts" / "meta" / hashlib.sha256(name.encode()).hexdigest()
+        folder.mkdir(parents=True)
+        endpoint = {"docker": {"Host": host, "SkipTLSVerify": False}}
+        (folder / "meta.json").write_text(json.dumps({"Name": name, "Metadata": {}, "Endpoints": endpoint}))
+
+    return make
+
+
+def test_the_context_of_the_environment_is_obeyed_as_the_command_line_does(contexts, tmp_path, monkeypatch):
+    contexts("elsewhere", f"unix://{tmp_path}/elsewhere.sock")
+    monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
+    expect_rm201(f"unix://{tmp_path}/elsewhere.sock", "docker context 'elsewhere'", "not running")
+
+
+def test_the_current_context_of_the_configuration_is_obeyed(contexts, tmp_path, monkeypatch):
+    contexts("usual", f"unix://{tmp_path}/usual.sock")
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+    (tmp_path / "config.json").write_text('{"currentContext": "usual"}')
+    expect_rm201(f"unix://{tmp_path}/usual.sock", "not running")
+
+
+def test_an_unknown_context_is_named(contexts, monkeypatch):
+    monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
+    expect_rm201("no docker context 'nowhere'", "docker context ls")
+
+
+def test_an_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
+    contexts("elsewhere", f"unix://{tmp_path}/elsewhere.sock")
+    monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/here.sock")
+    expect_rm201(f"unix://{tmp_path}/here.sock (DOCKER_HOST)")
 
 
 def test_a_daemon_elsewhere_that_refuses(monkeypatch):

@@ -57,6 +57,7 @@ def test_places_move_into_the_container(tmp_path):
     )
     assert "--output=/training" in prepared.argv
     assert "--data=/data/bars.csv" in prepared.argv
+    assert prepared.why.endswith(f"/training is {tmp_path}/out and /data/bars.csv is {tmp_path}/bars.csv")
     assert not (tmp_path / "out").exists()
 
 
@@ -66,7 +67,8 @@ def test_the_two_card_step_needs_two_cards(host, left_out, tmp_path):
     cell = next(c for c in MATRIX.cells if c.architecture == hardware.architectures[0])
     options, note = job.probes_for(wanted("smoke"), cell=cell, hardware=hardware)
     assert ("probe" in options) == left_out
-    assert ("two-card step is left out" in note) == left_out
+    assert ("the probes of two are left out: p2p, collectives, two_gpu_step" in note) == left_out
+    assert not left_out or not {"p2p", "collectives", "two_gpu_step"} & set(options["probe"])
 
 
 def test_probes_named_by_hand_are_kept(tmp_path):
@@ -105,3 +107,52 @@ def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM404"):
         job.in_container(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
+
+
+def test_cards_are_chosen_natively_too(tmp_path):
+    host = survey(sysfs.two_rx_7900_xt(tmp_path))
+    one = wanted("smoke", cards=(1,))
+    assert job.visible(one, cell=cells.GFX1100, hardware=host) == {"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}
+    assert job.visible(wanted("smoke"), cell=cells.GFX1100, hardware=host) == {}
+    with pytest.raises(RocmatrixError, match="RM303"):
+        job.visible(wanted("smoke", cards=(5,)), cell=cells.GFX1100, hardware=host)
+
+
+FOREIGN = native.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
+
+
+def test_a_foreign_environment_has_no_cell_and_says_why():
+    told = job.native_provenance(wanted(forced=("rule-a",)), runner=FOREIGN, asked=cells.CPU)
+    assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in told
+    assert not any(word.startswith(("--cell=", "--forced=")) for word in told)
+
+
+def test_overridden_rules_are_told_where_the_cell_is_the_one_they_speak_of():
+    own = native.Native(python="python3", cell=cells.CPU, why="stand-in")
+    assert "--forced=rule-a,rule-b" in job.native_provenance(
+        wanted(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
+    )
+    other = next(cell for cell in MATRIX.cells if cell.name != cells.CPU.name)
+    assert not any("--forced" in word for word in job.native_provenance(wanted(forced=("x",)), runner=own, asked=other))
+
+
+def container_argv(tmp_path, **choices):
+    job_wanted = wanted(**choices)
+    host = survey(sysfs.no_driver(tmp_path / "host"))
+    return job.in_container(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
+
+
+def test_overridden_rules_are_told_in_a_container(tmp_path):
+    assert "--forced=rule-a" in container_argv(tmp_path, forced=("rule-a",))
+    assert not any("--forced" in word for word in container_argv(tmp_path, forced=("a",), program="smoke"))
+
+
+def test_a_recipe_file_is_mounted_and_one_by_name_is_in_the_image(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("train:\n  epochs: 1\n")
+    argv = container_argv(tmp_path, options={"recipe": str(file)})
+    assert "--recipe=/recipe/mine.yaml" in argv
+    assert any(str(file) in word and "/recipe/mine.yaml" in word for word in argv)
+    named = container_argv(tmp_path, options={"recipe": "quick"})
+    assert "--recipe=quick" in named
+    assert not any("/recipe/" in word for word in named)

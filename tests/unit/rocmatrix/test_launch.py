@@ -69,3 +69,43 @@ def test_a_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_pat
 def test_a_missing_client_is_rm201():
     with pytest.raises(RocmatrixError, match="RM201"):
         launch.run(["no-such-docker"], show=print)
+
+
+def stand_in(folder, name, script):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def scheduled(tmp_path):
+    path = tmp_path / "runs" / "r.sbatch"
+    return launch.Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
+
+
+def test_a_job_is_written_and_handed_over(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert launch.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
+
+
+def test_a_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
+        launch.send(scheduled(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_scheduler_that_refuses_is_heard(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
+        launch.send(scheduled(tmp_path))
+
+
+def test_a_job_tells_its_files_before_its_command(tmp_path):
+    assert scheduled(tmp_path).words.splitlines() == [
+        f"# {tmp_path}/runs/r.sbatch",
+        "#!/bin/sh",
+        "",
+        f"sbatch {tmp_path}/runs/r.sbatch",
+    ]

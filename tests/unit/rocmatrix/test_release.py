@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from rocmatrix import matrix_file
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[3])
@@ -54,3 +56,25 @@ def test_what_is_not_known_of_2_15_is_left_open():
     unknown = [release for release in MATRIX.releases if release.torch == "2.15.0"]
     assert unknown
     assert all(release.architectures is None and release.pythons == [] for release in unknown)
+
+
+@pytest.mark.parametrize(
+    ("package", "architecture", "foreign"),
+    [
+        ("amd-torch-device-gfx1151", "gfx1151", False),
+        ("amd_torch_device_gfx115x", "gfx1151", False),
+        ("amd-torch-device-gfx110x", "gfx1100", False),
+        ("amd-torch-device-gfx11", "gfx1100", False),
+        ("amd-torch-device-gfx12-0", "gfx1201", False),
+        ("amd-torch-device-gfx115x", "gfx1100", True),
+        ("amd-torch-device-gfx12-0", "gfx1100", True),
+        ("amd-torch-device-gfx1101", "gfx1100", True),
+        ("amd-torch-device-all", "gfx1100", True),
+        ("rocm-sdk-device-gfx942", "gfx950", True),
+        ("rocm-sdk-device-gfx942", None, True),
+        ("torch", "gfx1100", False),
+    ],
+)
+def test_a_familys_package_belongs_to_each_architecture_of_it(package, architecture, foreign):
+    release = MATRIX.cell("rocm10.0-torch2.13.0-gfx1100").release
+    assert release.foreign(package, architecture) == foreign

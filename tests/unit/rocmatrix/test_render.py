@@ -8,7 +8,8 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from rocmatrix import matrix_file, render, views
+from rocmatrix import matrix_file, render, views, workflow
+from rocmatrix.diagnosis.signature import SIGNATURES_FILE
 from rocmatrix.errors import RocmatrixError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -18,10 +19,12 @@ MATRIX = matrix_file.load(ROOT)
 @pytest.fixture
 def checkout(tmp_path):
     """A copy of what rendering reads and writes."""
-    for name in ("images", "compose", "trainer", "docs"):
+    for name in ("images", "compose", "trainer", "docs", "matrix"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", views.SCHEMA_FILE):
-        shutil.copy(ROOT / name, tmp_path)
+    copied = (views.SCHEMA_FILE, views.OPTIONS_FILE, views.PROBES_FILE, SIGNATURES_FILE, workflow.FILE)
+    for name in ("README.md", *copied):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -30,7 +33,7 @@ UNLOCKED = [cell for cell in MATRIX.cells if cell.unlocked_because]
 
 
 def test_what_is_committed_is_what_the_matrix_renders():
-    assert render.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + 3
+    assert render.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + len(views.files(MATRIX, ROOT))
 
 
 def test_rendering_all_cells_twice_gives_the_same_in_under_a_second():
@@ -113,11 +116,19 @@ def test_a_description_holds_verdicts_and_no_cautions():
 
 
 @pytest.mark.parametrize(
-    "name", ["images/cpu-torch2.13.0/Dockerfile", "compose/cpu-torch2.13.0.yaml", "README.md", "matrix.schema.json"]
+    "name",
+    [
+        "images/cpu-torch2.13.0/Dockerfile",
+        "compose/cpu-torch2.13.0.yaml",
+        "README.md",
+        "matrix.schema.json",
+        workflow.FILE,
+    ],
 )
 def test_a_hand_edit_is_found_and_mended(checkout, name):
     path = checkout / name
-    path.write_text(path.read_text().replace("2.13.0", "2.13.9").replace('"Rule"', '"Rules"'))
+    text = path.read_text().replace("2.13.0", "2.13.9").replace('"Rule"', '"Rules"')
+    path.write_text(text.replace("contents: read", "contents: write"))
     with pytest.raises(RocmatrixError, match="RM101") as caught:
         render.check(MATRIX, checkout)
     assert name in caught.value.what
@@ -131,6 +142,23 @@ def test_a_file_no_cell_renders_is_found_and_removed(checkout):
     stray.write_text("FROM scratch\n")
     with pytest.raises(RocmatrixError, match="gfx803"):
         render.check(MATRIX, checkout)
+    render.write(MATRIX, checkout)
+    assert not stray.exists()
+
+
+def test_what_people_keep_beside_rendered_files_stays(checkout):
+    kept = [checkout / "images/mine/notes.md", checkout / "compose/mine.yaml", checkout / "images/README.md"]
+    kept[0].parent.mkdir()
+    for path in kept:
+        path.write_text("name: mine\n")
+    assert render.check(MATRIX, checkout)
+    render.write(MATRIX, checkout)
+    assert all(path.read_text() == "name: mine\n" for path in kept)
+
+
+def test_a_rendered_compose_file_without_its_cell_is_removed(checkout):
+    stray = checkout / "compose/rocm5.0-torch1.0-gfx803.yaml"
+    shutil.copy(next((checkout / "compose").glob("*.yaml")), stray)
     render.write(MATRIX, checkout)
     assert not stray.exists()
 

@@ -213,3 +213,26 @@ def test_a_card_that_is_served_comes_before_one_that_is_not():
 @pytest.mark.parametrize(("name", "architecture"), [("GFX1100", "gfx1100"), ("CPU", None)])
 def test_letter_case_does_not_matter(name, architecture):
     assert resolve(MATRIX, Request(gpu=name)).cell.architecture == architecture
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(cell="cpu-torch2.13.0", gpu="gfx1100"),
+        Request(cell="rocm6.3-torch2.7.1-gfx1100", rocm="7.2"),
+        Request(cell="rocm6.3-torch2.7.1-gfx1100", torch="2.12.1"),
+        Request(cell="rocm6.3-torch2.7.1-gfx1100", gpu="cpu"),
+        Request(gpu="cpu", rocm="6.3"),
+        Request(gpu="gfx1100", rocm="cpu"),
+    ],
+)
+def test_axes_that_contradict_each_other_are_refused_and_none_is_dropped(request_):
+    with pytest.raises(RocmatrixError, match="contradict each other") as caught:
+        resolve(MATRIX, request_)
+    assert caught.value.code == "RM011"
+
+
+@pytest.mark.parametrize("axes", [{"gpu": "RX 7900 XT"}, {"gpu": "auto"}, {"rocm": "6.3"}, {"torch": "2.7.1"}])
+def test_a_cell_may_be_named_with_axes_that_agree(axes):
+    name = "rocm6.3-torch2.7.1-gfx1100"
+    assert resolve(MATRIX, Request(cell=name, **axes)).cell.name == name

@@ -102,7 +102,7 @@ def test_only_the_run_folder_and_the_users_own_cache_can_be_written(tmp_path):
 
 
 def test_a_network_is_given_only_when_asked_for(tmp_path):
-    spec = spec_for(sysfs.two_rx_7900_xt(tmp_path), network=True)
+    spec = spec_for(sysfs.two_rx_7900_xt(tmp_path), features=["network"])
     assert [row.value for row in spec.of(Network)] == ["bridge"]
     assert "NCCL_SOCKET_IFNAME" not in variables(spec)
     assert variables(spec_for(sysfs.two_rx_7900_xt(tmp_path)))["NCCL_SOCKET_IFNAME"] == "lo"
@@ -150,8 +150,9 @@ def test_every_row_of_every_cell_has_a_reason_and_a_source(cell):
 def test_what_is_left_out_is_explained_too(tmp_path):
     rows = explain(spec_for(sysfs.two_rx_7900_xt(tmp_path)))
     left_out = [row.flag for row in rows if row.value is None]
-    ask = ["--privileged", "--security-opt=seccomp=unconfined", "--ipc=host", "--ulimit=memlock=-1"]
-    assert left_out == [*ask, "--cap-add=SYS_PTRACE"]
+    never = ["--privileged", "--cap-add=SYS_ADMIN"]
+    ask = ["--network=host", "--security-opt=seccomp=unconfined", "--ipc=host", "--ulimit=memlock=-1"]
+    assert left_out == [*never, *ask, "--cap-add=SYS_PTRACE"]
 
 
 def test_the_portable_spec_knows_no_host():

@@ -83,3 +83,7 @@ def test_a_node_has_its_owner_in_numbers(tmp_path):
 def test_the_first_class_that_matches_decides(mode, uid, groups, opens):
     node = DeviceNode(path="/dev/kfd", uid=0, gid=992, mode=mode)
     assert node.opens_for(uid=uid, groups=frozenset(groups)) is opens
+
+
+def test_a_number_of_more_than_64_bits_is_no_number():
+    assert parse_properties(f"unique_id {2**64}\nhive_id {2**64 - 1}\n") == {"hive_id": 2**64 - 1}

@@ -68,7 +68,7 @@ def test_flags_may_be_written_with_dashes_or_underscores() -> None:
         (["train", "--epoch", "3"], "did you mean --epochs"),
         (["train", "--learning_rat=1"], "did you mean --learning-rate"),
         (["train", "stray"], "stray is not known to train"),
-        (["train", "--epochs", "0"], "argument --epochs: '0' is not a whole number, 1 or more"),
+        (["train", "--epochs", "0"], "argument --epochs: '0' is not a whole number, 1 to 1000000"),
         (["train", "--epochs"], "expected one argument"),
         (["trian"], "invalid choice: 'trian'"),
         ([], "required: COMMAND"),

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentTypeError
-from dataclasses import fields
+from argparse import SUPPRESS, ArgumentTypeError
 from pathlib import Path
 
 import pytest
 
-from trainer.config import SAMPLE, TrainConfig, flags
+from trainer import activations, compilation, config
+from trainer.comms import reduce, route
+from trainer.config import FAMILIAR, SAMPLE, TrainConfig, flags, notices, settings
+from trainer.parallel import join
 
 
 def read(flag: str, text: str) -> object:
@@ -15,10 +17,12 @@ def read(flag: str, text: str) -> object:
 
 
 def test_every_setting_is_a_flag_with_the_same_default() -> None:
-    names = [setting.name for setting in fields(TrainConfig)]
-    assert [flag.removeprefix("--").replace("-", "_") for flag, _ in flags()] == names
-    defaults = {flag.removeprefix("--").replace("-", "_"): argument["default"] for flag, argument in flags()}
-    assert TrainConfig(**defaults) == TrainConfig()
+    assert [flag.removeprefix("--").replace("-", "_") for flag, _ in flags()] == list(settings())
+    assert TrainConfig(**{name: setting.default for name, setting in settings().items()}) == TrainConfig()
+
+
+def test_a_flag_that_is_not_given_leaves_no_trace() -> None:
+    assert all(argument["default"] is SUPPRESS for _, argument in flags())
 
 
 @pytest.mark.parametrize(
@@ -40,6 +44,12 @@ def test_values_are_read(flag: str, text: str, value: object) -> None:
     ("flag", "text"),
     [
         ("--epochs", "0"),
+        ("--epochs", str(10**9)),
+        ("--batch-size", str(10**12)),
+        ("--hidden-layers", str(10**9)),
+        ("--hidden-layers", ",".join(["8"] * 257)),
+        ("--track", "tensorbord"),
+        ("--skip-gpu-cleanup", "perhaps"),
         ("--epochs", "1.5"),
         ("--batch-size", "-1"),
         ("--hidden-layers", ""),
@@ -71,3 +81,23 @@ def test_the_settings_are_json() -> None:
     stored = json.loads(json.dumps(TrainConfig(output=Path("x")).as_dict()))
     assert stored["output"] == "x"
     assert stored["hidden_layers"] == [32, 16]
+
+
+def test_choices_that_config_spells_out_are_those_that_are_implemented() -> None:
+    assert config.COMMS == route.NAMES
+    assert config.COMPRESSIONS == reduce.COMPRESSIONS
+    assert config.PARALLEL == join.KINDS
+    assert config.COMPILE == compilation.CHOICES
+    assert config.RECOMPUTE == activations.CHOICES
+
+
+def test_the_familiar_flags_are_told_apart_from_those_with_an_effect() -> None:
+    assert notices(TrainConfig(epochs=1, batch_size=8)) == []
+    said = notices(TrainConfig(skip_gpu_cleanup=True))
+    assert [sentence.partition(" has no effect: ")[0] for sentence in said] == ["--skip-gpu-cleanup"]
+    assert all(FAMILIAR[name] in sentence for name, sentence in zip(("skip_gpu_cleanup",), said, strict=True))
+
+
+def test_where_a_value_came_from_is_no_setting() -> None:
+    assert "origin" not in TrainConfig(origin={"epochs": "flag"}).as_dict()
+    assert TrainConfig(origin={"epochs": "flag"}) == TrainConfig()

@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from trainer.errors import TrainerError
-from trainer.loop import Epoch, Part, fit, mean_squared_error, run_epoch
+from trainer.loop import Part, Plan, Training, fit, new_training, run_epoch
+from trainer.losses import mean_loss
+from trainer.state import Epoch
 
 
 def linear_part(rows: int, seed: int = 0, noise: float = 0.1) -> Part:
@@ -19,9 +21,14 @@ def linear_part(rows: int, seed: int = 0, noise: float = 0.1) -> Part:
     return Part(inputs=inputs, targets=targets + noise * torch.randn(rows, 1, generator=generator))
 
 
+def training(model: nn.Module, train: Part, validation: Part, **changes: Any) -> Training:
+    settings: dict[str, Any] = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 0}
+    return new_training(model, train, validation, Plan(**(settings | changes)))
+
+
 def run(model: nn.Module, train: Part, validation: Part, **changes: Any) -> list[Epoch]:
-    settings = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 0, "on_epoch": lambda epoch: None}
-    return fit(model, train, validation, **(settings | changes))
+    told = changes.pop("on_epoch", lambda epoch: None)
+    return fit(training(model, train, validation, **changes), told)
 
 
 def linear(seed: int = 0) -> nn.Linear:
@@ -37,15 +44,15 @@ def test_a_linear_model_reaches_the_closed_form() -> None:
     solution, squares, *_ = np.linalg.lstsq(design, train.targets.numpy(), rcond=None)
     found = np.append(model.weight.detach().numpy().ravel(), model.bias.item())
     np.testing.assert_allclose(found, solution.ravel(), atol=0.05)  # AdamW's decay pulls weights a little to zero
-    assert mean_squared_error(model, train) == pytest.approx(squares.item() / 200, rel=0.1)
+    assert mean_loss(model, train.inputs, train.targets) == pytest.approx(squares.item() / 200, rel=0.1)
 
 
 @pytest.mark.parametrize("batch_size", [7, 16, 100])
 def test_the_epochs_loss_counts_rows_not_batches(batch_size: int) -> None:
     train, model = linear_part(33), linear()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    loss = run_epoch(model, optimizer, train, batch_size=batch_size, order=torch.Generator().manual_seed(0))
-    assert loss == pytest.approx(mean_squared_error(model, train), rel=1e-6)
+    before = mean_loss(model, train.inputs, train.targets)
+    (epoch,) = run(model, train, train, epochs=1, batch_size=batch_size, learning_rate=1e-12)
+    assert epoch.train_loss == pytest.approx(before, rel=1e-6)
 
 
 def test_every_row_is_used_once_an_epoch() -> None:
@@ -53,7 +60,7 @@ def test_every_row_is_used_once_an_epoch() -> None:
     model = linear()
     model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
     train = linear_part(33)
-    run_epoch(model, torch.optim.SGD(model.parameters()), train, batch_size=8, order=torch.Generator())
+    run_epoch(training(model, train, train, batch_size=8))
     assert [len(batch) for batch in seen] == [8, 8, 8, 8, 1]
     rows = torch.cat(seen)
     assert torch.equal(rows[rows[:, 0].argsort()], train.inputs[train.inputs[:, 0].argsort()])
@@ -66,7 +73,7 @@ def test_the_best_weights_are_kept_not_the_last() -> None:
     model = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
     history = run(model, train, validation, epochs=60, batch_size=4, learning_rate=3e-2)
     losses = [epoch.validation_loss for epoch in history]
-    assert mean_squared_error(model, validation) == min(losses) < losses[-1]
+    assert mean_loss(model, validation.inputs, validation.targets) == min(losses) < losses[-1]
     marked = [epoch.epoch for epoch in history if epoch.best]
     assert marked[-1] == losses.index(min(losses)) + 1
 

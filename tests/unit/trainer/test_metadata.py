@@ -8,7 +8,7 @@ import pytest
 
 from trainer.accelerator import Accelerator
 from trainer.config import TrainConfig
-from trainer.data.features import FEATURES
+from trainer.data.daily_features import FEATURES
 from trainer.metadata import absent, metadata, span_record
 from trainer.task import Task, prepare
 

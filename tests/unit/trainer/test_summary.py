@@ -12,6 +12,9 @@ HISTORY = [
 RECORD = {
     "device": {"device": "cuda:0", "name": "Radeon", "arch": "gfx1100", "reason": "auto: only one"},
     "data": {"name": "x.csv", "rows_used": 1257, "first_date": "2014-01-03", "last_date": "2018-12-31"},
+    "feature_set": {"set": "daily"},
+    "target": {"classes": 0},
+    "baselines": {"mean": "", "persistence": "", "linear": ""},
     "split": {"train": {"rows": 100}, "validation": {"rows": 20}, "test": {"rows": 21}},
     "metrics": {
         "best": {"epoch": 1},

@@ -21,8 +21,8 @@ def test_the_embargo_is_the_horizon() -> None:
 @pytest.mark.parametrize(("share", "bars"), [(1.0, 1257), (0.5, 629), (0.3, 378)])
 def test_a_share_of_the_data_is_its_latest_bars(share: float, bars: int) -> None:
     task = prepare(TrainConfig(data_fraction=share))
-    assert (task.file_rows, len(task.bars)) == (1257, bars)
-    assert str(task.bars.date[-1]) == "2018-12-31T00:00:00"
+    assert (task.file_rows, len(task.dates)) == (1257, bars)
+    assert str(task.dates[-1]) == "2018-12-31T00:00:00"
 
 
 def test_too_small_a_share_is_refused() -> None:

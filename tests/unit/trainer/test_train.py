@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
+import jsonschema
 import numpy as np
 import pytest
 import torch
@@ -24,8 +25,10 @@ from torch import nn
 from trainer import train as job
 from trainer.cli import main
 from trainer.config import SAMPLE
-from trainer.data.bars import read_bars
 from trainer.data.dataset import make_dataset
+from trainer.data.files import read_bars
+from trainer.models.mlp import mlp
+from trainer.records import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
@@ -64,9 +67,10 @@ def metadata(finished: Path) -> dict[str, Any]:
     return content
 
 
-def test_a_run_is_four_files(finished: Path, metadata: dict[str, Any]) -> None:
+def test_a_run_is_seven_files(finished: Path, metadata: dict[str, Any]) -> None:
     files = {path.name for path in finished.iterdir()}
-    assert files == {"model.pt", "model.safetensors", "metadata.json", "metrics.jsonl"}
+    logs = {"metrics.jsonl", "batches.jsonl", "telemetry.jsonl"}
+    assert files == {"model.pt", "model.safetensors", "metadata.json", "recipe.yaml"} | logs
     for name, record in metadata["artifacts"].items():
         content = (finished / name).read_bytes()
         assert record == {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -90,7 +94,8 @@ def test_metrics_hold_a_line_per_epoch_with_the_best_marked(finished: Path, meta
     lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == list(range(1, 21))
     best = min(lines, key=lambda line: line["validation_loss"])
-    assert best == metadata["metrics"]["best"]
+    assert best == {name: metadata["metrics"]["best"][name] for name in best}
+    assert "seconds" not in best
 
 
 @pytest.mark.parametrize("load", [load_file, partial(torch.load, weights_only=True)], ids=["safetensors", "pt"])
@@ -128,7 +133,7 @@ def test_training_beats_the_free_forecasts(tmp_path: Path) -> None:
 def test_events_tell_start_epochs_and_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--run", "one") == 0
     told = events(capsys)
-    assert [event["event"] for event in told] == ["start", "epoch", "epoch", "epoch", "done"]
+    assert [event["event"] for event in told] == ["start", "feed", "step", "epoch", "epoch", "epoch", "done"]
     assert told[-1]["folder"] == str(tmp_path / "one")
     stored = json.loads((tmp_path / "one" / "metadata.json").read_text())["metrics"]
     assert {name: told[-1][name] for name in stored} == stored
@@ -168,22 +173,34 @@ def test_the_weights_file_holds_no_clock_and_no_path(finished: Path) -> None:
 
 
 def test_the_size_estimate_covers_what_is_written(tmp_path: Path) -> None:
-    model = job.mlp(12, (32, 16))
+    model = mlp(12, (32, 16))
     assert train(tmp_path, "--run", "one") == 0
     written = sum(path.stat().st_size for path in (tmp_path / "one").iterdir())
-    assert written <= job.size_estimate(model, epochs=3)
+    assert written <= job.size_estimate(model, epochs=3, steps=26)
 
 
-def test_sigterm_cleans_up_like_ctrl_c(tmp_path: Path) -> None:
+def test_sigterm_keeps_a_checkpoint_and_ends_resumably(tmp_path: Path) -> None:
     run = start(tmp_path, "--epochs", "1000000", "--run", "one")
     assert run.stdout is not None
     assert json.loads(run.stdout.readline())["event"] == "start"
     assert (tmp_path / ".one.partial").is_dir()
     run.send_signal(signal.SIGTERM)
     out, err = run.communicate(timeout=60)
+    assert run.returncode == 75
+    assert json.loads(out.splitlines()[-1])["code"] == "RM554"
+    assert "--resume auto" in err
+    assert "Traceback" not in err
+    assert len(list((tmp_path / ".one.partial" / "checkpoints").iterdir())) == 1
+
+
+def test_ctrl_c_before_any_checkpoint_leaves_nothing(tmp_path: Path) -> None:
+    run = start(tmp_path, "--epochs", "1000000", "--run", "one")
+    assert run.stdout is not None
+    assert json.loads(run.stdout.readline())["event"] == "start"
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
     assert run.returncode == 130
     assert json.loads(out.splitlines()[-1])["code"] == "RM598"
-    assert "RM598 Interrupted" in err
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
 
@@ -231,7 +248,7 @@ def test_a_disk_too_small_is_refused_before_training(
 def test_a_disk_that_fills_during_the_run(
     mount_tmpfs: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(job, "size_estimate", lambda model, epochs: 0)
+    monkeypatch.setattr(job, "size_estimate", lambda model, epochs, steps: 0)
     disk = mount_tmpfs("size=12k")
     assert train(disk, "--run", "one") == 2
     told = events(capsys)
@@ -258,6 +275,13 @@ def test_a_truncated_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_divergence_ends_with_words_and_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--learning-rate", "10", "--hidden-layers", "256,256,256,256,256,256,256,256") == 2
+    assert events(capsys)[-1]["code"] == "RM506"
+    assert [path.parent.name for path in tmp_path.rglob("nan-step-*.pt")] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_divergence_without_the_guard_ends_with_words_as_well(tmp_path: Path, capsys) -> None:
+    deep = ",".join(["256"] * 8)
+    assert train(tmp_path, "--learning-rate", "10", "--hidden-layers", deep, "--nan-guard", "0") == 2
     assert events(capsys)[-1]["code"] == "RM530"
     assert list(tmp_path.iterdir()) == []
 
@@ -274,3 +298,19 @@ def test_runs_without_a_name_do_not_collide(tmp_path: Path) -> None:
     assert train(tmp_path) == train(tmp_path) == 0
     assert len(list(tmp_path.iterdir())) == 2
     assert time.monotonic() - began < 60
+
+
+def test_two_equal_runs_write_equal_metrics_whatever_looks_on(tmp_path: Path) -> None:
+    watched = {"one": [], "two": ["--track", "tensorboard", "--nan-guard", "7"], "three": ["--nan-guard", "0"]}
+    for name, more in watched.items():
+        assert train(tmp_path, "--run", name, *more) == 0
+    for file in ("metrics.jsonl", "model.safetensors", "model.pt"):
+        assert len({(tmp_path / name / file).read_bytes() for name in ("one", "two", "three")}) == 1
+    assert (tmp_path / "two" / "tensorboard").is_dir()
+
+
+def test_the_written_metadata_fits_the_schema_and_has_no_field_beyond_it(metadata: dict[str, Any]) -> None:
+    strict = json_schema()
+    for definition in strict["$defs"].values():
+        definition["additionalProperties"] = False
+    jsonschema.validate(metadata, strict)

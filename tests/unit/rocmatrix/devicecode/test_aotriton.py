@@ -1,4 +1,4 @@
-"""AOTriton's images: the first kernel that compiled speaks for its file."""
+"""AOTriton's images: the directory names the processors, and the first kernel that compiled must agree."""
 
 import io
 
@@ -14,12 +14,34 @@ CODE = synthetic.code_object("gfx942")
 
 
 def test_an_image_tells_its_target_and_size():
-    code = aotriton.read(io.BytesIO(synthetic.aks2(b"", CODE, CODE)))
+    (code,) = aotriton.read(io.BytesIO(synthetic.aks2(b"", CODE, CODE)))
     assert (str(code.target), code.size) == ("gfx942", 2 * len(CODE))
 
 
 def test_an_image_whose_kernels_did_not_compile_holds_none():
-    assert aotriton.read(io.BytesIO(synthetic.aks2(b"", b""))) is None
+    assert aotriton.read(io.BytesIO(synthetic.aks2(b"", b""))) == []
+
+
+def test_a_file_of_a_family_holds_code_for_each_processor_of_it():
+    """As in torch/lib/aotriton.images/amd-gfx11xx: one file, several processors, told apart by the entries' names."""
+    arches = ["gfx1100", "gfx1151", "gfx1151"]
+    image = synthetic.aks2(*map(synthetic.code_object, arches), arches=arches)
+    found = aotriton.read(io.BytesIO(image))
+    size = len(synthetic.code_object("gfx1151"))
+    assert [(str(code.target), code.size, code.evidence) for code in found] == [
+        ("gfx1100", size, "ELF flags"),
+        ("gfx1151", 2 * size, "archive contents"),
+    ]
+
+
+def test_a_directory_that_names_another_processor_than_its_code_is_damage():
+    with pytest.raises(DamagedError, match="names code for gfx950, and the code is for gfx942"):
+        aotriton.read(io.BytesIO(synthetic.aks2(CODE, arches=["gfx950"])))
+
+
+def test_a_member_that_is_no_image_is_damage():
+    with pytest.raises(DamagedError, match="no AKS2"):
+        list(aotriton.read_zip(io.BytesIO(synthetic.aks2_zip(CODE))))
 
 
 def test_a_zip_holds_an_image_each():

@@ -42,6 +42,13 @@ def test_a_format_is_known_by_its_bytes(path, data, kind, targets):
     assert found.size == len(data)
 
 
+def test_a_family_folder_of_aotriton_is_read_for_each_of_its_processors():
+    arches = ["gfx1100", "gfx1101", "gfx1151"]
+    image = synthetic.aks2(*map(synthetic.code_object, arches), arches=arches)
+    found = look("/opt/venv/lib/python3.12/site-packages/torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2", image)
+    assert (sorted(map(str, found.targets)), str(found.named), found.problem) == (arches, "gfx11xx", None)
+
+
 def test_an_index_belongs_to_its_target_but_holds_no_code():
     found = look("/x/rocblas/library/TensileLibrary_lazy_gfx1100.dat", b"\x82\xa9")
     assert (found.format, str(*found.targets), found.holds_code) == ("index", "gfx1100", False)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from trainer.data.bars import Bars
+from trainer.data.daily_features import FEATURES, LOOKBACK, feature_matrix
 from trainer.data.dataset import make_dataset
-from trainer.data.features import FEATURES, LOOKBACK, feature_matrix
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])

@@ -17,13 +17,14 @@ WRONG_GEMM = """
     from trainer.probes import blas, entry
 
     def multiply(a, b, out):
-        torch.mm(a[:, :-1], b[:-1], out=out)  # the last term of each sum is lost
+        torch.matmul(a[..., :-1], b[..., :-1, :], out=out)  # the last term of each sum is lost
 
     blas.multiply = multiply
     sys.exit(entry.main("blas", blas.measure))
 """
 CARD = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
 CPU = Device(kind="cpu", name="a CPU", arch="x86_64")
+GROUPS = list(dict.fromkeys(f"CPU {case.group}" for case in blas.cases()))
 LOADED = Check(name="load libamdhip64", status="pass")
 
 
@@ -32,11 +33,11 @@ def failed(verdict: Verdict) -> list[str]:
 
 
 def lose_a_term(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    torch.mm(a[:, :-1], b[:-1], out=out)
+    torch.matmul(a[..., :-1], b[..., :-1, :], out=out)
 
 
 def forget_a_row(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    out[:-1].copy_((a @ b)[:-1])
+    out[..., :-1, :].copy_((a @ b)[..., :-1, :])
 
 
 def return_zeros(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
@@ -48,15 +49,15 @@ def write_nothing(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
 
 
 def ignore_the_layout(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    left = a.t().contiguous().view(a.shape) if not a.is_contiguous() else a
-    torch.mm(left, b, out=out)
+    left = a.mT.contiguous().view(a.shape) if not a.is_contiguous() else a
+    torch.matmul(left, b, out=out)
 
 
 def use_tf32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
     """Round fp32 inputs to the ten bits of mantissa that tf32 keeps."""
     if out.dtype == torch.float32:
         a, b = ((m.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32) for m in (a, b))
-    torch.mm(a, b, out=out)
+    torch.matmul(a, b, out=out)
 
 
 def test_the_cpu_passes_and_says_that_no_card_was_tried() -> None:
@@ -65,32 +66,37 @@ def test_the_cpu_passes_and_says_that_no_card_was_tried() -> None:
     assert "no card was tried" in verdict.summary
     skipped = {check.name: check.detail for check in verdict.checks if check.status == "not-applicable"}
     assert set(skipped) == {"GPU BLAS back ends", "C interface"}
-    assert len(verdict.checks) == len(blas.LIMITS) * len(blas.LAYOUTS) + 1 + len(skipped)
+    assert len(verdict.checks) == len(GROUPS) + 1 + len(skipped)
 
 
 @pytest.mark.parametrize("fault", [lose_a_term, forget_a_row, return_zeros, write_nothing])
 def test_every_dtype_and_layout_sees_a_fault(monkeypatch: pytest.MonkeyPatch, fault: Callable[..., None]) -> None:
     monkeypatch.setattr(blas, "multiply", fault)
     names = failed(blas.measure(Request(expect="cpu")))
-    assert {f"CPU {dtype} {layout}" for dtype in blas.LIMITS for layout in blas.LAYOUTS} <= set(names)
+    assert set(GROUPS) <= set(names)
+
+
+def test_every_dtype_is_tried_in_every_layout_alone_and_batched() -> None:
+    assert len(GROUPS) == len(blas.LIMITS) * len(blas.LAYOUTS) * 2
+    assert sum(name.endswith("batched") for name in GROUPS) == len(GROUPS) / 2
 
 
 def test_unwritten_elements_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "multiply", forget_a_row)
     verdict = blas.measure(Request(expect="cpu"))
     (holes,) = [check for check in verdict.checks if check.name == "CPU unwritten or not finite"]
-    per_layout = sum(n for _, n, _ in blas.SHAPES)
+    per_layout = sum(n for _, n, _ in blas.SHAPES) + sum(batch * n for batch, _, n, _ in blas.BATCHED)
     assert holes.measured == per_layout * len(blas.LAYOUTS) * len(blas.LIMITS)
 
 
 def test_a_fault_in_one_layout_is_seen_there_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "multiply", ignore_the_layout)
-    assert failed(blas.measure(Request(expect="cpu"))) == [f"CPU {dtype} TN" for dtype in blas.LIMITS]
+    assert failed(blas.measure(Request(expect="cpu"))) == [name for name in GROUPS if " T" in name]
 
 
 def test_tf32_in_place_of_fp32_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "multiply", use_tf32)
-    assert failed(blas.measure(Request(expect="cpu"))) == [f"CPU float32 {layout}" for layout in blas.LAYOUTS]
+    assert failed(blas.measure(Request(expect="cpu"))) == [name for name in GROUPS if "float32" in name]
 
 
 def test_a_wrong_product_fails_through_the_runner(make_probe: Any) -> None:

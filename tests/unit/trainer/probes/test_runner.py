@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -118,10 +119,58 @@ def test_the_suite_passes_only_if_every_probe_did(
         "passed": 1,
         "failed": 1,
         "failures": {"bad": "fail"},
+        "not_applicable": {},
         "expect": "any",
+        "at_once": runner.side_by_side(),
         "seconds": 0,
     }
     assert smoke(capfd, "--probe", "fault", "--probe", "fault")[0] == 0
+
+
+ABSENT = """
+    import sys
+    from trainer.probes import entry
+    from trainer.probes.verdict import absent
+
+    sys.exit(entry.main("fault", lambda request: absent(probe="fault", reason="No second card.")))
+"""
+
+
+@pytest.mark.parametrize(("expect", "status"), [("any", "not-applicable"), ("cpu", "not-applicable"), ("rocm", "fail")])
+def test_an_absent_subject_fails_where_a_card_is_expected(make_probe: Any, expect: Any, status: str) -> None:
+    verdict = runner.run(make_probe(ABSENT), expect)
+    assert verdict.status == status
+    assert verdict.summary.startswith("No second card.")
+
+
+def test_a_subject_that_no_image_promises_may_be_absent(make_probe: Any) -> None:
+    probe = dataclasses.replace(make_probe(ABSENT), may_be_absent=True)
+    assert runner.run(probe, "rocm").status == "not-applicable"
+
+
+def test_what_is_not_applicable_counts_neither_way_and_alone_is_no_success(
+    make_probe: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    idle = make_probe(ABSENT)
+    monkeypatch.setattr(registry, "PROBES", (idle,))
+    status, lines = smoke(capfd)
+    assert status == 1
+    assert lines[-1]["not_applicable"] == {"fault": "No second card."}
+    assert (lines[-1]["passed"], lines[-1]["failures"]) == (0, {})
+
+
+def test_a_probe_brings_its_parts_and_one_card_leaves_out_those_of_two() -> None:
+    named = [probe.name for probe in runner.select(["two_gpu_step"])]
+    assert named[0] == "two_gpu_step"
+    assert set(named[1:]) == {f"two_gpu_step_{part}" for part in ("data_parallel", "fsdp2", "pipeline")}
+    assert {probe.cards for probe in runner.select(None, cards=1)} == {1}
+    assert runner.select(["p2p"], cards=1)[0].name == "p2p"
+
+
+def test_probes_run_alone_where_a_card_may_be(tmp_path: Path) -> None:
+    assert runner.side_by_side(tmp_path) == min(2, len(os.sched_getaffinity(0)))
+    (tmp_path / "kfd").touch()
+    assert runner.side_by_side(tmp_path) == 1
 
 
 def test_no_probe_at_all_is_no_success(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -132,9 +181,9 @@ def test_no_probe_at_all_is_no_success(monkeypatch: pytest.MonkeyPatch, capfd: p
 def test_an_unknown_probe_is_named_with_its_neighbour_and_the_list(capfd: pytest.CaptureFixture[str]) -> None:
     status, (error,) = smoke(capfd, "--probe", "blsa")
     assert status == 2
-    assert error["code"] == "RM500"
+    assert error["code"] == "RM590"
     assert "did you mean blas?" in error["next"]
-    assert "device, blas, amp, two_gpu_step" in error["next"]
+    assert "device, blas, convert" in error["next"]
 
 
 @pytest.mark.parametrize("argv", [["--timeout", "0"], ["--timeout", "soon"], ["--expect", "tpu"], ["--fast"]])

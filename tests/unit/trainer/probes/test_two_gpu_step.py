@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.probes import placement, runner, two_gpu_step
+from trainer.probes import placement, runner, two_gpu_step, two_ranks
 from trainer.probes.entry import Request
 from trainer.probes.process import Outcome
 from trainer.probes.registry import Probe
@@ -13,9 +13,9 @@ from trainer.probes.verdict import Device, Verdict
 
 PROBE = """
     import sys
-    from trainer.probes import entry, two_gpu_step
+    from trainer.probes import entry, two_gpu_step, two_ranks
     two_gpu_step.RANK_MODULE = "faulty_rank"
-    two_gpu_step.MARGIN_SECONDS = {margin}
+    two_ranks.MARGIN_SECONDS = {margin}
     sys.exit(entry.main("two_gpu_step", two_gpu_step.measure))
 """
 SUMMING = """
@@ -109,10 +109,10 @@ def test_a_rank_that_aborts_is_a_failure_that_names_its_phase(run_with_rank: Any
     ],
 )
 def test_one_card_fails_closed_where_cards_are_expected(expect: str, cards: int, status: str) -> None:
-    assert two_gpu_step.cards_check(expect, cards).status == status
+    assert two_ranks.cards_check(expect, cards).status == status
 
 
-def finished(**weights: Any) -> two_gpu_step.Report:
+def finished(**weights: Any) -> two_ranks.Report:
     return [
         {"phase": "started", "pid": weights.pop("pid")},
         {"phase": "joined", "seconds": 0.5},
@@ -122,7 +122,7 @@ def finished(**weights: Any) -> two_gpu_step.Report:
     ]
 
 
-def judge(*reports: two_gpu_step.Report, returncode: int = 0) -> set[str]:
+def judge(*reports: two_ranks.Report, returncode: int = 0) -> set[str]:
     outcome = Outcome(returncode=returncode, timed_out=False, stdout="", stderr="", seconds=1.0)
     return failed(two_gpu_step.rank_checks(outcome, reports))
 
@@ -143,15 +143,23 @@ def test_each_finding_of_the_ranks_has_its_check() -> None:
 
 def test_ranks_use_loopback_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    assert two_gpu_step.rank_environment()["GLOO_SOCKET_IFNAME"] == "lo"
+    assert two_ranks.rank_environment()["GLOO_SOCKET_IFNAME"] == "lo"
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")
-    assert two_gpu_step.rank_environment()["GLOO_SOCKET_IFNAME"] == "eth7"
+    assert two_ranks.rank_environment()["GLOO_SOCKET_IFNAME"] == "eth7"
 
 
-def test_two_cards_use_nccl_and_the_cpu_gloo(tmp_path: Path) -> None:
+def test_two_cards_use_nccl_and_the_cpu_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    def run_limited(argv: list[str], **_: Any) -> Outcome:
+        started.append(argv)
+        return Outcome(returncode=0, timed_out=False, stdout="", stderr="", seconds=0.0)
+
+    monkeypatch.setattr(two_ranks, "run_limited", run_limited)
     card = Device(kind="rocm", name="AMD Instinct MI300X", arch="gfx942")
     for device, backend in ((card, "nccl"), (placement.cpu(), "gloo")):
-        argv = two_gpu_step.torchrun(device, tmp_path, seed=1, limit=60.0)
+        two_ranks.run_ranks("some_rank", device, seed=1, limit=60.0)
+        argv = started[-1]
         assert argv[argv.index("--backend") + 1] == backend
 
 

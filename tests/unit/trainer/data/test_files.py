@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.config import SAMPLE
-from trainer.data.bars import Bars, read_bars
+from trainer.data.bars import Bars
+from trainer.data.files import read_bars
 from trainer.errors import TrainerError
 
 HEADER = "date,open,high,low,close,volume,vix_close"
@@ -58,7 +59,7 @@ def test_columns_may_stand_in_any_order_with_others_between(tmp_path: Path) -> N
     )
     bars, _ = read_bars(path)
     assert (bars.open[0], bars.high[0], bars.low[0], bars.close[0]) == (10, 12, 9, 11)
-    assert str(bars.date[0]) == "2014-01-03T09:31:00"
+    assert str(bars.date[0]) == "2014-01-03T14:31:00"  # UTC; the file has New York wall clock
 
 
 def test_bars_cannot_be_written_to(make_bars: Callable[..., Bars]) -> None:
@@ -75,7 +76,9 @@ def test_bars_cannot_be_written_to(make_bars: Callable[..., Bars]) -> None:
         ("2014-01-06,11,12,10,eleven,1000,13.5", "RM513", "'eleven' in column close"),
         ("2014-01-06,11,12,10,11,,13.5", "RM513", "'' in column volume"),
         ("06/01/2014,11,12,10,11,1000,13.5", "RM513", "'06/01/2014' is no date"),
-        ("2014-01-06T09:30:00Z,11,12,10,11,1000,13.5", "RM513", "without time zone"),
+        ("2014-01-06T09:30:00Z,11,12,10,11,1000,13.5", "RM513", "is no date as the others are"),
+        ("2014-01-06,11,12,10,11,1e308,13.5", "RM514", "up to 1e12"),
+        ("2014-01-06,11,12,10,1e308,1000,13.5", "RM514", "up to 1e12"),
         ("2014-01-06,11,12,10,nan,1000,13.5", "RM514", "no finite number above zero"),
         ("2014-01-06,11,12,10,inf,1000,13.5", "RM514", "no finite number above zero"),
         ("2014-01-06,11,12,10,11,1000,0", "RM514", "VIX"),
@@ -99,10 +102,10 @@ def test_blank_lines_count_as_lines(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
-    error = refusal(tmp_path, "date,open,high,low,close,volume,vix_last", GOOD)
+    error = refusal(tmp_path, "date,open,high,low,clsoe,volume,vix_close", GOOD)
     assert error.code == "RM512"
-    assert "'vix_close'" in error.what
-    assert "did you mean vix_last" in error.what
+    assert "'close'" in error.what
+    assert "did you mean clsoe" in error.what
 
 
 @pytest.mark.parametrize("lines", [[""], [HEADER], [HEADER, "", ""]])
@@ -125,7 +128,7 @@ def test_a_path_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
         read_bars(tmp_path / name)
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00\n", b'date,"open\n', b"PK\x03\x04\x00\xe4\n"])
+@pytest.mark.parametrize("content", [b"date\xff\n", b"dat\x00e\n", b'date,"open\n', b"PK\x03\x04\x00\xe4\n"])
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bars.csv").write_bytes(content)
     with pytest.raises(TrainerError, match="RM510"):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.bars import Bars
-from trainer.data.features import FEATURES, LOOKBACK, VOLATILITY_FLOOR, feature_matrix
+from trainer.data.daily_features import FEATURES, LOOKBACK, VOLATILITY_FLOOR, feature_matrix
 
 COUNT = 150
 NAMES = [feature.name for feature in FEATURES]

@@ -15,11 +15,14 @@ from rocmatrix import emit
 from rocmatrix.hardware import survey
 from rocmatrix.runspec import RUN_FOLDER, RunSpec, portable_spec, run_spec
 from rocmatrix.settings import (
+    AddCapability,
+    CdiDevice,
     Device,
     DropCapability,
     Environment,
     Group,
     Init,
+    Ipc,
     Limit,
     Mount,
     Network,
@@ -47,19 +50,22 @@ def rows(cls, /, **fields):
 KINDS = {
     User: rows(User, value=st.just("1000:1000")),
     Device: rows(Device, host=PATHS, container=PATHS),
+    CdiDevice: rows(CdiDevice, value=NUMBERS.map("amd.com/gpu={}".format)),
     Group: rows(Group, gid=NUMBERS),
     Environment: rows(Environment, name=NAMES, content=TEXT),
     Mount: rows(Mount, kind=st.sampled_from(["bind", "volume"]), origin=PATHS, target=PATHS, read_only=st.booleans()),
     Tmpfs: rows(Tmpfs, target=PATHS, bytes=NUMBERS, mode=st.just("1777")),
     SharedMemory: rows(SharedMemory, bytes=NUMBERS),
     Limit: rows(Limit, name=st.just("memlock"), soft=st.just(-1), hard=st.just(-1)),
-    Network: rows(Network, value=st.sampled_from(["none", "bridge"])),
+    Network: rows(Network, value=st.sampled_from(["none", "bridge", "host"])),
+    Ipc: rows(Ipc, value=st.just("host")),
     DropCapability: rows(DropCapability, value=st.just("ALL")),
+    AddCapability: rows(AddCapability, value=st.just("SYS_PTRACE")),
     SecurityOption: rows(SecurityOption, value=st.just("no-new-privileges:true")),
     ReadOnlyRoot: rows(ReadOnlyRoot),
     Init: rows(Init),
 }
-ONCE = (User, SharedMemory, Network, ReadOnlyRoot, Init, Limit, Tmpfs)
+ONCE = (User, SharedMemory, Network, Ipc, ReadOnlyRoot, Init, Limit, Tmpfs)
 
 
 @st.composite
@@ -68,15 +74,29 @@ def specs(draw):
     for kind in set(KINDS) - set(ONCE):
         settings += draw(st.lists(KINDS[kind], max_size=3, unique_by=identity))
     command = tuple(draw(st.lists(TEXT, max_size=3)))
-    return RunSpec(cell="c", image="i", command=command, settings=tuple(settings))
+    entrypoint = draw(st.none() | TEXT)
+    return RunSpec(cell="c", image="i", command=command, settings=tuple(settings), entrypoint=entrypoint)
 
 
 def identity(setting):
     return getattr(setting, "name", None) or getattr(setting, "target", None) or setting.value
 
 
-PLAIN = {"user": "--user", "shm_size": "--shm-size", "network_mode": "--network"}
-LISTED = {"devices": "--device", "group_add": "--group-add", "cap_drop": "--cap-drop", "security_opt": "--security-opt"}
+PLAIN = {
+    "user": "--user",
+    "shm_size": "--shm-size",
+    "network_mode": "--network",
+    "ipc_mode": "--ipc",
+    "ipc": "--ipc",
+}
+LISTED = {
+    "devices": "--device",
+    "group_add": "--group-add",
+    "cap_drop": "--cap-drop",
+    "cap_add": "--cap-add",
+    "security_opt": "--security-opt",
+    "entrypoint": "--entrypoint",  # a list of one, for SDK and compose take a text apart as a shell does
+}
 
 
 def from_sdk(arguments):
@@ -84,21 +104,24 @@ def from_sdk(arguments):
     arguments = dict(arguments)
     ulimits = [f"--ulimit={u['Name']}={u['Soft']}:{u['Hard']}" for u in arguments.pop("ulimits", [])]
     tmpfs = [f"--tmpfs={target}:{choices}" for target, choices in arguments.pop("tmpfs", {}).items()]
+    cdi = [f"--device={r['DeviceIDs'][0]}" for r in arguments.pop("device_requests", []) if r["Driver"] == "cdi"]
     mounts = [(m["Type"], m["Source"], m["Target"], m.get("ReadOnly", False)) for m in arguments.pop("mounts", [])]
-    return ulimits + tmpfs + list(map(mount_option, mounts)) + common(arguments)
+    return cdi + ulimits + tmpfs + list(map(mount_option, mounts)) + common(arguments)
 
 
 def from_compose(document):
     """Say a compose file's service as options of `docker run`, written apart from the emitter."""
     service = document["services"]["train"]
     assert service.pop("pull_policy") == "never"
+    reserved = service.pop("deploy", {"resources": {"reservations": {"devices": []}}})["resources"]["reservations"]
+    cdi = [f"--device={device['device_ids'][0]}" for device in reserved["devices"] if device["driver"] == "cdi"]
     ulimits = [f"--ulimit={name}={u['soft']}:{u['hard']}" for name, u in service.pop("ulimits", {}).items()]
     tmpfs = [f"--tmpfs={entry}" for entry in service.pop("tmpfs", [])]
     mounts = []
     for volume in service.pop("volumes", []):
         origin = volume["source"] if volume["type"] == "bind" else document["volumes"][volume["source"]]["name"]
         mounts.append((volume["type"], origin, volume["target"], volume.get("read_only", False)))
-    return ulimits + tmpfs + list(map(mount_option, mounts)) + common(service)
+    return cdi + ulimits + tmpfs + list(map(mount_option, mounts)) + common(service)
 
 
 def common(arguments):
@@ -135,13 +158,13 @@ def test_the_strategies_know_every_kind():
 @given(specs())
 def test_command_line_and_sdk_carry_every_setting_and_the_same(spec):
     options = emit.docker_options(spec)
-    assert len(options) == len(spec.settings)
+    assert len(options) == len(spec.settings) + bool(spec.entrypoint)
     assert sorted(map(parsed, options)) == sorted(from_sdk(emit.docker_sdk_arguments(spec)))
 
 
 @given(specs())
 def test_compose_carries_every_setting_through_yaml(spec):
-    document = yaml.safe_load(emit.compose(spec))
+    document = yaml.safe_load(emit.compose_file(spec))
     found = [option.replace("$$", "$") for option in from_compose(document)]
     assert sorted(found) == sorted(map(parsed, emit.docker_options(spec)))
     command = document["services"]["train"].get("command", [])
@@ -179,7 +202,7 @@ def test_a_comma_in_a_path_is_quoted():
 @pytest.mark.parametrize("content", ["1e3", "0o17", "no", "~", "12:30:45", "$HOME", "", "a: b", "-x", "0x1F"])
 def test_what_yaml_could_misread_stays_text(content):
     spec = RunSpec(cell="c", image="i", command=(), settings=(replace(example(Environment), content=content),))
-    text = emit.compose(spec)
+    text = emit.compose_file(spec)
     assert yaml.safe_load(text)["services"]["train"]["environment"]["A"] == content.replace("$", "$$")
 
 
@@ -209,12 +232,12 @@ def test_the_emitted_texts_are_those_looked_at(tmp_path, name):
     spec = host_spec(build(tmp_path), cell)
     assert_golden(f"run/{name}.argv", "\n".join(emit.docker_run_argv(spec)) + "\n")
     assert_golden(f"run/{name}.sdk.json", json.dumps(emit.docker_sdk_arguments(spec), indent=2) + "\n")
-    assert_golden(f"run/{name}.compose.yaml", emit.compose(spec))
+    assert_golden(f"run/{name}.compose.yaml", emit.compose_file(spec))
 
 
 @pytest.mark.parametrize(("name", "cell"), [("cpu", cells.CPU), ("gfx1100", cells.GFX1100)])
 def test_the_portable_compose_file_is_the_one_looked_at(name, cell):
-    assert_golden(f"run/portable-{name}.compose.yaml", emit.compose(portable_spec(cell)))
+    assert_golden(f"run/portable-{name}.compose.yaml", emit.compose_file(portable_spec(cell)))
 
 
 def test_groups_are_numbers_and_differ_between_hosts_in_every_emitter(tmp_path):
@@ -222,10 +245,10 @@ def test_groups_are_numbers_and_differ_between_hosts_in_every_emitter(tmp_path):
     for gid in (109, 992):
         spec = host_spec(sysfs.two_rx_7900_xt(tmp_path / str(gid), render_gid=gid), cells.GFX1100)
         sdk = emit.docker_sdk_arguments(spec)["group_add"]
-        file = yaml.safe_load(emit.compose(spec))["services"]["train"]["group_add"]
+        file = yaml.safe_load(emit.compose_file(spec))["services"]["train"]["group_add"]
         assert f"--group-add={gid}" in emit.docker_run_argv(spec)
         assert sdk == file == [str(gid)]
-        texts[gid] = emit.compose(spec)
+        texts[gid] = emit.compose_file(spec)
     assert texts[109] != texts[992]
 
 

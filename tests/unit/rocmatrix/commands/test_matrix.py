@@ -7,39 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import commands
+from rocmatrix.commands import matrix
 from rocmatrix.resolve import Request
-from tests.fixtures.cells import MATRIX
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 BROKEN = Request(gpu="MI50", rocm="7.2")
 
 
 def test_an_explanation_for_programs_is_json_and_nothing_else(capsys):
-    commands.explain(BROKEN, as_json=True)
+    matrix.explain(BROKEN, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "broken"
     assert told["refusal"]["where"] == "rule gfx906-rocblas-from-6.4"
 
 
 def test_a_refusal_is_an_explanation_and_no_failure(capsys):
-    commands.explain(BROKEN, as_json=False)
+    matrix.explain(BROKEN, as_json=False)
     assert "gfx906-rocblas-from-6.4" in capsys.readouterr().out
 
 
 def test_an_unknown_card_ends_with_2(capsys):
     with pytest.raises(SystemExit, match="2"):
-        commands.explain(Request(gpu="RX 7900 XTT"), as_json=True)
+        matrix.explain(Request(gpu="RX 7900 XTT"), as_json=True)
     assert capsys.readouterr().err.startswith("RM010")
 
 
 def test_the_grid_for_programs_is_json_and_nothing_else(capsys):
-    commands.matrix(as_json=True, html=None)
+    matrix.matrix(as_json=True, html=None)
     assert json.loads(capsys.readouterr().out)["schema"] == 1
 
 
 def test_a_page_is_written_and_its_size_said(tmp_path, capsys):
-    commands.matrix(as_json=False, html=tmp_path / "matrix.html")
+    matrix.matrix(as_json=False, html=tmp_path / "matrix.html")
     assert (tmp_path / "matrix.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -49,27 +48,17 @@ def test_a_page_is_written_and_its_size_said(tmp_path, capsys):
 @pytest.mark.parametrize("place", ["", "no/such/folder/page.html"])
 def test_a_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
     with pytest.raises(SystemExit, match="2"):
-        commands.matrix(as_json=False, html=tmp_path / place)
+        matrix.matrix(as_json=False, html=tmp_path / place)
     assert capsys.readouterr().err.startswith("RM206")
 
 
 def test_what_is_outdated_is_listed_without_a_network(capsys):
-    commands.outdated(online=False, as_json=True)
+    matrix.outdated(online=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["indexes"] == []
 
 
-def test_a_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(commands, "ROOT", tmp_path)
-    monkeypatch.setattr(commands, "_matrix", lambda: MATRIX)
-    (tmp_path / "trainer").symlink_to(ROOT / "trainer")
-    commands.build(request=BROKEN, base=None, wheelhouse=None, dry_run=True, allow_unlocked=False, force=True)
-    captured = capsys.readouterr()
-    assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
-    assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
-
-
 def test_a_reader_that_has_enough_is_no_defect():
-    program = "from rocmatrix import commands; commands.matrix(as_json=True, html=None)"
+    program = "from rocmatrix.commands import matrix; matrix.matrix(as_json=True, html=None)"
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

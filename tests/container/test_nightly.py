@@ -1,0 +1,163 @@
+"""A night on a real engine: `docker buildx bake` over STAND-INS of ROCm cells, and over the CPU cell for real.
+
+The base is Debian bookworm from debootstrap; ROCm cells have wheels of no content, so their proof fails, as it must.
+"""
+
+import json
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import docker.errors
+import pytest
+
+from rocmatrix import build, engine, render
+from rocmatrix.evidence import store
+from rocmatrix.evidence.level import standings
+from rocmatrix.hardware import survey
+from rocmatrix.nightly import bake, disk
+from rocmatrix.nightly.journal import Journal
+from rocmatrix.nightly.night import Running
+from rocmatrix.nightly.plan import Plan
+from rocmatrix.nightly.stages import OnEngine
+from tests.fixtures import cells, sysfs
+
+pytestmark = pytest.mark.container
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = [cells.GFX1100, cells.GFX906]  # of one release: they share their wheels
+
+
+@pytest.fixture
+def evidence(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
+    monkeypatch.setenv("ROCMATRIX_STAND_IN", "a base by debootstrap, wheels of no content")
+    return tmp_path / "evidence.db"
+
+
+def stages(root, evidence, tmp_path, chosen, **more):
+    given = {
+        "matrix": cells.MATRIX,
+        "root": root,
+        "night": "test-night",
+        "hardware": survey(sysfs.no_driver(tmp_path / "machine")),
+        "needed": tuple(bake.candidate(cell) for cell in chosen),
+        "evidence": evidence,
+        "budget": 10**12,
+        "today": "2026-11-21",
+    }
+    return OnEngine(**given | more)
+
+
+@pytest.fixture
+def stood_in(client, debian, stand_in, lay_out, evidence, tmp_path):
+    """Two STAND-IN cells in one checkout, and the stages of a night over them."""
+    chosen, wheels = zip(*(stand_in(cell) for cell in OWN), strict=True)
+    root = lay_out(chosen[0], OWN[0])
+    shutil.copytree(ROOT / "images" / OWN[1].name, root / "images" / chosen[1].name)
+    for cell in chosen:
+        (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
+    yield chosen, stages(root, evidence, tmp_path, chosen, base=debian, wheels=wheels[0])
+    for cell in chosen:
+        for tag in (bake.candidate(cell), build.tag(cell)):
+            with suppress(docker.errors.ImageNotFound):
+                client.images.remove(tag, force=True)
+
+
+def test_cells_are_baked_together_and_share_their_layers(stood_in, client, evidence):
+    chosen, night = stood_in
+    outcomes = night.build(chosen)
+    assert {name: outcome.state for name, outcome in outcomes.items()} == {cell.name: "passed" for cell in chosen}
+    layers = [client.images.get(bake.candidate(cell)).attrs["RootFS"]["Layers"] for cell in chosen]
+    assert layers[0][:1] == layers[1][:1]
+    records = store.read(evidence)
+    assert [(r.kind, r.passed, r.marks) for r in records] == [("build", True, ("stand-in", "other-base"))] * 2
+    log = records[0].log
+    assert log.count("FROM docker.io") or log.count("[base") or "runtime" in log
+    assert all(engine.image(client, build.tag(cell)) is None for cell in chosen)  # nothing is promoted
+    began = time.monotonic()
+    assert night.build(chosen) == outcomes  # nothing is built twice
+    assert len(store.read(evidence)) == 2
+    assert time.monotonic() - began < 60
+
+
+def test_one_broken_cell_does_not_take_the_others_with_it(stood_in, client, evidence):
+    chosen, night = stood_in
+    lock = night.root / "images" / chosen[1].name / "requirements.lock"
+    digest = chosen[1].wheels[0][1].sha256
+    lock.write_text(lock.read_text().replace(digest, "0" * 64))
+    outcomes = night.build(chosen)
+    assert [outcomes[cell.name].state for cell in chosen] == ["passed", "failed"]
+    assert "RM202" in outcomes[chosen[1].name].words
+    failed = next(r for r in store.read(evidence) if not r.passed)
+    assert failed.cell == chosen[1].name
+    assert failed.image is None
+
+
+def test_a_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in, client, small, evidence):
+    chosen, night = stood_in
+    strange = client.images.get(small)
+    strange.tag("somebody", "else")
+    journal = Journal(evidence)
+    plan = Plan(cells=tuple(c.name for c in chosen), inputs=("a" * 64, "b" * 64))
+    running = Running(name=journal.begin(plan)[0].name, cells=chosen, stages=night, journal=journal, jobs=2)
+    try:
+        running.run()
+        legs = {(name, stage): leg.state for (name, stage), leg in running.legs.items()}
+        assert {legs[cell.name, "build"] for cell in chosen} == {"passed"}
+        assert not any(stage == "promote" for _, stage in legs)  # no card here, and stand-ins prove nothing
+        assert all(engine.image(client, build.tag(cell)) is None for cell in chosen)
+        disk.make_room(budget=0, needed=(), recorded={strange.id}, builder=None)
+        assert all(engine.image(client, bake.candidate(cell)) is None for cell in chosen)
+        assert engine.image(client, "somebody:else") and engine.image(client, small)
+    finally:
+        client.images.remove("somebody:else")
+
+
+def test_the_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed(
+    client, debian, cpu_wheels, lay_out, evidence, tmp_path, monkeypatch
+):
+    """For real but for the base: the wheels, the proof and the probes are the CPU cell's own."""
+    # Not the name of `cpu_image`: its labels are the cell's own, and these are not.
+    cpu_cell = cells.CPU.model_copy(update={"name": f"test-night-{cells.CPU.name}"})
+    monkeypatch.delenv("ROCMATRIX_STAND_IN")
+    root = lay_out(cpu_cell, cells.CPU)
+    render.write_recipe(cpu_cell, root / "images" / cpu_cell.name)  # its labels bear the name of the tests' own
+    baselines = [cells.MATRIX.baseline(cells.CPU.name).model_copy(update={"cell": cpu_cell.name})]
+    matrix = cells.MATRIX.model_copy(update={"baselines": baselines})
+    more = {"base": debian, "wheels": cpu_wheels, "matrix": matrix}
+    night = stages(root, evidence, tmp_path, [cpu_cell], **more)
+    journal = Journal(evidence)
+    plan = Plan(cells=(cpu_cell.name,), inputs=("a" * 64,))
+    name = journal.begin(plan)[0].name
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            Running(name=name, cells=[cpu_cell], stages=night, journal=journal, jobs=1).run()
+        os._exit(0)
+    while (cpu_cell.name, "smoke") not in (legs := journal.legs(name)):
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), legs
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    before = {key: leg for key, leg in journal.legs(name).items() if leg.state == "passed"}
+    assert {stage for _, stage in before} == {"build", "prove"}
+    running = Running(name=journal.begin(plan)[0].name, cells=[cpu_cell], stages=night, journal=journal, jobs=1)
+    try:
+        assert running.name == name
+        running.run()
+        assert {stage: leg.state for (_, stage), leg in running.legs.items()} == {
+            "build": "passed", "prove": "passed", "smoke": "passed", "promote": "passed",
+        }  # fmt: skip
+        assert client.images.get(build.tag(cpu_cell)).id == client.images.get(bake.candidate(cpu_cell)).id
+        records = store.read(evidence)
+        assert [r.kind for r in records] == ["build", "prove", "smoke"]
+        assert json.dumps([r.image for r in records]).count("sha256:") == 3
+        (standing,) = standings(cpu_cell, records, rendered=True)
+        assert standing.level == "rendered"  # the base was another one: all of it is set aside
+        assert standing.set_aside == 3
+    finally:
+        client.images.remove(bake.candidate(cpu_cell), force=True)

@@ -1,0 +1,172 @@
+"""Images looked into through a real engine: a pruned cell's STAND-IN, and Debian's GENUINE rocBLAS.
+
+The STAND-IN holds SYNTHETIC kernels in empty wheels on Debian; its recipe is the cell's own, byte for byte. Debian's
+libraries are what its packages hold: code that AMD's compiler made for every architecture. Nothing is run on a card.
+"""
+
+import subprocess
+
+import pytest
+
+from rocmatrix import build, render
+from rocmatrix.kernels import Baseline
+from rocmatrix.proving import kernel_code, proof
+from tests.fixtures import cells
+from tests.fixtures.device_code import code_object
+from tests.fixtures.trees import tar
+
+pytestmark = pytest.mark.container
+
+GFX1100 = cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
+TODAY = "2026-11-21"
+SPOILED = "rocmatrix-test/spoiled-cpu"
+GENUINE = "rocmatrix-test/debian-rocblas"
+# Part of Debian's package, so that the test stays short: the main kernels of two architectures, the others' of all.
+WHOLE = """
+FROM base
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt/lists \\
+    cd /tmp && apt-get update && apt-get download librocblas0 \\
+    && dpkg-deb --fsys-tarfile librocblas0_*.deb | tar --extract --wildcards --directory / \\
+        '*/library/Kernels.so-*' '*/library/TensileLibrary.dat' '*/library/TensileLibrary_gfx803.co' \\
+        '*/library/TensileLibrary_gfx1102.co' \\
+    && rm librocblas0_*.deb
+"""
+# This base has a Python for the prune stage; Debian's library comes and is pruned in one layer, as a wheel is.
+PRUNED = """
+FROM scratch AS whole
+FROM scratch AS pruner
+FROM base
+RUN --mount=type=bind,from=whole,target=/run/whole --mount=type=bind,from=pruner,target=/run/pruner/rocmatrix \\
+    mkdir --parents /opt/lib && cp --recursive /run/whole/usr/lib/x86_64-linux-gnu/rocblas /opt/lib/ \\
+    && PYTHONPATH=/run/pruner PYTHONDONTWRITEBYTECODE=1 \\
+        python3 -m rocmatrix.inside.prune --architecture gfx1102 /opt/lib
+"""
+
+
+@pytest.fixture(scope="module")
+def pruned(client, debian, stand_in, lay_out):
+    """Build the STAND-IN of a pruned cell with its own Dockerfile."""
+    cell, wheels = stand_in(GFX1100)
+    root = lay_out(cell, GFX1100)
+    (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
+    built = build.build(cell, root=root, base=debian, wheelhouse=wheels)
+    yield cell, built
+    client.images.remove(built.tag, force=True)
+
+
+def prove(cell, reference, *, sizes=None):
+    matrix = cells.MATRIX.model_copy(update={"baselines": sizes or []})
+    return proof.of_image(matrix, cell, reference, today=TODAY)
+
+
+def codes(proven, check):
+    return {f.code for c in proven.checks if c.name == check for f in c.findings}
+
+
+def test_the_prune_stage_leaves_one_architecture_in_the_layer(pruned):
+    """On a STAND-IN, whose labels name the cell that it stands for."""
+    cell, built = pruned
+    proven = prove(cell, built.tag)
+    assert codes(proven, "device code") == set()
+    assert codes(proven, "packages") == set()
+    assert codes(proven, "hygiene") == set(), [f.words for f in proven.findings]
+    assert codes(proven, "size") == {"RM218"}  # nothing was recorded for it
+    rows = next(check for check in proven.checks if check.name == "device code").data["libraries"]
+    targets = {name: {row["target"] for row in rows if row["library"] == name} for name in ("rocBLAS", "AOTriton")}
+    # AOTriton keeps a family in one file, which goes or stays whole.
+    assert targets == {"rocBLAS": {"gfx1100"}, "AOTriton": {"gfx1100", "gfx1101", "gfx1102"}}
+    assert {row["target"] for row in rows if row["library"] in ("hipBLASLt", "MIOpen")} == {"gfx1100"}
+
+
+def test_a_recorded_size_lets_it_pass_and_a_smaller_one_does_not(pruned):
+    cell, built = pruned
+    size = next(c for c in prove(cell, built.tag).checks if c.name == "size").data["bytes"]
+    for recorded, expected in ((size, set()), (size // 2, {"RM218"})):
+        row = {"bytes": recorded, "date": TODAY, "of": "a STAND-IN"}
+        baseline = Baseline.model_validate({"cell": cell.name, "sizes": [row]})
+        assert codes(prove(cell, built.tag, sizes=[baseline]), "size") == expected
+
+
+def test_an_image_of_another_cell_fails(pruned):
+    _, built = pruned
+    proven = prove(cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1201"), built.tag)
+    assert not proven.proven
+    assert codes(proven, "labels") == {"RM219"}
+    assert codes(proven, "device code") >= {"RM212", "RM213"}
+
+
+@pytest.fixture(scope="module")
+def genuine(client, trixie, debian, tmp_path_factory):
+    """Return Debian trixie's rocBLAS 5.5 in an image as packaged, and in one that prunes it in the same layer."""
+    tags = {name: f"{GENUINE}:{name}" for name in ("whole", "pruned")}
+    contexts = {"base": f"docker-image://{trixie}"}
+    build_uncompressed(tags["whole"], WHOLE, contexts, tmp_path_factory.mktemp("whole"))
+    contexts = {"base": f"docker-image://{debian}", "whole": f"docker-image://{tags['whole']}"}
+    build_uncompressed(tags["pruned"], PRUNED, contexts | {"pruner": build.PRUNER}, tmp_path_factory.mktemp("pruned"))
+    yield tags
+    for tag in tags.values():
+        client.images.remove(tag, force=True)
+
+
+def build_uncompressed(tag, dockerfile, contexts, folder):
+    """Build an image whose layers need no packing and unpacking, which takes longer than all else."""
+    (folder / "Dockerfile").write_text(dockerfile)
+    argv = ["docker", "buildx", "build", "--provenance=false", "--progress=plain", str(folder)]
+    argv += [f"--output=type=image,name={tag},compression=uncompressed,unpack=true"]
+    argv += [f"--build-context={name}={place}" for name, place in contexts.items()]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def device_code(client, image, *, architecture="gfx1102"):
+    found = proof.exported(client, image, cells.MATRIX)
+    check = kernel_code.check(
+        found, architecture=architecture, known=cells.MATRIX.kernels, required=["rocBLAS"], alone=True
+    )
+    return found, check, {row["target"] for row in check.data["libraries"] if row["library"] == "rocBLAS"}
+
+
+def test_genuine_rocblas_is_read_whole_and_pruned_in_an_image(client, genuine):
+    whole, check, targets = device_code(client, genuine["whole"])
+    assert {finding.code for finding in check.findings} == {"RM213"}
+    assert targets >= {"gfx803", "gfx900", "gfx906", "gfx908", "gfx90a:xnack+", "gfx1030", "gfx1100", "gfx1102"}
+    pruned, check, targets = device_code(client, genuine["pruned"])
+    assert (check.findings, targets) == ((), {"gfx1102"})
+    assert any(path.endswith("/TensileLibrary.dat") for path in pruned.library("rocBLAS").paths)
+    assert stored(pruned) < 0.6 * stored(whole)
+    _, check, _ = device_code(client, genuine["pruned"], architecture="gfx906")
+    assert {finding.code for finding in check.findings} == {"RM212", "RM213"}
+
+
+def stored(found):
+    return sum(file.size for file in found.library("rocBLAS").files)
+
+
+def test_the_real_cpu_image_is_proven(cpu_image):
+    """Its own Dockerfile, lock and wheels; Debian's base made by debootstrap, which the recorded size is of."""
+    proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY)
+    assert proven.proven, [finding.words for finding in proven.findings]
+    assert [check.status for check in proven.checks] == ["passed"] * 5
+
+
+@pytest.fixture
+def spoiled(client, cpu_image):
+    """Add to the CPU image, as a later layer would, a package that no lock names, a cache and device code."""
+    about = "opt/venv/lib/python3.11/site-packages/leftpad-1.0.dist-info/METADATA"
+    library = "opt/venv/lib/python3.11/site-packages/torch/lib/rocblas/library/Kernels.so-000-gfx906.hsaco"
+    files = {about: b"Name: leftpad\nVersion: 1.0\n", library: code_object("gfx906"), "root/.cache/left": b"x"}
+    container = client.containers.create(cpu_image.tag)
+    try:
+        container.put_archive("/", tar(files))
+        container.commit(SPOILED)
+    finally:
+        container.remove(force=True)
+    yield SPOILED
+    client.images.remove(SPOILED, force=True)
+
+
+def test_what_was_added_to_it_is_found(spoiled):
+    proven = proof.of_image(cells.MATRIX, cells.CPU, spoiled, today=TODAY)
+    assert {finding.code for finding in proven.findings} == {"RM213", "RM216", "RM217"}
+    places = {place for finding in proven.findings for place in finding.places}
+    assert {"leftpad 1.0", "/root/.cache"} <= places

@@ -1,0 +1,85 @@
+"""`./invokew diagnose`: what it prints, and its status."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from rocmatrix.commands import diagnose as command
+
+FAULT = "RuntimeError: HIP error: invalid device function\n"
+
+
+def diagnosed(log, capsys, **options):
+    status = 0
+    try:
+        command.diagnose(str(log), **({"cell": "", "gpu": "", "as_json": False} | options))
+    except SystemExit as ended:
+        status = ended.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text("step 1\n" + FAULT)
+    return path
+
+
+def test_a_person_reads_cause_remedy_source_rule_and_next(log, capsys):
+    status, out, _ = diagnosed(log, capsys, gpu="gfx803")
+    assert status == 0
+    assert out.startswith("hip-invalid-device-function: ")
+    for label in ("seen:   line 2", "cause:", "remedy:", "next:", "source:", "rule:   gfx803-in-no-release (broken)"):
+        assert label in out
+
+
+def test_a_program_reads_the_same(log, capsys):
+    status, out, _ = diagnosed(log, capsys, as_json=True, gpu="RX 7900 XT")
+    found = json.loads(out)
+    assert status == 0
+    best = found["failures"][0]
+    assert (best["id"], best["line"], best["count"]) == ("hip-invalid-device-function", 2, 1)
+    assert best["sources"]
+    assert [rule["id"] for rule in best["rules"]] == ["gfx1100-visible-igpu"]
+
+
+def test_a_cell_shows_the_rules_that_speak_against_it(log, capsys):
+    cell = next(iter(command.known_matrix().cells))
+    status, _, _ = diagnosed(log, capsys, cell=cell.name)
+    assert status == 0
+
+
+def test_nothing_found_is_status_1_and_says_what_to_do(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text("all is well\n/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory\n")
+    status, out, _ = diagnosed(path, capsys)
+    assert status == 1
+    assert "nothing here explains a failure (2 lines read)" in out
+    assert "note:   amdgpu-ids-missing" in out
+
+
+@pytest.mark.parametrize("name", ["none.log", "."])
+def test_no_log_is_status_2(tmp_path, capsys, name):
+    status, _, err = diagnosed(tmp_path / name, capsys)
+    assert status == 2
+    assert "RM610" in err
+
+
+def test_an_unknown_cell_or_card_is_status_2(log, capsys):
+    assert diagnosed(log, capsys, cell="none")[0] == 2
+    assert diagnosed(log, capsys, gpu="RX 79000")[0] == 2
+
+
+def test_standard_input_is_read(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(FAULT.encode()))))
+    status, out, _ = diagnosed("-", capsys)
+    assert status == 0
+    assert "line 1" in out
+
+
+def test_empty_standard_input_is_status_2(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b""))))
+    assert diagnosed("-", capsys)[0] == 2

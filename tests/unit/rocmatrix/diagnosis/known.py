@@ -1,0 +1,29 @@
+"""The shipped signatures, read once, and the best match of a text."""
+
+import io
+from functools import cache
+from pathlib import Path
+
+from rocmatrix.diagnosis import reading, signature
+from rocmatrix.diagnosis.ranking import Surroundings, rank
+from rocmatrix.diagnosis.scan import Scanner
+
+ROOT = Path(__file__).resolve().parents[4]
+SIGNATURES = signature.load(ROOT)
+
+
+@cache
+def scanner():
+    return Scanner(SIGNATURES)
+
+
+def ranked(log, here=None):
+    data = log if isinstance(log, bytes) else log.encode()
+    blocks = reading.chunks(io.BytesIO(data), name="a test")
+    return rank(scanner().scan(blocks).matches.values(), here or Surroundings())
+
+
+def best(log, here=None):
+    """The id of the best failure, or of the first remark where there is none, or None."""
+    found = ranked(log, here)
+    return next((match.signature.id for match in (*found.failures, *found.remarks)), None)

@@ -1,0 +1,102 @@
+"""Whatever engines, launchers and terminals do to a log, the best match stays the same."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
+
+# Each is what one program puts before a line. They are those of docker compose, docker's json-file, the CRI, journald,
+# dmesg, srun --label, torchrun, mpirun, Ray, BuildKit, kubectl and Python's logging.
+PREFIXES = (
+    "trainer-1  | ",
+    "2026-11-21T10:00:00.123456789Z stderr F ",
+    "Nov 21 10:00:00 node7 kernel: ",
+    "Nov 21 10:00:00 node7 python[4242]: ",
+    "[  246.947604] ",
+    "[Sat Nov 21 10:00:00 2026] ",
+    "<4>[    1.101433] ",
+    "0: ",
+    "12: ",
+    "[default0]:",
+    "[rank3]: ",
+    "[rank0]:[rank0]: ",
+    "[1,0]<stderr>:",
+    "(RayTrainWorker pid=4242, ip=10.0.0.7) ",
+    "#12 34.56 ",
+    "[pod/job-0/trainer] ",
+    "2026-11-21 10:00:00,123 - root - ERROR - ",
+    "2026-11-21 10:00:00 [ERROR] ",
+    "[2026-11-21 10:00:00,494] ",
+    "10:00:00.123 ",
+    "\x1b[31m",
+    "    ",
+)
+signatures = st.sampled_from(SIGNATURES)
+
+
+def prefixed(text, prefix):
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+def wrapped(text, width):
+    """Cut every line at a column, in the middle of words, as a terminal does."""
+    return "\n".join(part for line in text.splitlines() for part in re.findall(f".{{1,{width}}}", line) or [""])
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix_hides_nothing(prefix):
+    missed = [one.id for one in SIGNATURES if best(prefixed(one.sample, prefix)) != one.id]
+    assert missed == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(one=signatures, prefix=st.sampled_from(PREFIXES), width=st.sampled_from([40, 79, 80, 120, 132]))
+def test_lines_wrapped_before_or_after_the_prefix_are_whole_again(one, prefix, width):
+    assert best(prefixed(wrapped(one.sample, width), prefix)) == one.id
+    assert best(wrapped(prefixed(one.sample, prefix), width)) == one.id
+
+
+@settings(max_examples=100, deadline=None)
+@given(one=signatures, outer=st.sampled_from(PREFIXES), inner=st.sampled_from(PREFIXES))
+def test_two_prefixes_hide_nothing(one, outer, inner):
+    assert best(prefixed(prefixed(one.sample, inner), outer)) == one.id
+
+
+@settings(max_examples=100, deadline=None)
+@given(one=signatures, width=st.sampled_from([None, 60, 120]), color=st.booleans())
+def test_json_lines_hide_nothing(one, width, color):
+    text = wrapped(one.sample, width) if width else one.sample
+    rows = [{"log": ("\x1b[1;31m" if color else "") + line + "\n", "stream": "stderr", "time": "2026-11-21T10:00:00.1Z"}
+            for line in text.splitlines()]  # fmt: skip
+    assert best("".join(json.dumps(row) + "\n" for row in rows)) == one.id
+
+
+@settings(max_examples=100, deadline=None)
+@given(one=signatures, seed=st.randoms(use_true_random=False))
+def test_colours_anywhere_hide_nothing(one, seed):
+    text = list(one.sample)
+    for _ in range(5):
+        text.insert(seed.randrange(len(text) + 1), seed.choice(["\x1b[0m", "\x1b[1;31m", "\x1b[38;5;196m", "\x1b[K"]))
+    assert best("".join(text)) == one.id
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_another_encoding_hides_nothing(encoding):
+    missed = [one.id for one in SIGNATURES if best(one.sample.encode(encoding, errors="replace")) != one.id]
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("RuntimeError: [enforce fail] connect [127.0.1.1]:\n3210: Connection refused\n", "gloo-connection-refused"),
+        ("Callback: aborting with error : HSA_STATUS_\nERROR_INVALID_ISA: The instruction set\n", "hsa-invalid-isa"),
+        ("ImportError: libGL.so.\n1: cannot open shared object file\n", "library-missing"),
+    ],
+)
+def test_the_rest_of_a_wrapped_line_that_looks_like_a_prefix_is_kept(text, found):
+    assert best(text) == found

@@ -1,0 +1,80 @@
+"""Patterns are squeezed like the texts they are for, hold fixed text, and take a bounded number of steps."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.diagnosis import pattern
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, scanner
+
+SECONDS = 2.0  # a single pass takes milliseconds; a pattern that backtracks without bound takes hours
+
+
+@pytest.mark.parametrize(
+    ("text", "squeezed"),
+    [
+        ("HIP error: out of memory", "HIPerror:outofmemory"),
+        (r"reason\s*:\s+GPU Hang", "reason:GPUHang"),
+        (r"Cannot read .*Tensile\S*\.dat", r"Cannotread.{0,200}Tensile.{0,200}\.dat"),
+        (r"pid [\d, ]+ killed", r"pid[\d,]{1,80}killed"),
+        ("version [`']GLIBC_[\\d.]+' not", r"versionGLIBC_[\d.]{1,80}not"),
+        (r"detected\.[\s\S]{0,40}?failure", r"detected\..{0,40}?failure"),
+        ("module 'torch' has no", "moduletorchhasno"),
+        (r"device \\mnt\\gpu", "devicemntgpu"),
+    ],
+)
+def test_white_space_quotes_and_backslashes_go(text, squeezed):
+    assert pattern.parse(text).squeezed == squeezed
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("(abcdef+)+", "inside another"),
+        ("(?:a{2,9}bcdefg){2,9}", "inside another"),
+        ("abcdefg{3,}", "no upper bound"),
+        (r"\w+", "fixed text"),
+        ("abcd", "fixed text"),
+        ("abcdefg|x", "fixed text"),
+        ("^abcdefg", "no meaning"),
+        ("abc\\bdefg", "no meaning"),
+        ("(abcdefg", "no regular expression"),
+        (r"(abcdef)\1", "reference"),
+        ("abcdefg.{0,5000}", "may span"),
+    ],
+)
+def test_what_could_run_away_or_match_anything_is_refused(text, why):
+    with pytest.raises(pattern.PatternError, match=why):
+        pattern.parse(text)
+
+
+def test_every_alternative_gives_its_own_fixed_text():
+    assert pattern.parse("(?:first way|second way)").literals == {b"firstway", b"secondway"}
+
+
+@given(st.text(alphabet="abc \n\t'\"`\\ABC", max_size=60))
+def test_squeezing_twice_changes_nothing(text):
+    once = pattern.squeeze(text.encode())
+    assert pattern.squeeze(once) == once
+    assert not set(once) & set(pattern.DROPPED)
+
+
+@pytest.mark.parametrize("one", SIGNATURES, ids=lambda one: one.id)
+def test_no_pattern_runs_away_on_text_made_against_it(one):
+    for found in one.patterns:
+        literal = max(found.literals, key=len)
+        almost = found.squeezed.encode()[:20].lower()
+        hostile = [literal * 400, (literal + b"a1.:_(" * 60) * 40, (almost + literal) * 200, b"a" * 20_000 + literal]
+        began = time.perf_counter()
+        for text in hostile:
+            list(found.compiled.finditer(text[:20_000]))
+        assert time.perf_counter() - began < SECONDS
+
+
+def test_a_log_of_nothing_but_fixed_texts_is_read_in_bounded_time():
+    literals = sorted({literal for one in SIGNATURES for found in one.patterns for literal in found.literals})
+    began = time.perf_counter()
+    scanner().scan([b" ".join(literals) * 20 + b"\n"])
+    assert time.perf_counter() - began < 10 * SECONDS

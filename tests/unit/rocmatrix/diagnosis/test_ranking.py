@@ -1,0 +1,74 @@
+"""What names the cause comes before what follows from it, and what the machine is counts."""
+
+from rocmatrix.diagnosis import signature
+from rocmatrix.diagnosis.ranking import Surroundings, fit
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best, ranked
+
+BY_ID = {one.id: one for one in SIGNATURES}
+OOM = "HIP out of memory. Tried to allocate 1.08 GiB."
+FRAGMENTED = f"{OOM} Of the allocated memory 61 GiB is allocated, and 138 MiB is reserved by PyTorch but unallocated."
+
+
+def ids(log, here=None):
+    return [match.signature.id for match in ranked(log, here).failures]
+
+
+def test_a_cause_comes_before_symptom_and_aftermath_wherever_it_stands():
+    log = (
+        "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+        "RuntimeError: HIP error: invalid device function\n"
+    )
+    assert ids(log) == ["hip-invalid-device-function", "nccl-watchdog-timeout", "torchrun-child-failed"]
+
+
+def test_what_refines_hides_what_it_refines():
+    assert ids(FRAGMENTED) == ["hip-oom-fragmentation"]
+    assert ids(OOM) == ["hip-out-of-memory"]
+
+
+def test_a_refinement_of_a_refinement_hides_both():
+    assert ids("c++: fatal error: Killed signal terminated program cc1plus\nERROR: Failed building wheel for x\n") == [
+        "build-killed-for-memory"
+    ]
+
+
+def test_of_two_causes_the_one_known_on_this_card_comes_first():
+    log = BY_ID["hip-shared-object-init-failed"].sample + "\n" + BY_ID["hip-no-kernel-image"].sample
+    assert ids(log, Surroundings(architecture="gfx1036"))[0] == "hip-shared-object-init-failed"
+    assert ids(log, Surroundings(architecture="gfx90a"))[0] == "hip-no-kernel-image"
+
+
+def test_of_two_causes_the_one_known_with_this_torch_comes_first():
+    log = BY_ID["torchao-torch-int1"].sample + "\n" + BY_ID["triton-missing"].sample
+    assert ids(log, Surroundings(torch="2.5.1"))[0] == "torchao-torch-int1"
+    assert ids(log, Surroundings(torch="2.9.1"))[0] == "triton-missing"
+
+
+def test_of_equal_causes_more_fixed_text_wins_and_then_the_first_line():
+    log = "IndexError: index out of range in self\nExpected all tensors to be on the same device\n"
+    assert ids(log) == ["tensors-on-different-devices", "index-out-of-range"]
+
+
+def test_notes_are_no_failures():
+    found = ranked(BY_ID["amdgpu-ids-missing"].sample)
+    assert found.failures == ()
+    assert [match.signature.id for match in found.remarks] == ["amdgpu-ids-missing"]
+
+
+def test_what_is_not_known_speaks_neither_for_nor_against():
+    bound = BY_ID["hip-shared-object-init-failed"]
+    assert fit(bound, Surroundings()) == 0
+    assert fit(bound, Surroundings(architecture="gfx1102")) == 1
+    assert fit(bound, Surroundings(architecture="gfx942")) == -1
+    assert fit(BY_ID["rccl-segfault-msccl"], Surroundings(rocm="6.4")) == 1
+    assert fit(BY_ID["rccl-segfault-msccl"], Surroundings(rocm="7.2")) == -1
+
+
+def test_nothing_known_is_nothing():
+    assert best("all is well\n") is None
+
+
+def test_every_kind_has_a_signature():
+    assert {one.kind for one in SIGNATURES} == {"cause", "symptom", "aftermath", "degraded", "note"}
+    assert signature.FAILURES == ("cause", "symptom", "aftermath")

@@ -1,0 +1,69 @@
+"""Any log can be read: packed, cut short, binary, empty, without an end of line, longer than memory allows."""
+
+import bz2
+import gzip
+import io
+import lzma
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocmatrix.diagnosis import reading
+from rocmatrix.errors import RocmatrixError
+from tests.unit.rocmatrix.diagnosis.known import best
+
+LOG = b"step 1\nstep 2\nRuntimeError: HIP error: invalid device function\n"
+FOUND = "hip-invalid-device-function"
+
+
+def chunks(data, **options):
+    return list(reading.chunks(io.BytesIO(data), name="a test", **options))
+
+
+@given(data=st.binary(min_size=1, max_size=400), size=st.integers(min_value=1, max_value=50))
+def test_no_byte_is_lost_and_only_the_last_chunk_may_lack_its_end_of_line(data, size):
+    data = b"x" + data  # not the mark of a packed file
+    found = chunks(data, size=size)
+    assert b"".join(found) == data
+    assert all(chunk.endswith(b"\n") for chunk in found[:-1])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+def test_packed_logs_are_unpacked(pack):
+    assert best(pack(LOG)) == FOUND
+
+
+def test_a_packed_log_that_breaks_off_counts_as_far_as_it_goes():
+    whole = gzip.compress(LOG + bytes(range(256)) * 4000)
+    assert best(whole[: len(whole) - 12]) == FOUND
+
+
+def test_what_cannot_be_unpacked_is_told():
+    with pytest.raises(RocmatrixError, match="RM611"):
+        chunks(b"\x1f\x8b" + b"rubbish" * 10)
+    with pytest.raises(RocmatrixError, match="RM611"):
+        chunks(b"\x28\xb5\x2f\xfd" + b"rubbish" * 10)
+
+
+def test_an_empty_log_is_told():
+    with pytest.raises(RocmatrixError, match="it is empty"):
+        chunks(b"")
+
+
+def test_a_folder_and_a_missing_file_are_told(tmp_path):
+    for path in (tmp_path, tmp_path / "none.log"):
+        with pytest.raises(RocmatrixError, match="RM610"):
+            reading.opened(path)
+
+
+@settings(max_examples=30)
+@given(before=st.binary(max_size=300), after=st.binary(max_size=300))
+def test_bytes_of_any_kind_around_it_hide_nothing(before, after):
+    assert best(b"log " + before + b"\n" + LOG + after) == FOUND
+
+
+def test_one_line_without_end_is_cut_and_read():
+    text = b"0" * (3 * reading.CHUNK) + LOG.replace(b"\n", b" ")
+    assert best(text) == FOUND

@@ -1,0 +1,82 @@
+"""Where a match stands, how often, and across the borders of chunks; healthy logs give no reason to worry."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocmatrix.diagnosis import decoration, reading
+from rocmatrix.diagnosis.scan import MOST_COUNTED
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner
+
+HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
+FAULT = "RuntimeError: HIP error: invalid device function\n"
+
+
+@pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
+def test_a_healthy_log_gives_no_failure(path):
+    found = ranked(path.read_bytes())
+    assert [match.signature.id for match in found.failures] == []
+
+
+def test_there_are_healthy_logs():
+    assert len(HEALTHY) >= 6
+
+
+@settings(max_examples=40, deadline=None)
+@given(before=st.integers(0, 300), count=st.integers(1, 5), size=st.integers(40, 4000))
+def test_line_and_count_do_not_depend_on_the_chunks(before, count, size):
+    log = ("[rank0]: step 17 loss 0.25\n" * before + FAULT * count + "done\n" * 200).encode()
+    blocks = [log]
+    if size < len(log):
+        cut = log.rfind(b"\n", 0, size) + 1
+        blocks = [block for block in (log[:cut], log[cut:]) if block]
+    scanned = scanner().scan(blocks)
+    match = scanned.matches["hip-invalid-device-function"]
+    assert (match.line, match.count) == (before + 1, count)
+    assert scanned.lines == before + count + 200
+    assert scanned.bytes == len(log)
+
+
+def test_a_wrapped_match_across_the_border_of_two_chunks_is_found():
+    scanned = scanner().scan([b"a\n" * 50 + b"RuntimeError: HIP error: inva\n", b"lid device function\nend\n"])
+    match = scanned.matches["hip-invalid-device-function"]
+    assert (match.line, match.count) == (51, 1)
+
+
+def test_a_match_seen_once_is_not_counted_again_with_the_next_chunk():
+    scanned = scanner().scan([FAULT.encode(), b"end\n", b"end\n"])
+    assert scanned.matches["hip-invalid-device-function"].count == 1
+
+
+def test_counting_ends_somewhere():
+    scanned = scanner().scan([FAULT.encode() * (MOST_COUNTED + 500)])
+    assert scanned.matches["hip-invalid-device-function"].count == MOST_COUNTED
+
+
+def test_what_is_shown_is_the_line_without_decoration_and_fit_for_a_terminal():
+    log = b"2026-11-21T10:00:00Z \x1b[31mRuntimeError: HIP error: invalid device function\x07\xff" + b"x" * 900 + b"\n"
+    match = scanner().scan([log]).matches["hip-invalid-device-function"]
+    assert match.text.startswith("RuntimeError: HIP error: invalid device function")
+    assert match.text.isprintable()
+    assert len(match.text) == 240
+
+
+@given(st.binary(max_size=2000))
+def test_views_have_as_many_lines_as_the_log(data):
+    lines = data.replace(b"\r", b"") + b"\n"
+    for view in decoration.views(lines):
+        assert view.count(b"\n") == lines.count(b"\n")
+
+
+def test_the_end_of_a_word_counts_where_a_pattern_asks_for_it():
+    assert [m.signature.id for m in ranked("step 3 loss: nan\n").failures] == ["training-loss-nan"]
+    assert ranked("loss: nanometres\n").failures == ()
+    assert [m.signature.id for m in ranked("{'loss': nan, 'lr': 1e-3}\nstep 5\n").failures] == ["training-loss-nan"]
+
+
+def test_every_signature_is_looked_for():
+    text = b"\n".join(one.sample.encode() for one in SIGNATURES)
+    assert set(scanner().scan([text + b"\n"]).matches) == {one.id for one in SIGNATURES}
+    assert len(text) < reading.CHUNK

@@ -1,0 +1,72 @@
+"""Every shipped signature finds its own sample first, names rules that exist, and cannot run away."""
+
+import pytest
+
+from rocmatrix import matrix_file
+from rocmatrix.diagnosis import diagnosis, document, signature
+from rocmatrix.errors import RocmatrixError
+from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best
+
+
+@pytest.mark.parametrize("one", SIGNATURES, ids=lambda one: one.id)
+def test_a_sample_is_found_and_is_its_own_best_match(one):
+    assert best(one.sample) == one.id
+
+
+def test_the_rules_that_are_named_exist():
+    known = {rule.id for rule in diagnosis.every_rule(matrix_file.load(ROOT))}
+    assert len(known) > 100
+    assert list(signature.unknown_rules(SIGNATURES, known)) == []
+
+
+def test_a_rule_that_does_not_exist_is_told():
+    wrong = SIGNATURES[0].model_copy(update={"rules": ["expandable-segment"]})
+    assert list(signature.unknown_rules([wrong], ["expandable-segments"])) == [
+        f"{wrong.id}: there is no rule 'expandable-segment'; did you mean expandable-segments?"
+    ]
+
+
+ENTRY = """
+- id: one
+  title: a title
+  kind: cause
+  area: driver
+  match: ['some fixed text']
+  sample: some fixed text
+  cause: a cause
+  remedy: a remedy
+  evidence: {sources: [a source], confidence: reported, date: "2026-11-21"}
+  checked: in the report
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("kind: cause", "kind: guess"), ":4: .*kind"),
+        (("some fixed text']", "(a+)+ fixed text']"), ":6: .*inside another"),
+        (("remedy: a remedy", "remedys: a remedy"), ":9: .*did you mean remedy"),
+        (("id: one", "id: one\n  refines: [two]"), "refines 'two', which is none"),
+        (("checked: in the report", "checked: surely"), ":11: .*checked"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path, wrong, told):
+    (tmp_path / "rocmatrix").mkdir()
+    (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY.replace(*wrong))
+    with pytest.raises(RocmatrixError, match=told):
+        signature.load(tmp_path)
+
+
+def test_a_sound_file_is_read_and_a_repeated_id_is_told(tmp_path):
+    (tmp_path / "rocmatrix").mkdir()
+    (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY)
+    assert [one.id for one in signature.load(tmp_path)] == ["one"]
+    (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY + ENTRY)
+    with pytest.raises(RocmatrixError, match="more than once"):
+        signature.load(tmp_path)
+
+
+def test_the_page_holds_every_signature():
+    page = document.page(SIGNATURES)
+    assert page == (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
+    assert all(f"\n## {one.id}\n" in page for one in SIGNATURES)

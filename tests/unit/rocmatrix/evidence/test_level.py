@@ -1,0 +1,132 @@
+"""A level is what the records of one image bear out: nothing set aside raises it, a newer failure lowers it."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.evidence.level import LEVELS, standings, why_not
+from rocmatrix.evidence.record import Hardware
+from tests.fixtures.evidence import CARD, OTHER_INPUTS, record, rocm, smoke
+
+
+@dataclass(frozen=True)
+class Cell:
+    name: str = "rocm6.3-torch2.7.1-gfx1100"
+    architecture: str | None = "gfx1100"
+
+
+CELL, CPU = Cell(), Cell("cpu-torch2.13.0", None)
+CLIMB = [
+    record("build"),
+    record("prove", 1),
+    smoke(2),
+    smoke(3, two="pass", hardware=rocm(cards=2)),
+    record("train", 4),
+]
+
+
+def level(*records, cell=CELL, rendered=True):
+    (standing,) = standings(cell, records, rendered=rendered)
+    return standing.level
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_each_run_climbs_one_rung(count):
+    assert level(*CLIMB[:count]) == LEVELS[1 + count]
+
+
+def test_nothing_rendered_is_no_level():
+    assert level(*CLIMB, rendered=False) == "none"
+
+
+@pytest.mark.parametrize(("missing", "reached"), [(0, "rendered"), (1, "built"), (2, "trained"), (3, "trained")])
+def test_a_lacking_rung_holds_the_rest_back(missing, reached):
+    records = CLIMB[:missing] + CLIMB[missing + 1 :]
+    assert level(*records) == reached  # without the first smoke the one of two cards still smokes the cell
+
+
+def test_training_without_any_smoke_is_proven_only():
+    assert level(CLIMB[0], CLIMB[1], CLIMB[4]) == "proven"
+
+
+def test_training_on_one_card_says_that_two_were_not_shown():
+    (standing,) = standings(CELL, [*CLIMB[:3], CLIMB[4]], rendered=True)
+    assert (standing.level, standing.missing) == ("trained", ("two-gpu",))
+
+
+SET_ASIDE = [
+    {"marks": ("stand-in",)},
+    {"marks": ("simulation",)},
+    {"marks": ("synthetic",)},
+    {"marks": ("other-base",)},
+    {"marks": ("nvidia",), "hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
+    {"hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
+    {"hardware": Hardware(device="cpu")},
+    {"hardware": rocm("gfx1030")},
+    {"hardware": Hardware(device="none", cards=(CARD,), gfx=("gfx1100",), seen=("gfx1100",))},  # of several kinds
+    {"hardware": Hardware(device="rocm", cards=(CARD,), gfx=("gfx1031",), seen=("gfx1100",))},  # an override
+    {"where": "native", "image": None, "inputs": None},
+    {"where": "native"},
+]
+
+
+@pytest.mark.parametrize("change", SET_ASIDE, ids=str)
+def test_what_is_set_aside_never_raises_an_amd_cell(change):
+    before = CLIMB[:2]
+    found = standings(CELL, [*before, smoke(2, **change), record("train", 3, **change)], rendered=True)
+    assert {s.level for s in found} == {"proven"}
+    assert [s.set_aside for s in found] == [2]
+    assert why_not(smoke(2, **change), CELL)
+
+
+@given(st.lists(st.sampled_from(SET_ASIDE), max_size=4), st.integers(0, 5), st.randoms())
+def test_set_aside_records_change_no_level_wherever_they_stand(changes, count, order):
+    records = [*CLIMB[:count], *(smoke(hour / 7, two="pass", **change) for hour, change in enumerate(changes))]
+    order.shuffle(records)
+    assert level(*records) == level(*CLIMB[:count])
+
+
+def test_a_newer_failure_takes_its_rung_away_and_is_named():
+    (standing,) = standings(CELL, [*CLIMB, smoke(9, status="fail")], rendered=True)
+    assert (standing.level, standing.failing) == ("proven", ("smoke",))
+    assert level(*CLIMB, smoke(9, status="fail"), smoke(10)) == "trained"
+
+
+def test_a_training_that_ended_early_takes_nothing_away():
+    assert level(*CLIMB, record("train", 9, passed=False)) == "trained"
+
+
+def test_a_failing_smoke_of_one_probe_counts_and_a_passing_one_does_not():
+    assert level(*CLIMB[:3], smoke(9, status="timeout", whole=False)) == "proven"
+    assert level(*CLIMB[:2], smoke(9, whole=False)) == "proven"
+
+
+def test_an_image_of_other_inputs_begins_anew():
+    assert level(*CLIMB, record("build", 9, inputs=OTHER_INPUTS)) == "built"
+    assert level(*CLIMB[:2], smoke(2, inputs=OTHER_INPUTS)) == "proven"
+
+
+def test_each_card_stands_for_itself():
+    other = "SIMULATED Radeon RX 7900 XTX"
+    found = standings(CELL, [*CLIMB[:3], smoke(4, status="crash", hardware=rocm(name=other))], rendered=True)
+    assert {s.card: (s.level, s.failing) for s in found} == {CARD: ("smoked", ()), other: ("proven", ("smoke",))}
+
+
+def test_two_cards_count_only_where_two_are():
+    assert level(*CLIMB[:2], smoke(3, two="pass")) == "smoked"
+    assert level(*CLIMB[:2], smoke(3, two="fail", hardware=rocm(cards=2))) == "proven"
+
+
+def test_the_cell_of_the_cpu_is_smoked_by_a_cpu_and_by_no_card():
+    base = [record("build", cell=CPU.name), record("prove", 1, cell=CPU.name)]
+    assert level(*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu")), cell=CPU) == "smoked"
+    assert level(*base, smoke(2, cell=CPU.name), cell=CPU) == "proven"
+
+
+def test_age_and_currency():
+    (standing,) = standings(CELL, CLIMB[:3], rendered=True, current_inputs=OTHER_INPUTS)
+    assert standing.age_days(datetime(2026, 11, 3, 14, tzinfo=UTC)) == 2.0
+    assert standing.current is False

@@ -1,0 +1,34 @@
+"""A night removes what nights made. Images of others stay, whatever labels and layers they inherited."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.nightly.disk import OWN_TAGS, Held, own, prune_argv, to_remove
+
+TAGS = st.sampled_from([f"{OWN_TAGS}a", f"{OWN_TAGS}b", "rocmatrix:a", "mine:latest", "rocmatrix-test/base:1"])
+IMAGES = st.lists(
+    st.builds(Held, id=st.sampled_from("abcdef"), tags=st.lists(TAGS, max_size=2).map(tuple), size=st.integers(0, 100)),
+    max_size=8,
+)
+
+
+@given(IMAGES, st.sets(st.sampled_from("abcdef")), st.integers(0, 300), st.sets(TAGS))
+def test_only_own_images_go_only_as_many_as_needed_and_none_that_is_needed(images, recorded, budget, needed):
+    mine = own(images, recorded)
+    for image in mine:
+        assert all(tag.startswith(OWN_TAGS) for tag in image.tags)
+        assert image.tags or image.id in recorded
+    going = to_remove(mine, budget=budget, needed=needed)
+    assert not any(set(image.tags) & needed for image in going)
+    left = sum(image.size for image in mine) - sum(image.size for image in going)
+    assert left <= budget or all(image in going or set(image.tags) & needed for image in mine)
+    if going:
+        assert left + going[-1].size > budget
+
+
+def test_a_stranger_without_a_tag_stays():
+    assert own([Held(id="x", tags=(), size=1)], recorded={"y"}) == []
+
+
+def test_only_a_named_builder_is_pruned():
+    assert "--builder=mine" in prune_argv("mine", 5)

@@ -1,0 +1,148 @@
+"""A night does every stage once, also when it is killed in between; a stage that failed ends its cell alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.errors import RocmatrixError
+from rocmatrix.nightly import plan
+from rocmatrix.nightly.journal import Journal
+from rocmatrix.nightly.night import Outcome
+from rocmatrix.nightly.plan import STAGES
+from tests.fixtures import cells
+from tests.fixtures.night import CELLS, PLAN, Simulated, night
+
+ROOT = Path(__file__).resolve().parents[4]
+EVERY = {(cell.name, stage) for cell in CELLS for stage in STAGES}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "evidence.db"
+
+
+@pytest.fixture
+def done(tmp_path):
+    return tmp_path / "done"
+
+
+def lines(done):
+    return [tuple(line.split()) for line in done.read_text().splitlines()]
+
+
+def test_a_night_does_every_stage_once_and_ends(path, done):
+    running, goes_on = night(path, Simulated(done))
+    assert not goes_on
+    assert Counter(lines(done)) == Counter(EVERY)
+    assert {key: leg.state for key, leg in running.legs.items()} == dict.fromkeys(EVERY, "passed")
+    (kept,) = Journal(path).nights()
+    assert kept.ended
+    assert night(path, Simulated(done))[0].name != kept.name  # the next begins anew
+
+
+@pytest.mark.parametrize("after", [1, 4, 9, 14])
+def test_a_night_that_is_killed_goes_on_where_it_was(path, done, after):
+    argv = [sys.executable, "-m", "tests.fixtures.night", str(path), str(done)]
+    process = subprocess.Popen(argv, cwd=ROOT, start_new_session=True)
+    while not done.exists() or len(done.read_text().splitlines()) < after:
+        assert process.poll() is None
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = len(lines(done))
+    marked = {key for key, leg in Journal(path).legs(Journal(path).nights()[0].name).items() if leg.state == "passed"}
+    running, goes_on = night(path, Simulated(done))
+    assert goes_on
+    again = lines(done)[before:]
+    assert set(again).isdisjoint(marked)  # what had ended is not done again
+    assert set(lines(done)) == EVERY
+    assert all(count <= 2 for count in Counter(lines(done)).values())
+    assert {leg.state for leg in running.legs.values()} == {"passed"}
+    assert len(Journal(path).nights()) == 1
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_failed_stage_ends_its_cell_alone(path, done, stage):
+    running, _ = night(path, Simulated(done, ends={(CELLS[0].name, stage): Outcome(state="failed", words="simulated")}))
+    own = {s: leg.state for (name, s), leg in running.legs.items() if name == CELLS[0].name}
+    reached = STAGES[: STAGES.index(stage) + 1]
+    assert own == {s: "failed" if s == stage else "passed" for s in reached}
+    assert ("promote" in own) == (stage == "promote")
+    assert all(running.legs[cell.name, "promote"].state == "passed" for cell in CELLS[1:])
+
+
+def test_a_cell_that_was_not_smoked_is_not_promoted(path, done):
+    ends = {(cell.name, "smoke"): Outcome(state="left out", words="this machine has no card") for cell in CELLS}
+    running, _ = night(path, Simulated(done, ends=ends))
+    assert not {stage for _, stage in running.legs} & {"promote"}
+
+
+def test_an_error_of_a_stage_is_its_failure(path, done):
+    class Broken(Simulated):
+        def prove(self, cell):
+            raise RocmatrixError("RM203", what="simulated")
+
+    running, _ = night(path, Broken(done))
+    assert running.legs[CELLS[0].name, "prove"].words == "RM203 simulated"
+
+
+def test_a_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(path, done):
+    class Stopped(Simulated):
+        def smoke(self, cell):
+            if cell.name == CELLS[1].name:
+                raise KeyboardInterrupt
+            return super().smoke(cell)
+
+    with pytest.raises(KeyboardInterrupt):
+        night(path, Stopped(done), jobs=5)
+    done.write_text("")
+    night(path, Simulated(done, gone=(CELLS[0].name, CELLS[1].name)), jobs=5)
+    assert [stage for name, stage in lines(done) if name == CELLS[0].name] == []
+    assert [stage for name, stage in lines(done) if name == CELLS[1].name] == list(STAGES)
+    assert [stage for name, stage in lines(done) if name == CELLS[2].name] == ["smoke", "promote"]
+
+
+def test_without_room_cells_are_left_out_and_nothing_is_built(path, done):
+    running, _ = night(path, Simulated(done, full="RM632 no room"))
+    assert not done.exists()
+    assert {leg.state for leg in running.legs.values()} == {"left out"}
+
+
+def test_another_plan_or_a_fresh_start_is_another_night(path):
+    journal = Journal(path)
+    first, _ = journal.begin(PLAN)
+    assert journal.begin(PLAN) == (first, True)
+    assert journal.begin(PLAN, fresh=True)[0].name != first.name
+    changed = plan.Plan(cells=PLAN.cells, inputs=("b" * 64, *PLAN.inputs[1:]))
+    assert journal.begin(changed)[1] is False
+
+
+def test_the_last_good_night_is_one_that_smoked_and_ended(path, done):
+    good, _ = night(path, Simulated(done))
+    ends = {(CELLS[0].name, "smoke"): Outcome(state="failed")}
+    bad, _ = night(path, Simulated(done, ends=ends))
+    journal = Journal(path)
+    open_one, _ = journal.begin(PLAN)
+    assert journal.last_good(CELLS[0].name, before=open_one.name) == good.name
+    assert journal.last_good(CELLS[1].name, before=open_one.name) == bad.name
+    assert journal.last_good(CELLS[0].name, before=good.name) is None
+
+
+def test_cells_are_chosen_by_name_or_architecture_and_unlocked_ones_named():
+    chosen, left_out = plan.choose(cells.MATRIX, ["gfx1100", "cpu"])
+    assert {cell.architecture for cell in chosen} == {"gfx1100", None}
+    assert all(cell.unlocked_because is None for cell in chosen)
+    assert any(line.startswith("rocm10.0-torch2.13.0-gfx1100") for line in left_out)
+    everything = plan.choose(cells.MATRIX, [])[0]
+    places = [cell.base.reference for cell in everything]
+    assert places == sorted(places)
+    for words, code in ((["gfx1101x"], "RM010"), (["gfx1103"], "RM631")):
+        with pytest.raises(RocmatrixError) as caught:
+            plan.choose(cells.MATRIX, words)
+        assert caught.value.code == code

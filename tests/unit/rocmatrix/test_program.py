@@ -1,0 +1,35 @@
+"""Wrong usage of `./invokew` ends like every other mistake: a code, what, and the nearest names."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def invokew(*words):
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["train", "--epoch", "3"], ["--epoch is no flag of train", "did you mean --epochs"]),
+        (["build", "--tourch=2"], ["--tourch is no flag of build", "did you mean --torch"]),
+        (["trian"], ["trian is no task", "did you mean train"]),
+        (["train", "--epochs"], ["--epochs needs a value", "./invokew --help train"]),
+    ],
+)
+def test_wrong_usage_is_rm404_with_the_way_out(words, told):
+    done = invokew(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("RM404")
+    assert all(text in done.stderr for text in told), done.stderr
+
+
+def test_help_and_list_work_as_in_invoke():
+    assert "Available tasks:" in invokew("--list").stdout
+    assert "--data-fraction" in invokew("train", "--help").stdout

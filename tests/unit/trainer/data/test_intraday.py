@@ -1,0 +1,216 @@
+"""The 54 features on SYNTHETIC bars: nothing looks ahead, and no way of computing them changes a bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.data import intraday
+from trainer.data.bars import Bars, joined
+from trainer.data.blocks import Block, Counts
+from trainer.data.conventions import ProfileConventions, SessionConventions
+from trainer.data.intraday import Settings, intraday_rows
+from trainer.data.intraday_catalog import CATALOG, NAMES
+from trainer.data.sessions import instants, session_minutes, us_half_day, wall_clock
+from trainer.data.synthetic import synthetic_bars
+
+COUNT = 9_000  # 23 sessions: three beyond the twenty that the features look back to
+CHOSEN = Settings(profile=ProfileConventions(), sessions=SessionConventions(), spacing=60, vix=True)
+
+
+@cache
+def bars_of(seed: int = 0, count: int = COUNT) -> Bars:
+    bars = synthetic_bars(count, seed)
+    return replace(bars, date=instants(bars.date, "America/New_York")[0])
+
+
+def features(bars: Bars, chunk: int = 10**9, workers: int = 1, chosen: Settings = CHOSEN) -> np.ndarray:
+    chunks = (bars[begin : begin + chunk] for begin in range(0, len(bars), chunk))
+    return np.concatenate([rows.features for rows in intraday_rows(chunks, chosen, counts=Counts(), workers=workers)])
+
+
+@cache
+def whole() -> np.ndarray:
+    return features(bars_of())
+
+
+def with_future_of(past: Bars, future: Bars, now: int) -> Bars:
+    return joined([past[: now + 1], replace(future[now + 1 :], date=past.date[now + 1 :])])
+
+
+def test_there_are_54_each_described_once() -> None:
+    assert len(NAMES) == len(set(NAMES)) == 54 == whole().shape[1]
+    assert all(feature.formula and feature.unit for feature in CATALOG)
+    assert sum(feature.needs_vix for feature in CATALOG) == 5
+
+
+def test_with_twenty_sessions_before_every_feature_is_known_and_moves() -> None:
+    known = np.isfinite(whole()).all(axis=1)
+    session = np.unique(bars_of().date.astype("M8[D]"), return_inverse=True)[1]
+    assert not known[session < 20].any()
+    assert known[session >= 20].all()
+    assert (whole()[known].std(axis=0) > 0).all()
+
+
+@given(now=st.integers(COUNT - 1000, COUNT - 2), seed=st.integers(1, 3))
+@settings(deadline=None, max_examples=12)
+def test_another_future_changes_no_bit_of_the_past(now: int, seed: int) -> None:
+    changed = features(with_future_of(bars_of(), bars_of(seed), now))
+    assert changed[: now + 1].tobytes() == whole()[: now + 1].tobytes()
+    assert changed[now + 1 :].tobytes() != whole()[now + 1 :].tobytes()
+
+
+@given(end=st.integers(COUNT - 1000, COUNT - 1))
+@settings(deadline=None, max_examples=6)
+def test_bars_not_yet_there_change_no_bit_either(end: int) -> None:
+    assert features(bars_of()[:end]).tobytes() == whole()[:end].tobytes()
+
+
+def test_a_feature_that_looks_ahead_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The finished session's range, used during that session, is the usual leak."""
+    honest = intraday.session_features
+
+    def leaking(block: Block, *rest: object) -> dict[str, np.ndarray]:
+        found = honest(block, *rest)  # type: ignore[arg-type]
+        finished = np.maximum.reduceat(block.bars.high, block.starts)[block.session]
+        return {**found, "range_pct_session": finished}
+
+    monkeypatch.setattr(intraday, "session_features", leaking)
+    now = COUNT - 200
+    pair = [features(bars)[: now + 1] for bars in (bars_of(), with_future_of(bars_of(), bars_of(1), now))]
+    assert pair[0].tobytes() != pair[1].tobytes()
+
+
+@pytest.mark.parametrize("chunk", [1_000, 1_237, 4_096])
+def test_no_chunk_size_changes_a_bit(chunk: int) -> None:
+    assert features(bars_of(), chunk).tobytes() == whole().tobytes()
+
+
+def test_neither_tiny_chunks_nor_workers_change_a_bit_over_several_blocks() -> None:
+    bars = bars_of(4, 390 * 70)
+    one = features(bars)
+    assert features(bars, 17).tobytes() == one.tobytes()
+    assert features(bars, 5_000, workers=2).tobytes() == one.tobytes()
+
+
+def test_a_bar_of_overnight_trading_between_sessions_changes_nothing() -> None:
+    bars = bars_of()
+    night = replace(bars[:1], date=bars.date[COUNT // 2 : COUNT // 2 + 1].astype("M8[D]").astype("M8[s]"))
+    place = int(np.searchsorted(bars.date, night.date[0]))
+    counts = Counts()
+    rows = list(intraday_rows([joined([bars[:place], night, bars[place:]])], CHOSEN, counts=counts))
+    assert np.concatenate([part.features for part in rows]).tobytes() == whole().tobytes()
+    assert counts.outside == 1
+
+
+def test_without_a_vix_the_other_features_stay_as_they_are() -> None:
+    chosen = replace(CHOSEN, vix=False)
+    without = features(replace(bars_of(), vix_close=None), chosen=chosen)
+    assert without.tobytes() == whole()[:, [NAMES.index(name) for name in chosen.names]].tobytes()
+    assert chosen.left_out == (
+        "vix_level_z_20d", "vix_ret_5", "vix_ret_30", "vix_intraday_range", "es_vix_corr_60",
+    )  # fmt: skip
+
+
+def session_parts() -> Iterator[tuple[int, Bars]]:
+    days = bars_of().date.astype("M8[D]")
+    for begin in np.flatnonzero(np.concatenate([[True], days[1:] != days[:-1]])):
+        yield int(begin), bars_of().where(days == days[begin])
+
+
+def uniform_poc(bars: Bars) -> float:
+    """Volume profile, uniform over each bar's range, by a dictionary; in currency."""
+    volumes: dict[int, float] = {}
+    for low, high, volume in zip(bars.low, bars.high, bars.volume, strict=True):
+        rows = range(round(low / 0.25), round(high / 0.25) + 1)
+        for row in rows:
+            volumes[row] = volumes.get(row, 0.0) + volume / len(rows)
+    return max(volumes, key=lambda row: volumes[row]) * 0.25
+
+
+def test_values_agree_with_their_formulas() -> None:
+    """Each value of one bar, computed from its words with plain Python on that bar's past."""
+    parts = list(session_parts())
+    begin, last = parts[21]
+    n = 200
+    t, b = begin + n, bars_of()
+    now, before = last[: n + 1], [part for _, part in parts[:21]]
+    ranges = [
+        max(s.high.max(), p.close[-1]) - min(s.low.min(), p.close[-1])
+        for p, s in zip(before[-15:-1], before[-14:], strict=True)
+    ]
+    a = sum(ranges) / 14
+    close, volume = now.close[-1], b.volume[t]
+    r = np.diff(np.log(b.close[: t + 1]))
+    typical = (now.high + now.low + now.close) / 3
+    vwap = (typical * now.volume).sum() / now.volume.sum()
+    deviation = np.sqrt(((typical - vwap) ** 2 * now.volume).sum() / now.volume.sum())
+    hour = now.where(now.date < last.date[0].astype("M8[h]") + np.timedelta64(90, "m"))
+    v20 = b.volume[t - 19 : t + 1]
+    r30, v30 = r[-30:], b.volume[t - 29 : t + 1]
+    vix = b.vix_close
+    assert vix is not None
+    dvix = np.diff(np.log(vix[: t + 1]))[-60:]
+    ends = np.array([part.vix_close[-1] for part in before[-20:] if part.vix_close is not None])
+    minute = int((b.date[t] - np.datetime64(b.date[t], "D")).astype(int) // 60)
+    same = [part.volume[(part.date.astype("M8[m]").astype(int) % 1440) == minute % 1440] for part in before[-20:]]
+    at_this_time = np.concatenate(same)
+    expected = {
+        "dpoc_dist": (close - uniform_poc(now)) / a,
+        "ppoc_dist": (close - uniform_poc(before[-1])) / a,
+        "p_close_dist": (close - before[-1].close[-1]) / a,
+        "gap_open": np.log(now.open[0] / before[-1].close[-1]),
+        "ib_high_dist": (close - hour.high.max()) / a,
+        "ib_low_dist": (close - hour.low.min()) / a,
+        "vwap_dist": (close - vwap) / a,
+        "vwap_band_z": (close - vwap) / deviation,
+        "ret_1": r[-1],
+        "ret_60": np.log(close / b.close[t - 60]),
+        "realized_vol_30": np.sqrt((r30**2).mean()),
+        "realized_vol_120": np.sqrt((r[-120:] ** 2).mean()),
+        "parkinson_30": np.sqrt((np.log(b.high / b.low)[t - 29 : t + 1] ** 2).mean() / (4 * np.log(2))),
+        "range_pct_session": 100 * (now.high.max() - now.low.min()) / now.open[0],
+        "vol_z_20": (volume - v20.mean()) / v20.std(),
+        "up_down_vol_30": (np.sign(r30) * v30).sum() / v30.sum(),
+        "vol_tod_ratio": volume / at_this_time.mean(),
+        "vix_level_z_20d": (vix[t] - ends.mean()) / ends.std(),
+        "vix_ret_30": np.log(vix[t] / vix[t - 30]),
+        "vix_intraday_range": (now.vix_close.max() - now.vix_close.min()) / now.vix_close[0],  # type: ignore[union-attr]
+        "es_vix_corr_60": np.corrcoef(r[-60:], dvix)[0, 1],
+    }
+    values = dict(zip(NAMES, whole()[t].tolist(), strict=True))
+    np.testing.assert_allclose([values[name] for name in expected], list(expected.values()), rtol=2e-5, atol=1e-7)
+
+
+def test_sessions_follow_daylight_saving_time() -> None:
+    """09:30 in New York is 14:30 UTC in winter and 13:30 in summer; clocks changed on 8 March and 1 November 2026."""
+    days = np.array(["2026-03-06", "2026-03-09", "2026-10-30", "2026-11-02"], "M8[s]")
+    utc, missing = instants(days + np.timedelta64(34_200, "s"), "America/New_York")
+    assert not missing.any()
+    assert ((utc - days).astype(int) // 60).tolist() == [870, 810, 810, 870]
+    assert (wall_clock(utc, "America/New_York") - days == np.timedelta64(34_200, "s")).all()
+
+
+def test_an_hour_that_never_was_is_found_and_one_that_was_twice_is_told_apart() -> None:
+    missing = instants(np.array(["2026-03-08T02:30:00"], "M8[s]"), "America/New_York")[1]
+    assert missing.all()
+    twice = np.array(
+        ["2026-11-01T01:00:00", "2026-11-01T01:30:00", "2026-11-01T01:00:00", "2026-11-01T01:30:00"], "M8[s]"
+    )
+    utc = instants(twice, "America/New_York")[0]
+    assert (np.diff(utc).astype(int) == 1800).all()
+    carried = instants(twice[2:], "America/New_York", utc[1])[0]
+    assert (carried == utc[2:]).all()
+
+
+def test_half_days_are_known_from_the_calendar_alone() -> None:
+    days = np.array(["2025-11-28", "2025-12-24", "2025-07-03", "2020-07-03", "2021-12-24", "2025-11-27"], "M8[D]")
+    assert us_half_day(days).tolist() == [True, True, True, False, False, False]
+    assert session_minutes(days[:1], SessionConventions()).tolist() == [210]
+    assert session_minutes(days[:1], SessionConventions(half_days="none")).tolist() == [390]

@@ -1,0 +1,38 @@
+"""fully_shard and the pipeline with two real ranks over gloo on the CPU; each kind is run once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Found = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=["fsdp2", "pipeline"])
+def found(request: pytest.FixtureRequest, two_ranks: Callable[..., Found]) -> Found:
+    return two_ranks(Path(__file__).with_name("split_model_program.py"), request.param)
+
+
+def test_parts_of_a_model_train_like_one_process(found: Found) -> None:
+    for rank in found:
+        assert len(rank["difference"]) == 6
+        for name, difference in rank["difference"].items():
+            assert difference < 1e-12, name
+
+
+def test_a_resumed_run_is_the_same_to_the_bit(found: Found) -> None:
+    assert [rank["resumed to the bit"] for rank in found] == [True, True]
+
+
+def test_each_rank_trains_its_part_only(found: Found) -> None:
+    own = [rank["own"] for rank in found]
+    assert sum(own) == found[0]["all"]
+    assert all(0 < part < found[0]["all"] for part in own)
+
+
+def test_the_ranks_losses_add_up_to_that_of_one_process(found: Found) -> None:
+    assert found[0]["losses"] == found[1]["losses"]
+    assert found[0]["losses"] == pytest.approx(found[0]["losses of one process"], rel=1e-5)

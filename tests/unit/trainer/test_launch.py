@@ -1,0 +1,138 @@
+"""Two ranks under torchrun on the CPU, one of them put to sleep: found, ended, started again, and the same weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer import launch as launch_module
+from trainer.errors import TrainerError
+from trainer.launch import command
+from trainer.watchdog.beats import read_beat
+
+ROOT = Path(__file__).resolve().parents[3]
+FLOOR_S = 2.0
+
+
+def start(output: Path, name: str, *more: str, **environment: str) -> subprocess.Popen[str]:
+    settings = ["--epochs", "25", "--batch-size", "32", "--device", "cpu", "--checkpoint-every", "30", "--seed", "3"]
+    run = ["--output", str(output), "--run", name, "--ranks", "2", *more]
+    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainer", "train", *settings, *run],
+        cwd=ROOT,
+        env=inherited | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def events_until(process: subprocess.Popen[str], event: str) -> list[dict[str, Any]]:
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        if line.startswith("{"):
+            seen.append(json.loads(line))
+            if seen[-1]["event"] == event:
+                return seen
+    raise AssertionError(f"no event {event}: {process.stderr and process.stderr.read()}")
+
+
+def put_to_sleep(folder: Path, rank: int) -> float:
+    beat = read_beat(folder / f"rank{rank}.beat")
+    assert beat is not None
+    os.kill(beat.pid, signal.SIGSTOP)
+    return time.monotonic()
+
+
+def without_torchrun() -> list[dict[str, str]]:
+    """What torchrun would set for two ranks; the same run without its launcher costs one process less."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = str(listener.getsockname()[1])
+    common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [common | {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"} for rank in range(2)]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    names = ("model.safetensors", "model.pt", "batches.jsonl", "metrics.jsonl")
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_run(tmp_path: Path) -> None:
+    undisturbed = [start(tmp_path, "calm", **rank) for rank in without_torchrun()]
+    disturbed = start(tmp_path, "disturbed", "--hang-timeout", "60", "--hang-floor", str(FLOOR_S))
+    events_until(disturbed, "checkpoint")
+    slept = put_to_sleep(tmp_path / ".disturbed.partial" / "watchdog" / "attempt0", rank=1)
+    (*_, hang) = events_until(disturbed, "hang")
+    found_after = time.monotonic() - slept
+    (*after, _) = events_until(disturbed, "done")
+    assert disturbed.wait(60) == 0
+    for process in undisturbed:
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said[-3000:]
+
+    assert hang["blamed"] == [1]
+    assert "rank 1 (stopped by a signal)" in hang["what"]
+    assert FLOOR_S * 0.5 < found_after < 60  # never the ceiling: the limit was learned
+    (resumed,) = [event for event in after if event["event"] == "resumed"]
+    assert resumed["step"] >= 30
+    assert not resumed["from_start"]
+    assert digests(tmp_path / "disturbed") == digests(tmp_path / "calm")
+    evidence = tmp_path / "disturbed" / "watchdog" / "attempt0"
+    stacks = [evidence / f"rank{rank}.stacks.txt" for rank in range(2)]
+    assert all("trainer/loop.py" in path.read_text() for path in stacks)
+    assert not (tmp_path / "calm" / "watchdog").exists()
+
+
+def ended_by(monkeypatch: pytest.MonkeyPatch, program: str) -> int:
+    monkeypatch.setattr(launch_module, "command", lambda words, **_: [sys.executable, "-c", program])
+    return launch_module.launch([], ranks=2, max_restarts=1)
+
+
+def test_after_the_last_restart_there_is_a_clear_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TrainerError, match="RM564") as caught:
+        ended_by(monkeypatch, "import sys; sys.exit(1)")
+    assert caught.value.what == "2 ranks failed in 2 attempt(s); torchrun's status is 1"
+    assert ended_by(monkeypatch, "pass") == 0
+
+
+def test_sigterm_is_passed_on_and_the_end_can_be_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(60)
+"""
+    before = signal.getsignal(signal.SIGTERM)
+    assert ended_by(monkeypatch, program) == 75
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_command_is_plain_torchrun() -> None:
+    found = command(["train", "--ranks", "2", "--run", "x"], ranks=2, max_restarts=1)
+    assert found[:3] == [sys.executable, "-m", "torch.distributed.run"]
+    assert {"--nproc-per-node=2", "--max-restarts=1", "--nnodes=1"} <= set(found)
+    assert found[found.index("--") - 1 :] == ["-m", "--", "trainer", "train", "--ranks", "2", "--run", "x"]
+
+
+@pytest.mark.parametrize(
+    "asked", [["--ranks", "0"], ["--parallel", "tp"], ["--comms", "hccl"], ["--hang-timeout", "-1"]]
+)
+def test_what_there_is_not_is_a_persons_mistake(asked: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer", "train", *asked], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("RM500")

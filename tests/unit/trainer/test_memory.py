@@ -1,0 +1,166 @@
+"""Memory that runs out, by injection: no accelerator here. torch's own class is raised, with HIP's wording."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from tests.fixtures.training import gone_on, interrupted, network, same, training, weights
+from trainer.errors import TrainerError
+from trainer.loop import Training, fit
+from trainer.memory import MicroBatch, OutOfMemory, allocator_settings, first_size, report
+
+
+class Limited(nn.Sequential):
+    """A network on a device that holds `most` rows, from step `first` on; it draws and counts before it fails."""
+
+    most = 1000
+    where = "forward"
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = super().forward(inputs)
+        if self.training and len(inputs) > self.most:
+            if self.where == "forward":
+                raise OutOfMemory("HIP out of memory. Tried to allocate 2.00 GiB")
+            outputs.register_hook(self.fail)
+        return outputs
+
+    def fail(self, gradient: Tensor) -> None:
+        raise OutOfMemory("HIP out of memory. Tried to allocate 2.00 GiB")
+
+
+def limited(**more: Any) -> Training:
+    return training("fp64", model=Limited(*network()), guarded=True, **more)
+
+
+def plain(**more: Any) -> Training:
+    return training("fp64", model=Limited(*network(noisy=False)), guarded=True, **more)
+
+
+def at_steps(run: Training, limits: dict[int, int], where: str = "forward") -> Training:
+    """Change the device's limit before the steps that are named."""
+    model = run.model
+    assert isinstance(model, Limited)
+    model.where = where
+
+    def before(module: nn.Module, inputs: Any) -> None:
+        model.most = limits.get(run.state.step + 1, model.most)
+
+    run.forward.register_forward_pre_hook(before)
+    return run
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+@pytest.mark.parametrize("most", [7, 4, 3, 2])
+def test_the_weights_equal_a_run_started_at_the_smaller_size_bit_for_bit(where: str, most: int) -> None:
+    run = at_steps(limited(), {1: most}, where)
+    size = {7: 4, 4: 4, 3: 2, 2: 2}[most]
+    assert same(weights(run), weights(training("fp64", micro_batch=size)))
+    assert run.state.micro_batch.size == size
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_at_random_steps_the_rest_is_that_of_a_run_told_the_size_there(seed: int) -> None:
+    """The reference never runs out: it is stopped before the step, and gone on with at the smaller size."""
+    rng = random.Random(seed)
+    step, most, where = rng.randrange(2, 21), rng.randrange(2, 8), rng.choice(["forward", "backward"])
+    run = at_steps(limited(), {step: most}, where)
+    found = weights(run)
+    told = gone_on(limited, interrupted(limited, step - 1))
+    told.state.micro_batch.size = run.state.micro_batch.size
+    assert run.state.micro_batch.halvings >= 1
+    assert same(found, weights(told))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_batch_norm_it_even_equals_a_run_started_at_the_smaller_size(seed: int) -> None:
+    """Steps before the failure were summed in other pieces, so this holds to rounding: 1e-12 in fp64."""
+    rng = random.Random(seed)
+
+    run = at_steps(plain(), {rng.randrange(2, 15): 2})
+    found, want = weights(run), weights(plain(micro_batch=2))
+    for name, value in want.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-12)
+
+
+def test_without_the_roll_back_the_weights_would_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_gradients(self: Any, model: nn.Module, device: torch.device) -> None:
+        model.zero_grad(set_to_none=True)
+
+    monkeypatch.setattr("trainer.memory.Undo.apply", only_gradients)
+    assert not same(weights(at_steps(limited(), {1: 4})), weights(training("fp64", micro_batch=4)))
+
+
+def test_it_is_told_and_remembered(capsys: pytest.CaptureFixture[str]) -> None:
+    weights(at_steps(limited(), {5: 2}))
+    told = capsys.readouterr().out
+    assert '"event": "out_of_memory", "step": 5, "from_rows": 8, "to_rows": 4, "memory": null' in told
+    assert '"from_rows": 4, "to_rows": 2' in told
+    files = interrupted(lambda **more: at_steps(limited(**more), {5: 2}), 10)
+    assert gone_on(limited, files).state.micro_batch == MicroBatch(limit=8, size=2, calm=6, halvings=2)
+
+
+def test_one_row_that_does_not_fit_is_the_end_with_words() -> None:
+    with pytest.raises(TrainerError, match="RM523") as caught:
+        weights(at_steps(plain(), {3: 0}))
+    assert caught.value.where == "step 3, cpu"
+
+
+def test_another_runtime_error_is_not_taken_for_it() -> None:
+    class Broken(nn.Linear):
+        def forward(self, inputs: Tensor) -> Tensor:
+            raise RuntimeError("HIP out of memory, says somebody who is not the allocator")
+
+    with pytest.raises(RuntimeError, match="says somebody"):
+        weights(training(model=Broken(3, 1), guarded=True))
+
+
+def test_it_grows_back_after_calm_steps(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    run = at_steps(limited(epochs=10), {2: 2, 3: 1000})
+    run.state.micro_batch.patience = 10
+    weights(run)
+    assert run.state.micro_batch.size == 8
+    assert capsys.readouterr().out.count("micro_batch_grows") == 2
+
+
+def test_a_size_that_fails_again_is_tried_ever_more_seldom() -> None:
+    run = at_steps(limited(epochs=30), {2: 4})
+    run.state.micro_batch.patience = 10
+    weights(run)
+    assert run.state.micro_batch.size == 4
+    assert run.state.micro_batch.patience >= 80
+    assert run.state.micro_batch.halvings < 6
+
+
+@given(st.integers(1, 10_000), st.lists(st.booleans(), max_size=60))
+def test_the_size_stays_between_one_and_the_limit(limit: int, events: list[bool]) -> None:
+    micro_batch = first_size(None, limit)
+    for shrinks in events:
+        step: Callable[[], None] = micro_batch.shrink if shrinks else micro_batch.grow
+        step()
+        assert 1 <= micro_batch.size <= limit
+
+
+def test_what_the_allocator_was_told_is_recorded() -> None:
+    told = {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PYTORCH_ALLOC_CONF": "", "PATH": "/bin"}
+    assert allocator_settings(told) == {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}
+    assert allocator_settings({}) == {}
+
+
+def test_a_cpu_has_no_report() -> None:
+    assert report(torch.device("cpu")) is None
+
+
+def test_a_guard_is_taken_on_accelerators_only() -> None:
+    assert not training().guarded
+    run = training()
+    with pytest.raises(OutOfMemory):
+        run.model.register_forward_pre_hook(lambda module, inputs: Limited.fail(None, inputs))  # type: ignore[arg-type]
+        fit(run, lambda epoch: None)

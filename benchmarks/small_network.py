@@ -182,6 +182,7 @@ def compare(part: Part, batch: int, device: str, turns: int, folder: Path) -> di
         "step": vars(ours["ours"].choice),
         "rows_per_second": rate,
         "times_the_faster_plain_loop": round(rate["ours"] / rate[faster], 2),
+        "times_turn_by_turn": [round(one / own, 2) for one, own in zip(timed[faster], timed["ours"], strict=True)],
         "least_of_any_turn": round(min(timed[faster]) / max(timed["ours"]), 2),
         "us_a_step": {name: round(1e6 * batch / each, 1) for name, each in rate.items()},
         "losses_apart_first_epoch": apart[0],
@@ -201,8 +202,10 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=32_768)
     parser.add_argument("--batches", default="32,256,1024,4096")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--conditions", default="not stated", help="who else uses the machine, for the raw results")
     told = parser.parse_args()
     make_reproducible(seed=SEED, threads=1)
+    load_before = os.getloadavg()[0]
     accelerator, part = choose(told.device), data(told.rows)
     with tempfile.TemporaryDirectory() as folder:
         found = [
@@ -211,7 +214,9 @@ def main() -> int:
     result = {
         "machine": f"{accelerator.name} ({accelerator.arch}), {platform.machine()}, {os.cpu_count()} CPUs",
         "torch": torch.__version__,
-        "load_before": os.getloadavg()[0],
+        "conditions": told.conditions,
+        "load_before": load_before,
+        "load_after": os.getloadavg()[0],
         "parameters": sum(value.numel() for value in network("cpu").parameters()),
         "rows": told.rows,
         "data": "random rows from a seed",

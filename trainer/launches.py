@@ -48,7 +48,7 @@ class Launches:
             training.ranks.at_step(state.step)
             with training.ranks.section("forward"):
                 self.steps.take(on_device[span], losses)
-            told(training, batches, losses)
+            training.watch.launch_ended(state.step - len(batches) + 1, batches, losses)
             yield stop, due
 
 
@@ -56,21 +56,13 @@ def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor],
     """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due."""
     state, size, keeper = training.state, training.sampler.batch_size, training.keeper
     batches: list[Tensor] = []
-    stop = due = False
-    while len(batches) < most and not (stop or due):
+    for rows in order[state.batch * size : (state.batch + most) * size].split(size):
         due = keeper is not None and keeper.due(state)
         stop = training.stop.asked
-        rows = order[state.batch * size : (state.batch + 1) * size]
         state.chain.add(rows)
         state.batch, state.step = state.batch + 1, state.step + 1
         state.micro_batch.count()
         batches.append(rows)
+        if stop or due:
+            break
     return batches, stop, due
-
-
-def told(training: Training, batches: list[Tensor], losses: Tensor) -> None:
-    """Tell those who look on about each step of the launch."""
-    first = training.state.step - len(batches) + 1
-    for step, (rows, loss) in enumerate(zip(batches, losses.unbind(), strict=True), start=first):
-        training.watch.gradients_are_there(step, rows, loss)
-        training.watch.step_ended(len(rows))

@@ -36,7 +36,16 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A step as the guard remembers it: its number from 1, the numbers of its rows, the loss on the device."""
+    """Steps as the guard remembers them: the first's number from 1, each one's row numbers, losses on the device."""
+
+    first: int
+    rows: Sequence[Tensor]
+    losses: Tensor  # (steps,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspected:
+    """One of them, looked at again."""
 
     step: int
     rows: Tensor
@@ -81,6 +90,7 @@ class NanGuard:
         self._model, self._again, self._architecture, self._folder = model, again, architecture, folder
         self._every, self._most_bytes, self._agree = every, most_bytes, agree
         self._recorded: list[Recorded] = []
+        self._steps = 0
         self._good = self._keep() if every else None
 
     def begin(self) -> None:
@@ -89,14 +99,15 @@ class NanGuard:
         Raises:
             TrainerError: RM506, naming layer and file.
         """
-        if self._every and len(self._recorded) >= self._every:
+        if self._every and self._steps >= self._every:
             self.check()
 
-    def record(self, step: int, rows: Tensor, loss: Tensor) -> None:
-        """Remember a step; `loss` is not looked at now."""
+    def record(self, first: int, rows: Sequence[Tensor], losses: Tensor) -> None:
+        """Remember steps, `first` the number of the first of them; `losses` (steps,) are not looked at now."""
         if self._every:
-            held = loss.detach() if loss.requires_grad else loss
-            self._recorded.append(Recorded(step=step, rows=rows, loss=held))
+            held = losses.detach() if losses.requires_grad else losses
+            self._recorded.append(Recorded(first=first, rows=rows, losses=held))
+            self._steps += len(rows)
 
     def check(self) -> None:
         """Look at the losses since the last look, which waits for the device; call it between two steps.
@@ -106,14 +117,15 @@ class NanGuard:
         """
         if not self._recorded:
             return
-        finite = torch.isfinite(torch.stack([each.loss.float() for each in self._recorded])).tolist()
+        finite = torch.isfinite(torch.cat([each.losses.float() for each in self._recorded])).tolist()
         if not self._agree(not all(finite)):
             self._recorded.clear()
+            self._steps = 0
             self._good = self._keep()
             return
         if all(finite):
             raise TrainerError("RM506", what="another rank's loss is not finite; its own message names the step")
-        raise self._found(self._recorded[: finite.index(False) + 1])
+        raise self._found(one_by_one(self._recorded)[: finite.index(False) + 1])
 
     def _keep(self) -> dict[str, Any] | None:
         """Return copies of all that a step depends on, None where they would take too much memory."""
@@ -122,7 +134,7 @@ class NanGuard:
         states = [each.state_dict() for each in self._again.stateful]
         return {"model": copied(self._model.state_dict()), "stateful": copied(states), "random": random_state()}
 
-    def _found(self, steps: list[Recorded]) -> TrainerError:
+    def _found(self, steps: list[Suspected]) -> TrainerError:
         """Return the error for the last of `steps`, its replay file written."""
         culprit, bad = self._search(steps)
         path = self._folder / f"nan-step-{bad.step}.pt"
@@ -133,7 +145,7 @@ class NanGuard:
             "RM506", what=what, where=f"step {bad.step}", why=why, next=f"python -m trainer replay {path}"
         )
 
-    def _search(self, steps: list[Recorded]) -> tuple[Suspect | None, Recorded]:
+    def _search(self, steps: list[Suspected]) -> tuple[Suspect | None, Suspected]:
         """Compute the steps again from the state that was kept, until one shows what is not finite."""
         if self._good is None:
             return None, steps[-1]
@@ -162,7 +174,7 @@ class NanGuard:
             return f"{copy}; the file holds the batch, and the weights as they became"
         return "computed again from the last look, every step was finite: the failure did not repeat"
 
-    def _save(self, path: Path, bad: Recorded, culprit: Suspect | None) -> None:
+    def _save(self, path: Path, bad: Suspected, culprit: Suspect | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         inputs, targets = self._again.fetch(bad.rows)
         content = {
@@ -182,6 +194,15 @@ class NanGuard:
             os.fsync(stream.fileno())
 
 
+def one_by_one(recorded: Sequence[Recorded]) -> list[Suspected]:
+    """Return each step of `recorded`."""
+    return [
+        Suspected(step=step, rows=rows, loss=loss)
+        for each in recorded
+        for step, (rows, loss) in enumerate(zip(each.rows, each.losses, strict=True), start=each.first)
+    ]
+
+
 def copied(value: Any) -> Any:
     """Return a copy of nested dicts, lists and tensors; several times as fast as copy.deepcopy, every few steps."""
     if isinstance(value, Tensor):
@@ -190,7 +211,7 @@ def copied(value: Any) -> Any:
         return {key: copied(each) for key, each in value.items()}
     if isinstance(value, list):
         return [copied(each) for each in value]
-    return copy.deepcopy(value)
+    return value if isinstance(value, bool | int | float | str | None) else copy.deepcopy(value)
 
 
 def random_state() -> list[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -36,11 +36,18 @@ class Watch:
     def gradients_are_there(self, step: int, rows: Tensor, loss: Tensor) -> None:
         """Between backward pass and optimizer step; `rows` are this rank's row numbers."""
         if self.guard:
-            self.guard.record(step, rows, loss)
+            self.guard.record(step, [rows], loss.reshape(1))
 
     def step_ended(self, rows: int) -> None:
         """After the optimizer step over `rows` rows of all ranks."""
         if self.telemetry and self.telemetry.on_step(rows):
+            self.show()
+
+    def launch_ended(self, first: int, batches: Sequence[Tensor], losses: Tensor) -> None:
+        """After several steps at once, from number `first` on; `losses` (steps,)."""
+        if self.guard:
+            self.guard.record(first, batches, losses)
+        if self.telemetry and self.telemetry.on_step(sum(map(len, batches)), steps=len(batches)):
             self.show()
 
     def epoch_ends(self) -> None:

@@ -126,11 +126,14 @@ def batches(
 
     `share` returns the slice of a batch of so many rows that is this rank's.
     """
-    numbers = sampler.order(epoch).split(sampler.batch_size)[start:]
+    if start == len(sampler):
+        return
+    left = sampler.order(epoch)[start * sampler.batch_size :]
+    numbers = left.split(sampler.batch_size)
     if workers or part.targets.device != device:
         yield from load(numbers, lambda rows: part.rows(rows[share(len(rows))], device), workers)
         return
     # One copy an epoch: a copy for each batch would make the host wait for all that the device still has to do.
-    here = sampler.order(epoch).to(device).split(sampler.batch_size)[start:]
+    here = left.to(device).split(sampler.batch_size)
     for rows, on_device in zip(numbers, here, strict=True):
         yield rows, *part.rows(on_device[share(len(rows))], device)

@@ -77,10 +77,10 @@ class Telemetry:
         self._begin()
         self._write("start", asdict(self._yardstick))
 
-    def on_step(self, rows: int) -> Window | None:
-        """Count an optimizer step over `rows` rows; return the window that it completed, if any."""
-        self._step += 1
-        self._steps += 1
+    def on_step(self, rows: int, *, steps: int = 1) -> Window | None:
+        """Count an optimizer step, or several, over `rows` rows; return the window that it completed, if any."""
+        self._step += steps
+        self._steps += steps
         self._rows += rows
         return self._close_window() if self._clock() - self._began >= self._window_seconds else None
 

@@ -47,7 +47,7 @@ class Run:
         for step in range(1, count + 1):
             rows = torch.arange(10) + 10 * ((step - 1) % 6)
             self.guard.begin()
-            self.guard.record(step, rows, self.compute(self.inputs[rows], self.targets[rows]))
+            self.guard.record(step, [rows], self.compute(self.inputs[rows], self.targets[rows]).reshape(1))
             self.optimizer.step()
         self.guard.check()
 
@@ -171,7 +171,7 @@ def test_a_model_too_large_to_keep_twice_is_said_so(tmp_path: Path) -> None:
 
 def test_a_failure_that_does_not_repeat_is_said_so(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.guard.record(1, torch.arange(10), torch.tensor(torch.nan))
+    run.guard.record(1, [torch.arange(10)], torch.tensor([torch.nan]))
     with pytest.raises(TrainerError) as caught:
         run.guard.check()
     assert "did not repeat" in str(caught.value.why)

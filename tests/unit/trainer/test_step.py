@@ -16,10 +16,11 @@ from trainer.checkpoint import capture, encode
 from trainer.config import FEEDS, STEPS
 from trainer.data import feed
 from trainer.data.sampler import Sampler
+from trainer.direct import at_once
 from trainer.errors import TrainerError
 from trainer.graph import MOST, Captured, GraphSteps
 from trainer.launches import Launches
-from trainer.loop import Part, Training, fit
+from trainer.loop import Part, Plan, Training, fit, new_training
 from trainer.microbatch import squared_error_sum
 from trainer.models.mlp import mlp
 from trainer.nan_guard import Again, NanGuard
@@ -31,6 +32,9 @@ from trainer.watch import Watch
 def faster_by_decree(monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` also looks at the clock, which on a busy machine may say anything."""
     monkeypatch.setattr("trainer.step.FASTER", 0.0)
+
+
+WIDE = {"inputs": 16, "targets": 1}
 
 
 def plain(seed: int = 1, hidden: tuple[int, ...] = (8, 4)) -> nn.Sequential:
@@ -64,6 +68,24 @@ def test_a_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, .
     assert found.state.micro_batch == want.state.micro_batch
     for one, other in zip(found.optimizer.state.values(), want.optimizer.state.values(), strict=True):
         assert same(one, other)
+
+
+@pytest.mark.parametrize("batch_size", [16, 32, 48])
+def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    data = Part(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
+    assert at_once(batch_size, data.inputs, data.targets) > 1
+
+    def made(step: str) -> Training:
+        torch.manual_seed(1)
+        plan = Plan(epochs=2, batch_size=batch_size, learning_rate=1e-2, seed=0)
+        run = new_training(mlp(16, (32, 16)), data, data, plan)
+        choose_step(step, run)
+        return run
+
+    found, want = made("direct"), made("eager")
+    assert same(weights(found), weights(want))
+    assert found.state.history[-1].facts() == want.state.history[-1].facts()
 
 
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 8, 14, 20])

@@ -342,7 +342,8 @@ def measured(training: Training, losses: Tensor, began: float) -> Epoch:
     sizes = sampler.sizes() if training.weigh is None else state.weights.double().cpu()
     train_loss = ((losses.double().cpu() * sizes).sum() / sizes.sum()).item()
     held_out = training.validation
-    validation_loss = mean_loss(training.forward, held_out.inputs, held_out.targets, training.loss_sum, training.weigh)
+    how = (training.loss_sum, training.weigh, training.device)
+    validation_loss = mean_loss(training.forward, held_out.inputs, held_out.targets, *how)
     require_finite(state.epoch + 1, train_loss, validation_loss)
     seconds = state.seconds + time.perf_counter() - began
     return Epoch(

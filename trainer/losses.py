@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from trainer.data.pieces import pieces
 from trainer.microbatch import LossSum, squared_error_sum
 
 SQUARED_ERROR, CROSS_ENTROPY = "squared error", "cross entropy"
@@ -48,8 +49,17 @@ def mean_loss(
     targets: Tensor,
     loss_sum: LossSum = squared_error_sum,
     weigh: Callable[[Tensor], Tensor] | None = None,
+    device: torch.device | None = None,
 ) -> float:
-    """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently."""
+    """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently.
+
+    `device` is the model's, where the rows lie elsewhere.
+    """
     model.eval()
+    device = device or targets.device
     weight = len(targets) if weigh is None else weigh(targets).clamp_min(torch.finfo(targets.dtype).tiny)
-    return (loss_sum(model(inputs).to(targets.dtype), targets) / weight).item()
+    total = targets.new_zeros((), device=device)
+    for piece in pieces(len(targets)):
+        outputs = model(inputs[piece].to(device))
+        total = total + loss_sum(outputs.to(targets.dtype), targets[piece].to(device))
+    return (total / weight).item()

@@ -8,6 +8,7 @@ import numpy as np
 
 from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
+from trainer.data.pieces import pieces
 
 BASELINES = {
     "mean": "the mean of the training targets, always",
@@ -21,9 +22,10 @@ def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ())
 
     `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
     """
-    weights, *_ = np.linalg.lstsq(_design(train, codes), train.target, rcond=None)
+    weights = _least_squares(train, codes)
+    linear = [_design(part[piece], codes) @ weights for piece in pieces(len(part))]
     past = {} if np.isnan(part.persistence).all() else {"persistence": part.persistence}
-    return {"mean": np.full(len(part), train.target.mean()), **past, "linear": _design(part, codes) @ weights}
+    return {"mean": np.full(len(part), train.target.mean()), **past, "linear": np.concatenate(linear)}
 
 
 def rmse(target: Floats, forecast: Floats) -> float:
@@ -48,6 +50,21 @@ def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] 
         "rmse": rmse(part.target, forecast),
         **{f"r2_vs_{name}": r2(part.target, forecast, values) for name, values in against.items()},
     }
+
+
+def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
+    """Return the weights of the fit; of more rows than a piece, each is folded into the triangle of those before."""
+    columns, triangle = 0, np.empty((0, 0))
+    for piece in pieces(len(rows)):
+        design = np.column_stack([_design(rows[piece], codes), rows.target[piece]])
+        columns = design.shape[1] - 1
+        if len(rows) == len(design):
+            triangle = design
+        else:
+            triangle = np.linalg.qr(np.vstack([triangle.reshape(-1, columns + 1), design]), mode="r")
+    smallest = np.finfo(np.float64).eps * max(len(rows), columns)  # numpy's own limit, of all rows
+    weights, *_ = np.linalg.lstsq(np.ascontiguousarray(triangle[:, :-1]), triangle[:, -1], rcond=smallest)
+    return np.asarray(weights)
 
 
 def _design(rows: Dataset, codes: Sequence[int] = ()) -> Floats:

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainer.config import TrainConfig
 from trainer.data.bars import Bars, Dates, joined
 from trainer.data.build import cached, reading_of, start_build
 from trainer.data.daily_features import features_for
-from trainer.data.dataset import TARGETS, Dataset, class_weights, make_dataset, rows_of
+from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, make_dataset
 from trainer.data.files import DataFile, data_file
+from trainer.data.pieces import mapped, pieces
 from trainer.data.reader import Source, open_source
 from trainer.data.split import Scaler, split_by_time
 from trainer.data.survey import Survey, survey
-from trainer.data.table import read_table
+from trainer.data.table import FeatureTable, read_table
 from trainer.errors import TrainerError, suggestion
 from trainer.prepared import Task
 from trainer.table_task import prepare_table
@@ -126,27 +128,42 @@ def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepare
         raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
     build = start_build(config, source, found)
     with ExitStack() as stack:
-        folder = config.cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="features-")))
-        path, hit = cached(build, folder)
+        beside = tempfile.TemporaryDirectory(prefix="features-", dir=disk_of(config))
+        path, hit = cached(build, config.cache or Path(stack.enter_context(beside)))
         table = read_table(path)
-    record, first = table.record, first_used(len(table.date), config)
-    rows = rows_of(
-        table.date[first:],
-        table.close[first:],
-        table.session[first:],
-        table.features[first:],
-        horizon=config.horizon,
-        target=config.target,
-    )
+        table = table.since(first_used(len(table.date), config))
+        rows = table_rows(table, config)
+    record = table.record
     kept = ("key", "conventions", "left_out", "rows", "code")
     return Prepared(
         file=DataFile(**record["input"]),
         file_rows=record["rows"]["bars"],
-        dates=table.date[first:],
+        dates=table.date,
         rows=rows,
         features=tuple({**feature, "lookback": None} for feature in record["features"]),
         made={"set": "intraday", "why": chosen(config, found), "cached": hit, **{name: record[name] for name in kept}},
     )
+
+
+def disk_of(config: TrainConfig) -> Path | None:
+    """Return the folder for rows that are mapped: that of the runs, as /tmp may be memory. None for the usual one."""
+    if config.feed != "mapped":
+        return None
+    config.output.mkdir(parents=True, exist_ok=True)
+    return config.output
+
+
+def table_rows(table: FeatureTable, config: TrainConfig) -> Dataset:
+    """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again."""
+    bars = list(pieces(len(table.date)))
+
+    def features(known: NDArray[np.bool_]) -> NDArray[np.float32]:
+        parts = (table.rows(piece)[known[piece]] for piece in bars)
+        return mapped(parts, disk_of(config)) if config.feed == "mapped" else np.concatenate(list(parts))
+
+    finite = np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in bars])
+    past = (table.date, table.close, table.session)
+    return dataset_of(*past, finite, features, horizon=config.horizon, target=config.target)
 
 
 def first_used(bars: int, config: TrainConfig) -> int:

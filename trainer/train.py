@@ -22,6 +22,7 @@ from trainer.config import TrainConfig
 from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
 from trainer.data.feed import Feed, Part, choose_feed, laid
+from trainer.data.pieces import pieces
 from trainer.errors import TrainerError
 from trainer.events import emit, progress, say
 from trainer.limits import require_memory
@@ -169,13 +170,13 @@ def training_of(model: nn.Module, task: Task, config: TrainConfig, place: Place,
         seed=config.seed,
         micro_batch=config.micro_batch,
     )
-    rows, feed = fed(task, config, like=like)
+    rows, held_out, feed = fed(task, config, like=like)
     if ranks.leads:
         emit("feed", **vars(feed))
     training = new_training(
         model,
         rows,
-        on_device(task.split.validation, task, like=like),
+        held_out,
         plan,
         precision=precision,
         ranks=ranks,
@@ -192,17 +193,22 @@ def training_of(model: nn.Module, task: Task, config: TrainConfig, place: Place,
     return training
 
 
-def fed(task: Task, config: TrainConfig, *, like: Tensor) -> tuple[Part, Feed]:
-    """Return the training rows where they are to lie, in the dtype of `like`, and why there."""
-    rows, memory = scaled(task.split.train, task, like.dtype), report(like.device)
+def fed(task: Task, config: TrainConfig, *, like: Tensor) -> tuple[Part, Part, Feed]:
+    """Return the rows to train and to validate on where they are to lie, in the dtype of `like`, and why there."""
+    train, memory = task.split.train, report(like.device)
     feed = choose_feed(
         config.feed,
         config.loader_workers,
-        needs=rows.nbytes,
+        needs=(train.features.size + train.target.size) * like.itemsize,
         device=like.device,
         free=memory.free if memory else None,
     )
-    return laid(rows, feed, like.device, config.output), feed
+    held_out = feed if feed.name == "mapped" else replace(feed, name="device")
+    rows, others = (
+        laid(scaled(part, task, like.dtype), way, like.device, config.output)
+        for part, way in ((train, feed), (task.split.validation, held_out))
+    )
+    return rows, others, feed
 
 
 def paced(training: Training, config: TrainConfig) -> None:
@@ -312,19 +318,14 @@ def best_of(history: list[Epoch]) -> Epoch:
     return [epoch for epoch in history if epoch.best][-1]
 
 
-def on_device(part: Dataset, task: Task, *, like: Tensor) -> Part:
-    """Return the rows of `part`, scaled, in the dtype and on the device of `like`."""
-    rows = scaled(part, task, like.dtype)
-    return Part(inputs=rows.inputs.to(like.device), targets=rows.targets.to(like.device))
-
-
-def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Part:
-    """Return the rows of `part`, scaled, on the host."""
-    targets = task.targets.scale(part.target)[:, np.newaxis]  # (rows, 1)
-    return Part(
-        inputs=torch.tensor(task.inputs.scale(part.features), dtype=dtype),
-        targets=torch.tensor(targets, dtype=dtype),
-    )
+def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[Part]:
+    """Yield the rows of `part`, scaled, on the host, a piece at a time."""
+    for piece in pieces(len(part)):
+        targets = task.targets.scale(part.target[piece])[:, np.newaxis]  # (rows, 1)
+        yield Part(
+            inputs=torch.tensor(task.inputs.scale(part.features[piece]), dtype=dtype),
+            targets=torch.tensor(targets, dtype=dtype),
+        )
 
 
 def scores(training: Training, task: Task) -> dict[str, Any]:
@@ -337,7 +338,8 @@ def scores(training: Training, task: Task) -> dict[str, Any]:
 def outputs_for(training: Training, part: Dataset, task: Task) -> Floats:
     """Return the model's raw outputs, shape (rows, outputs)."""
     training.forward.eval()
-    return as_numbers(training.forward(on_device(part, task, like=training.train.targets).inputs))
+    rows = scaled(part, task, training.train.targets.dtype)
+    return np.concatenate([as_numbers(training.forward(each.inputs.to(training.device))) for each in rows])
 
 
 def forecast(training: Training, part: Dataset, task: Task) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +69,26 @@ def rows_of(
 
     Shapes: date, close and session (bars,), features (bars, columns).
     """
+    finite = np.isfinite(features).all(axis=1)
+    return dataset_of(date, close, session, finite, lambda known: features[known], horizon=horizon, target=target)
+
+
+def dataset_of(
+    date: Dates,
+    close: Floats,
+    session: NDArray[np.int64],
+    finite: NDArray[np.bool_],
+    features: Callable[[NDArray[np.bool_]], NDArray[np.floating[Any]]],
+    *,
+    horizon: int,
+    target: str,
+) -> Dataset:
+    """Return the rows that are `finite` (bars,) and whose target is known; `features` is asked for those of a mask."""
     past = statistic(close, horizon, target)
     coming = np.concatenate([past[horizon:], np.full(min(horizon, len(past)), np.nan)])
     last = np.minimum(np.arange(len(session)) + horizon, len(session) - 1)
-    known = np.isfinite(features).all(axis=1) & np.isfinite(coming) & np.isfinite(past) & (session[last] == session)
-    return Dataset(date=date[known], features=features[known], target=coming[known], persistence=past[known])
+    known = finite & np.isfinite(coming) & np.isfinite(past) & (session[last] == session)
+    return Dataset(date=date[known], features=features(known), target=coming[known], persistence=past[known])
 
 
 def statistic(close: Floats, horizon: int, target: str) -> Floats:

@@ -23,6 +23,8 @@ def print_catalog() -> None:
             print(f"\n{group}{' (left out where the data has no VIX column)' if feature.needs_vix else ''}")
         print(f"{place:>3} {feature.name:<22} [{feature.unit}]\n    {feature.formula}")
     print("\nA: mean true range of the 14 sessions before, at least one tick. so far: from the session's first bar.")
+    print("Nodes' bins are the nearest whole rows high, at least one, and the grid of bins begins at price zero.")
+    print("nearest_lvn_dist leaves out the close's own bin; vwap_band_z is 0 where the deviation is.")
     print("Daily bars have features of their own: see `python -m trainer train` with --features daily.")
 
 
@@ -38,6 +40,12 @@ def run(arguments: dict[str, Any]) -> int:
     if config.list:
         print_catalog()
         return 0
+    if config.features in ("table", "daily"):
+        what = f"features --features {config.features}: only features of intraday bars are written to a file"
+        next_step = (
+            f"python -m trainer train --features {config.features} makes those of a {config.features} by itself."
+        )
+        raise TrainerError("RM500", what=what, next=next_step)
     if config.data is None or config.out is None:
         raise TrainerError("RM500", what="features needs --data FILE and --out FILE, or --list")
     write(config, config.data, config.out)

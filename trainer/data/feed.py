@@ -7,22 +7,22 @@ indexed is read.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from trainer.data import pieces
 from trainer.data.loader import load
 from trainer.data.sampler import Sampler
 from trainer.errors import TrainerError
 
 FEEDS = ("auto", "device", "host", "mapped")
 ROOM = 0.5  # share of the device's free memory that rows may take: weights, activations and graphs need theirs
-BLOCK = 65_536  # rows written to a mapped file at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,34 +82,41 @@ def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, f
     return Feed(name=asked, reason="asked for with --feed", workers=max(least, workers))
 
 
-def laid(part: Part, feed: Feed, device: torch.device, folder: Path | None = None) -> Part:
-    """Return a part on the host where `feed` wants it.
+def laid(parts: Iterable[Part], feed: Feed, device: torch.device, folder: Path | None = None) -> Part:
+    """Return `parts`, which are on the host and follow each other, where `feed` wants them.
 
     Raises:
         OSError: where a mapped file cannot be written to `folder`.
     """
     if feed.name == "mapped":
-        return mapped(part, folder)
-    return part if feed.name == "host" else Part(inputs=part.inputs.to(device), targets=part.targets.to(device))
+        return mapped(parts, folder)
+    whole = joined(list(parts))
+    return whole if feed.name == "host" else Part(inputs=whole.inputs.to(device), targets=whole.targets.to(device))
 
 
-def mapped(part: Part, folder: Path | None = None) -> Part:
-    """Return the rows of a part on the host as a file in `folder` that is mapped, and gone when nobody uses it.
+def joined(parts: Sequence[Part]) -> Part:
+    """Return the rows of all `parts` in one piece of memory."""
+    if len(parts) == 1:
+        return parts[0]
+    inputs, targets = ([getattr(part, name) for part in parts] for name in ("inputs", "targets"))
+    return Part(inputs=torch.cat(inputs), targets=torch.cat(targets))
+
+
+def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
+    """Return the rows of `parts` as a file in `folder` that is mapped, and gone when nobody uses it.
 
     Raises:
         OSError: where the file cannot be written.
     """
-    return Part(inputs=_mapped(part.inputs, folder), targets=_mapped(part.targets, folder))
+    targets: list[Tensor] = []  # a hundredth of the inputs: they stay in memory until they are all there
 
+    def inputs() -> Iterator[NDArray[Any]]:
+        for part in parts:
+            targets.append(part.targets)
+            yield part.inputs.numpy()
 
-def _mapped(rows: Tensor, folder: Path | None) -> Tensor:
-    source = rows.numpy()
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for first in range(0, len(source), BLOCK):
-            file.write(np.ascontiguousarray(source[first : first + BLOCK]).tobytes())
-        file.flush()
-        # mode "c": torch takes writable memory only; nothing is ever written to it
-        return torch.from_numpy(np.memmap(file, dtype=source.dtype, mode="c", shape=source.shape))
+    there = torch.from_numpy(pieces.mapped(inputs(), folder))
+    return Part(inputs=there, targets=torch.from_numpy(pieces.mapped([each.numpy() for each in targets], folder)))
 
 
 def batches(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
+from trainer.data.pieces import pieces
 from trainer.errors import TrainerError
 
 TRAIN, VALIDATION = 0.70, 0.15  # shares of the rows; the rest is test
@@ -61,8 +62,11 @@ class Scaler:
     @classmethod
     def fit(cls, values: NDArray[np.floating[Any]]) -> Scaler:
         """Fit to `values`, shape (rows,) or (rows, columns); a column that never changes is only centred."""
-        std = values.std(axis=0, dtype=np.float64)
-        return cls(mean=values.mean(axis=0, dtype=np.float64), std=np.where(std < 1e-12, 1.0, std))
+        rows = [values[piece] for piece in pieces(len(values))]
+        mean = np.asarray(sum(each.sum(axis=0, dtype=np.float64) for each in rows) / len(values))
+        squares = sum(np.square(each - mean).sum(axis=0) for each in rows)
+        std = np.sqrt(squares / len(values))
+        return cls(mean=mean, std=np.where(std < 1e-12, 1.0, std))
 
     @classmethod
     def identity(cls) -> Scaler:

@@ -1,11 +1,11 @@
-"""A file of features: Arrow, memory-mapped, written a block at a time, with its metadata beside it."""
+"""A file of features: Arrow, read in slices, written a block at a time, with its metadata beside it."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,32 @@ BATCH = 16_384  # rows of one record batch
 class FeatureTable:
     """Features of all in-session bars of a file.
 
-    Shapes: date, close and session (bars,); features (bars, columns) as float32, NaN where the past is too
-    short. `record` is what the metadata file says.
+    Shapes: date, close and session (bars,). The features stay in `file`, from bar number `first` of it on, and are
+    read as they are asked for. `record` is what the metadata file says.
     """
 
+    file: pl.LazyFrame
+    first: int
     date: Dates
     close: Floats
     session: NDArray[np.int64]
-    features: NDArray[np.float32]
     names: tuple[str, ...]
     record: dict[str, Any]
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        """All features, shape (bars, columns), NaN where the past is too short."""
+        return self.rows(slice(0, len(self.date)))
+
+    def rows(self, bars: slice) -> NDArray[np.float32]:
+        """Return the features of these bars, shape (bars, columns)."""
+        part = self.file.select(self.names).slice(self.first + bars.start, bars.stop - bars.start)
+        return part.collect().to_numpy(order="c")
+
+    def since(self, first: int) -> FeatureTable:
+        """Return the table from bar number `first` on."""
+        parts = {name: getattr(self, name)[first:] for name in ("date", "close", "session")}
+        return replace(self, first=self.first + first, **parts)
 
 
 def write_table(
@@ -95,22 +111,24 @@ def _frame(rows: Rows, names: tuple[str, ...]) -> pl.DataFrame:
 
 
 def read_table(path: Path) -> FeatureTable:
-    """Read a feature file; the file is mapped, and only what is used of it is read from the disk.
+    """Open a feature file; its features are read when they are asked for, so it has to stay until then.
 
     Raises:
         TrainerError: RM576 where the file or its metadata is missing or does not fit.
     """
     record = read_record(path)
     try:
-        table = pl.scan_ipc(path).collect()
+        file = pl.scan_ipc(path)
+        names = tuple(file.collect_schema().names()[len(FIXED) :])
+        fixed = file.select(list(FIXED)).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise TrainerError("RM576", what="the feature file cannot be read", where=str(path), why=str(error)) from error
-    names = tuple(table.columns[len(FIXED) :])
     return FeatureTable(
-        date=table["time"].to_numpy().astype("M8[s]"),
-        close=table["close"].to_numpy(),
-        session=table["session"].to_numpy(),
-        features=table.select(names).to_numpy(order="c"),
+        file=file,
+        first=0,
+        date=fixed["time"].to_numpy().astype("M8[s]"),
+        close=fixed["close"].to_numpy(),
+        session=fixed["session"].to_numpy(),
         names=names,
         record=record,
     )

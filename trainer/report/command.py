@@ -22,6 +22,7 @@ from trainer.report.page import facts, folded, page, table
 from trainer.report.session import last_profile
 from trainer.scoring import as_numbers
 
+SYNTHETIC = "synthetic"  # how the source of made-up data begins, in SOURCE.md and in the metadata
 Sections = list[tuple[str, str]]
 
 
@@ -47,6 +48,7 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
     lead = (
         f"{record.target.name} from {record.data.name}, {record.data.rows_used:,} rows; {record.model.kind} of widths "
         f"{', '.join(map(str, record.model.widths))}; trained {record.created} on {device}."
+        f"{origin(record.data.source)}"
     )
     sections: Sections = [
         ("Figures", scores(subject)),
@@ -58,7 +60,15 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
         ("Conventions", conventions(record.feature_set)),
         ("Settings", folded("Every setting as resolved", facts(record.config))),
     ]
-    return page(f"Run {record.run}", lead, sections)
+    made_up = (record.data.source or "").startswith(SYNTHETIC)
+    return page(f"Run {record.run}{' on synthetic data' if made_up else ''}", lead, sections)
+
+
+def origin(source: str | None) -> str:
+    """Return the sentence on where the data came from; synthetic data are named so before anything else."""
+    if source is None:
+        return " No source is recorded for the data."
+    return f" SYNTHETIC data, no market's: {source}." if source.startswith(SYNTHETIC) else f" Source: {source}."
 
 
 def _split(record: Any) -> dict[str, Any]:

@@ -149,3 +149,13 @@ def test_synthetic_bars_are_what_they_claim() -> None:
     minute = bars.date.astype("M8[m]").astype(int) % 1440 - 570
     edge, middle = bars.volume[(minute < 30) | (minute > 360)].mean(), bars.volume[abs(minute - 195) < 30].mean()
     assert edge > 2 * middle
+
+
+@pytest.mark.parametrize("which", ["table", "daily"])
+def test_only_features_of_intraday_bars_are_written(which: str, minutes: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "f.arrow"
+    assert main(["features", f"--data={minutes}", f"--out={out}", f"--features={which}"]) == 2
+    told = capsys.readouterr().err
+    assert "RM500" in told
+    assert f"--features {which}" in told
+    assert not out.exists()

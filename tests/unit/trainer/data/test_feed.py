@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.data import feed
+from trainer.data import pieces
 from trainer.data.feed import Feed, Part, batches, choose_feed, laid, mapped
 from trainer.data.sampler import Sampler
 from trainer.errors import TrainerError
@@ -42,7 +42,7 @@ def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int
 def test_the_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks: int, name: str) -> None:
     data = part(rows, {"fp32": torch.float32, "fp64": torch.float64}[name])
     want = taken(data, size, start=start, ranks=ranks)
-    file = mapped(data)
+    file = mapped([data])
     for workers in (0, 1, 3):
         assert taken(data, size, start=start, workers=workers, ranks=ranks) == want
         assert taken(file, size, start=start, workers=workers, ranks=ranks) == want
@@ -60,9 +60,11 @@ def test_what_comes_is_what_the_order_says() -> None:
 def test_a_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "BLOCK", 7)
+    monkeypatch.setattr(pieces, "PIECE", 7)
     data = part(50)
-    file = mapped(data, tmp_path)
+    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.pieces(50)]
+    assert len(split) == 8
+    file = mapped(split, tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert torch.equal(file.inputs, data.inputs)
     assert torch.equal(file.targets, data.targets)
@@ -106,6 +108,6 @@ def test_a_way_that_is_asked_for_is_taken(asked: str, workers: int, device: torc
 
 def test_rows_are_laid_where_the_way_wants_them() -> None:
     data = part(9)
-    assert laid(data, Feed(name="host", reason=""), CPU) is data
+    assert laid([data], Feed(name="host", reason=""), CPU) is data
     for name in ("device", "mapped"):
-        assert torch.equal(laid(data, Feed(name=name, reason=""), CPU).inputs, data.inputs)
+        assert torch.equal(laid([data], Feed(name=name, reason=""), CPU).inputs, data.inputs)

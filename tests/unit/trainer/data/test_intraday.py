@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fixtures import plain_features
 from trainer.data import intraday
 from trainer.data.bars import Bars, joined
 from trainer.data.blocks import Block, Counts
@@ -124,68 +125,35 @@ def session_parts() -> Iterator[tuple[int, Bars]]:
         yield int(begin), bars_of().where(days == days[begin])
 
 
-def uniform_poc(bars: Bars) -> float:
-    """Volume profile, uniform over each bar's range, by a dictionary; in currency."""
-    volumes: dict[int, float] = {}
-    for low, high, volume in zip(bars.low, bars.high, bars.volume, strict=True):
-        rows = range(round(low / 0.25), round(high / 0.25) + 1)
-        for row in rows:
-            volumes[row] = volumes.get(row, 0.0) + volume / len(rows)
-    return max(volumes, key=lambda row: volumes[row]) * 0.25
+@cache
+def plain_sessions() -> tuple[plain_features.Session, ...]:
+    """The same bars as the plain reference knows them; the bars' times are UTC, so a session's begin is looked for."""
+    found = []
+    for _, part in session_parts():
+        assert part.vix_close is not None
+        local = wall_clock(part.date, "America/New_York")
+        minutes = (local - local.astype("M8[D]")).astype(int) // 60 - 570 + 1
+        columns = (part.open, part.high, part.low, part.close, part.volume, part.vix_close, minutes)
+        names = ("open", "high", "low", "close", "volume", "vix", "minute")
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        found.append(
+            plain_features.Session(tuple(plain_features.Bar(**dict(zip(names, row, strict=True))) for row in rows))
+        )
+    return tuple(found)
 
 
-def test_values_agree_with_their_formulas() -> None:
-    """Each value of one bar, computed from its words with plain Python on that bar's past."""
-    parts = list(session_parts())
-    begin, last = parts[21]
-    n = 200
-    t, b = begin + n, bars_of()
-    now, before = last[: n + 1], [part for _, part in parts[:21]]
-    ranges = [
-        max(s.high.max(), p.close[-1]) - min(s.low.min(), p.close[-1])
-        for p, s in zip(before[-15:-1], before[-14:], strict=True)
-    ]
-    a = sum(ranges) / 14
-    close, volume = now.close[-1], b.volume[t]
-    r = np.diff(np.log(b.close[: t + 1]))
-    typical = (now.high + now.low + now.close) / 3
-    vwap = (typical * now.volume).sum() / now.volume.sum()
-    deviation = np.sqrt(((typical - vwap) ** 2 * now.volume).sum() / now.volume.sum())
-    hour = now.where(now.date < last.date[0].astype("M8[h]") + np.timedelta64(90, "m"))
-    v20 = b.volume[t - 19 : t + 1]
-    r30, v30 = r[-30:], b.volume[t - 29 : t + 1]
-    vix = b.vix_close
-    assert vix is not None
-    dvix = np.diff(np.log(vix[: t + 1]))[-60:]
-    ends = np.array([part.vix_close[-1] for part in before[-20:] if part.vix_close is not None])
-    minute = int((b.date[t] - np.datetime64(b.date[t], "D")).astype(int) // 60)
-    same = [part.volume[(part.date.astype("M8[m]").astype(int) % 1440) == minute % 1440] for part in before[-20:]]
-    at_this_time = np.concatenate(same)
-    expected = {
-        "dpoc_dist": (close - uniform_poc(now)) / a,
-        "ppoc_dist": (close - uniform_poc(before[-1])) / a,
-        "p_close_dist": (close - before[-1].close[-1]) / a,
-        "gap_open": np.log(now.open[0] / before[-1].close[-1]),
-        "ib_high_dist": (close - hour.high.max()) / a,
-        "ib_low_dist": (close - hour.low.min()) / a,
-        "vwap_dist": (close - vwap) / a,
-        "vwap_band_z": (close - vwap) / deviation,
-        "ret_1": r[-1],
-        "ret_60": np.log(close / b.close[t - 60]),
-        "realized_vol_30": np.sqrt((r30**2).mean()),
-        "realized_vol_120": np.sqrt((r[-120:] ** 2).mean()),
-        "parkinson_30": np.sqrt((np.log(b.high / b.low)[t - 29 : t + 1] ** 2).mean() / (4 * np.log(2))),
-        "range_pct_session": 100 * (now.high.max() - now.low.min()) / now.open[0],
-        "vol_z_20": (volume - v20.mean()) / v20.std(),
-        "up_down_vol_30": (np.sign(r30) * v30).sum() / v30.sum(),
-        "vol_tod_ratio": volume / at_this_time.mean(),
-        "vix_level_z_20d": (vix[t] - ends.mean()) / ends.std(),
-        "vix_ret_30": np.log(vix[t] / vix[t - 30]),
-        "vix_intraday_range": (now.vix_close.max() - now.vix_close.min()) / now.vix_close[0],  # type: ignore[union-attr]
-        "es_vix_corr_60": np.corrcoef(r[-60:], dvix)[0, 1],
-    }
-    values = dict(zip(NAMES, whole()[t].tolist(), strict=True))
-    np.testing.assert_allclose([values[name] for name in expected], list(expected.values()), rtol=2e-5, atol=1e-7)
+@pytest.mark.parametrize("number", [21, 22])
+@pytest.mark.parametrize("bar", [0, 3, 29, 64, 200, 301, 387])
+def test_all_54_values_agree_with_their_formulas(number: int, bar: int) -> None:
+    """Each value of a bar, computed from its words with plain Python on that bar's past."""
+    begin, part = list(session_parts())[number]
+    bar = min(bar, len(part) - 1)
+    before, now = plain_sessions()[:number], plain_sessions()[number].bars[: bar + 1]
+    expected = plain_features.every_feature(before, now)
+    assert set(expected) == set(NAMES)
+    values = dict(zip(NAMES, whole()[begin + bar].tolist(), strict=True))
+    for name in NAMES:
+        assert values[name] == pytest.approx(expected[name], rel=2e-5, abs=2e-6), name
 
 
 def test_sessions_follow_daylight_saving_time() -> None:

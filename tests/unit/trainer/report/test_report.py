@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from PIL import Image
@@ -18,9 +17,10 @@ from tests.fixtures.tables import mixed, written
 from trainer.cli import main
 from trainer.compress.subject import read_subject
 from trainer.data.reader import Reading, open_source
-from trainer.data.synthetic import synthetic_bars
+from trainer.data.synthetic import write_synthetic
 from trainer.losses import SQUARED_ERROR, loss_sum_of
 from trainer.report.charts import ticks
+from trainer.report.command import origin
 from trainer.report.importance import importances
 from trainer.report.session import last_profile
 
@@ -40,10 +40,7 @@ def run(folder: Path, path: Path, *flags: str) -> Path:
 def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on SYNTHETIC minute bars."""
     folder = tmp_path_factory.mktemp("bars")
-    made = synthetic_bars(12_000, seed=1)
-    columns = {name: value for name, value in vars(made).items() if value is not None}
-    columns["date"] = [str(date).replace("T", " ") for date in made.date.astype("M8[s]")]
-    pl.DataFrame(columns).write_csv(folder / "synthetic.csv")
+    write_synthetic(folder / "synthetic.csv", 12_000, seed=1)
     return run(folder, folder / "synthetic.csv", "--batch-size", "256")
 
 
@@ -70,6 +67,14 @@ def test_the_page_is_one_file_without_script_and_speaks_to_those_who_do_not_see(
     assert all('role="img"' in each and 'aria-label="' in each for each in pictures)
     assert "NaN" not in text
     assert not re.search(r'="-?(nan|inf)"', text)
+
+
+def test_the_page_itself_says_that_data_are_synthetic(bars: Path, classes: Path) -> None:
+    assert "<title>Run one on synthetic data</title>" in page(bars)
+    assert "SYNTHETIC data, no market&#x27;s: synthetic: seeded generator" in page(bars)
+    assert "synthetic" not in page(classes).lower()
+    assert "No source is recorded for the data." in page(classes)
+    assert origin("a seller's file") == " Source: a seller's file."
 
 
 def test_what_stands_on_the_page(bars: Path, classes: Path) -> None:

@@ -1,0 +1,111 @@
+"""Peak memory of a training on more rows than it may hold: rows in memory, rows mapped, and mapped under a limit.
+
+    python -m benchmarks.mapped --bars 3000000
+
+SYNTHETIC minute bars from a seed. Each way is `python -m trainer train --features intraday` in a process of its own;
+the first, mapped and under the limit, also computes the features, and the others find them. A process's own memory
+(RssAnon), mapped pages (RssFile, which the system may drop at any time) and VmData are read every 20 ms. The limit is
+RLIMIT_DATA: the program's own memory, mapped files left out, and it is set below what the features alone take. Raw
+results go to benchmarks/results/mapped.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from trainer.data.synthetic import NAME, write_synthetic  # noqa: E402
+
+KEPT = ("RssAnon", "RssFile", "VmData", "VmHWM")
+
+
+def figures(pid: int) -> dict[str, int]:
+    """Return bytes of a process's memory by kind; none where it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    read = (line.split(":") for line in lines)
+    return {name: int(value.split()[0]) * 1024 for name, value in read if name in KEPT}
+
+
+def watched(command: list[str], limit: int | None) -> dict[str, Any]:
+    """Run `command` and return its exit status, the peak of each figure and its last words."""
+    began, peak = time.perf_counter(), dict.fromkeys(KEPT, 0)
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
+        if limit:
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (limit, limit))
+        while process.poll() is None:
+            peak = {name: max(most, figures(process.pid).get(name, 0)) for name, most in peak.items()}
+            time.sleep(0.02)
+        said.seek(0)
+        words = said.read()
+    told = {"exit": process.returncode, "seconds": round(time.perf_counter() - began, 1), "limit": limit}
+    return told | {"peak_bytes": peak} | ({"said": words[-500:]} if process.returncode else {})
+
+
+def trained(folder: Path, name: str, feed: str, limit: int | None) -> dict[str, Any]:
+    """Train by way of `feed`; return what was measured and the hashes of what came out."""
+    flags = {"data": folder / "bars.csv", "output": folder, "cache": folder / "cache", "run": name, "feed": feed}
+    flags |= {
+        "features": "intraday",
+        "horizon": 30,
+        "batch-size": 4096,
+        "epochs": 1,
+        "device": "cpu",
+        "workers": 1,
+        "chunk-size": 20_000,
+    }
+    command = [sys.executable, "-m", "trainer", "train", *(f"--{key}={value}" for key, value in flags.items())]
+    measured = watched(command, limit)
+    files = [folder / name / file for file in ("model.safetensors", "metrics.jsonl", "batches.jsonl")]
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()}
+    return {"name": name, "feed": feed, **measured, "sha256": digests}
+
+
+def main() -> int:
+    """Measure and write the raw results; fails where a way trained other weights, or the limit was no limit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bars", type=int, default=3_000_000)
+    parser.add_argument("--limit", type=int, default=640, help="MiB of RLIMIT_DATA")
+    parser.add_argument("--scratch", type=Path, help="folder on a disk (default: the system's)")
+    told = parser.parse_args()
+    load, limit = os.getloadavg()[0], told.limit * 2**20
+    with tempfile.TemporaryDirectory(dir=told.scratch) as scratch:
+        folder = Path(scratch)
+        write_synthetic(folder / "bars.csv", told.bars)
+        csv = (folder / "bars.csv").stat().st_size
+        ways = [("mapped-limited", "mapped", limit), ("device-limited", "device", limit)]  # the first makes features
+        runs = [trained(folder, *way) for way in [*ways, ("mapped", "mapped", None), ("device", "device", None)]]
+        arrow = sum(file.stat().st_size for file in (folder / "cache").glob("*.arrow"))
+    result = {
+        "data": f"{NAME}; {told.bars:,} bars",
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors, shared with other work",
+        "load_before": load,
+        "csv_bytes": csv,
+        "feature_file_bytes": arrow,
+        "runs": runs,
+    }
+    (ROOT / "benchmarks" / "results" / "mapped.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+    limited, refused, mapped, held = runs
+    same = held["sha256"] == mapped["sha256"] == limited["sha256"] and len(held["sha256"]) > 1
+    return 0 if same and refused["exit"] != 0 and limit < arrow else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from trainer import export
 from trainer.accelerator import choose, make_reproducible
 from trainer.activations import checkpointed, layers
+from trainer.advice import advice_for
 from trainer.checkpoint import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.compilation import compile_if_worth_it
 from trainer.config import TrainConfig
@@ -212,11 +213,15 @@ def fed(task: Task, config: TrainConfig, *, like: Tensor) -> tuple[Part, Part, F
 
 
 def paced(training: Training, config: TrainConfig) -> None:
-    """Choose how steps are taken, and say why."""
+    """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
     choice = choose_step(config.step, training)
     if training.ranks.leads:
         emit("step", **vars(choice))
         say(f"step    {choice.name}: {choice.reason}")
+    advice = advice_for(training, choice) if training.state.step == 0 else None
+    if advice:
+        emit("advice", **vars(advice))
+        say(f"advice  {advice.words()}")
 
 
 def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> CheckpointKeeper:

@@ -86,8 +86,8 @@ def dataset_of(
     """Return the rows that are `finite` (bars,) and whose target is known; `features` is asked for those of a mask."""
     past = statistic(close, horizon, target)
     coming = np.concatenate([past[horizon:], np.full(min(horizon, len(past)), np.nan)])
-    last = np.minimum(np.arange(len(session)) + horizon, len(session) - 1)
-    known = finite & np.isfinite(coming) & np.isfinite(past) & (session[last] == session)
+    known = finite & np.isfinite(coming) & np.isfinite(past)
+    known[:-horizon] &= session[horizon:] == session[:-horizon]
     return Dataset(date=date[known], features=features(known), target=coming[known], persistence=past[known])
 
 

@@ -42,9 +42,7 @@ def run(arguments: dict[str, Any]) -> int:
         return 0
     if config.features in ("table", "daily"):
         what = f"features --features {config.features}: only features of intraday bars are written to a file"
-        next_step = (
-            f"python -m trainer train --features {config.features} makes those of a {config.features} by itself."
-        )
+        next_step = f"`train --features {config.features}` needs no such file: it makes its inputs by itself."
         raise TrainerError("RM500", what=what, next=next_step)
     if config.data is None or config.out is None:
         raise TrainerError("RM500", what="features needs --data FILE and --out FILE, or --list")

@@ -1,6 +1,6 @@
 """Peak memory of a training on more rows than it may hold: rows mapped under a limit, and rows in memory.
 
-    python -m benchmarks.mapped --bars 6000000
+    python -m benchmarks.mapped --bars 4500000
 
 SYNTHETIC minute bars from a seed. Each way is `python -m trainer train --features intraday` in a process of its own;
 the first, mapped and under the limit, also computes the features, the second finds them. A process's own memory
@@ -83,8 +83,8 @@ def trained(folder: Path, name: str, feed: str, limit: int | None) -> dict[str, 
 def main() -> int:
     """Measure and write the raw results; fails where a way trained other weights, or the limit was no limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bars", type=int, default=6_000_000)
-    parser.add_argument("--limit", type=int, default=1100, help="MiB of RLIMIT_DATA")
+    parser.add_argument("--bars", type=int, default=4_500_000)
+    parser.add_argument("--limit", type=int, default=1000, help="MiB of RLIMIT_DATA")
     parser.add_argument("--scratch", type=Path, help="folder on a disk (default: the system's)")
     told = parser.parse_args()
     load, limit = os.getloadavg()[0], told.limit * 2**20

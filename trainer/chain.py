@@ -19,7 +19,7 @@ class Chain:
 
     def add(self, rows: Tensor) -> None:
         """Take in one batch of row numbers, int64 on the CPU."""
-        self.head = hashlib.blake2b(rows.numpy(), digest_size=16, key=self.head).digest()
+        self.head = hashlib.blake2b(rows.numpy().data, digest_size=16, key=self.head).digest()
         self.links += self.head[:LINK_BYTES]
 
     def cut(self) -> str:

@@ -69,11 +69,11 @@ class Flat:
         alone = [view for view in self.views if view.nbytes % LINE]
         self.pieces = [memory, *alone] if whole else alone
 
-    def read(self, values: Sequence[Tensor]) -> None:
+    def read(self, values: list[Tensor]) -> None:
         """Take over `values`."""
         torch._foreach_copy_(self.views, values)
 
-    def write(self, values: Sequence[Tensor]) -> None:
+    def write(self, values: list[Tensor]) -> None:
         """Hand out to `values` what is here."""
         torch._foreach_copy_(values, self.views)
 
@@ -88,7 +88,7 @@ class FusedSteps:
     def __init__(self, weights: Sequence[Tensor]) -> None:
         self.weights, self.gradients, self._means, self._squares = (Flat(weights) for _ in range(4))
         self._count = torch.zeros(())
-        self._counted = memoryview(self._count.numpy().reshape(1))  # a tenth of the time of torch's addition
+        self._counted = self._count.numpy().reshape(1).data  # a tenth of the time of torch's addition
         self._taken = 0
 
     def begin(self, hyper: Hyper) -> None:

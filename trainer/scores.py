@@ -61,7 +61,7 @@ def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
         if len(rows) == len(design):
             triangle = design
         else:
-            triangle = np.linalg.qr(np.vstack([triangle.reshape(-1, columns + 1), design]), mode="r")
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle.reshape(-1, columns + 1), design]), mode="r"))
     smallest = np.finfo(np.float64).eps * max(len(rows), columns)  # numpy's own limit, of all rows
     weights, *_ = np.linalg.lstsq(np.ascontiguousarray(triangle[:, :-1]), triangle[:, -1], rcond=smallest)
     return np.asarray(weights)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bars import Bars, Dates, Floats
 from trainer.data.daily_features import feature_matrix, log_return, log_volatility, rolling
+from trainer.data.pieces import pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +85,20 @@ def dataset_of(
     target: str,
 ) -> Dataset:
     """Return the rows that are `finite` (bars,) and whose target is known; `features` is asked for those of a mask."""
-    past = statistic(close, horizon, target)
+    past = statistic_by_pieces(close, horizon, target)
     coming = np.concatenate([past[horizon:], np.full(min(horizon, len(past)), np.nan)])
     known = finite & np.isfinite(coming) & np.isfinite(past)
     known[:-horizon] &= session[horizon:] == session[:-horizon]
     return Dataset(date=date[known], features=features(known), target=coming[known], persistence=past[known])
+
+
+def statistic_by_pieces(close: Floats, horizon: int, target: str) -> Floats:
+    """Return the target's statistic without temporaries as long as the data; a piece looks `horizon` bars back."""
+    parts = []
+    for piece in pieces(len(close)):
+        back = min(piece.start, horizon)
+        parts.append(statistic(close[piece.start - back : piece.stop], horizon, target)[back:])
+    return np.concatenate(parts)
 
 
 def statistic(close: Floats, horizon: int, target: str) -> Floats:

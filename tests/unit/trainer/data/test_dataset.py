@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from trainer.data import pieces
 from trainer.data.bars import Bars
 from trainer.data.daily_features import FEATURES, LOOKBACK, feature_matrix
-from trainer.data.dataset import make_dataset
+from trainer.data.dataset import make_dataset, statistic, statistic_by_pieces
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])
@@ -41,3 +42,13 @@ def test_too_few_bars_give_no_rows(make_bars: Callable[..., Bars], count: int) -
     rows = make_dataset(make_bars(count), 5)
     assert len(rows) == 0
     assert rows.features.shape == (0, len(FEATURES))
+
+
+@pytest.mark.parametrize("target", ["volatility", "return", "direction"])
+@pytest.mark.parametrize(("piece", "horizon"), [(64, 1), (64, 30), (7, 30), (1000, 5)])
+def test_a_statistic_by_pieces_is_the_whole_ones_to_the_bit(
+    target: str, piece: int, horizon: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", piece)
+    close = 100 * np.exp(np.cumsum(np.random.default_rng(2).normal(0, 1e-3, 500)))
+    assert statistic_by_pieces(close, horizon, target).tobytes() == statistic(close, horizon, target).tobytes()

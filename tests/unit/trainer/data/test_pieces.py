@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from trainer.cli import main
+from trainer.config import TrainConfig
 from trainer.data import pieces
 from trainer.data.dataset import Dataset
 from trainer.data.split import Scaler
 from trainer.data.synthetic import write_synthetic
+from trainer.data.table import read_table
 from trainer.scores import baseline_forecasts
-
-LIMIT = 24 * 2**20  # bytes that a training may take beyond what it has when its data are read
-
-# In a process of its own, as a limit cannot be taken back. Rows are few, so that pieces are small, too.
-LIMITED = """
-import resource, sys
-from pathlib import Path
-import torch
-from trainer import train
-from trainer.config import TrainConfig
-from trainer.data import pieces
-from trainer.data.table import FeatureTable
-
-pieces.PIECE = 2048
-data, output, feed, limit = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-torch.set_num_threads(1)
-torch.nn.functional.linear(torch.ones(4, 4), torch.ones(4, 4))
-lines = Path("/proc/self/status").read_text().splitlines
-"""
+from trainer.task import table_rows
 
 
 def rows(count: int) -> Dataset:
@@ -40,6 +24,9 @@ def rows(count: int) -> Dataset:
     features = generator.normal(3, 2, (count, 4)).astype(np.float32)
     target = features @ np.array([1.0, -2.0, 0.5, 0.0]) + generator.normal(size=count)
     return Dataset(date=np.arange(count).astype("M8[s]"), features=features, target=target, persistence=target)
+
+
+pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 50])
@@ -70,3 +57,54 @@ def test_sums_by_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(several.mean, one.mean, rtol=1e-13)
     np.testing.assert_allclose(several.std, one.std, rtol=1e-13)
     np.testing.assert_allclose(baseline_forecasts(data, data)["linear"], fit, rtol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("minutes")
+    write_synthetic(folder / "bars.csv", 40_000, seed=2)
+    return folder / "bars.csv"
+
+
+def made(minutes: Path, feed: str) -> tuple[Dataset, Scaler, int]:
+    """Return rows and scaler from a feature file, and the peak of numpy's memory on the way."""
+    folder = minutes.parent
+    config = TrainConfig(data=minutes, features="intraday", horizon=30, feed=feed, output=folder / "runs")
+    file = folder / "features.arrow"
+    if not file.exists():
+        assert main(["features", f"--data={minutes}", f"--out={file}"]) == 0
+    table = read_table(file)
+    tracemalloc.start()
+    try:
+        found = table_rows(table, config)
+        return found, Scaler.fit(found.features), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_mapped_rows_are_made_ready_in_less_memory_than_they_take(
+    minutes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 1024)
+    held, scaler, much = made(minutes, "device")
+    found, other, little = made(minutes, "mapped")
+    size = held.features.nbytes
+    assert much > size
+    assert little < size / 2
+    assert isinstance(found.features, np.memmap)
+    assert found.features.tobytes() == held.features.tobytes()
+    assert found.target.tobytes() == held.target.tobytes()
+    assert (other.mean.tobytes(), other.std.tobytes()) == (scaler.mean.tobytes(), scaler.std.tobytes())
+
+
+def test_a_training_on_mapped_rows_is_the_same_to_the_byte(
+    minutes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 1000)
+    flags = ["--features=intraday", "--horizon=30", "--batch-size=512", "--epochs=2", "--device=cpu"]
+    for feed in ("device", "mapped"):
+        where = [f"--data={minutes}", f"--cache={minutes.parent / 'cache'}", f"--output={tmp_path}", f"--run={feed}"]
+        assert main(["train", *where, *flags, f"--feed={feed}"]) == 0
+    for name in ("model.safetensors", "metrics.jsonl", "batches.jsonl"):
+        assert (tmp_path / "mapped" / name).read_bytes() == (tmp_path / "device" / name).read_bytes()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["device", "mapped"]

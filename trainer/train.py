@@ -22,14 +22,12 @@ from trainer.compilation import compile_if_worth_it
 from trainer.config import TrainConfig
 from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.feed import Feed, Part, choose_feed, laid
-from trainer.data.pieces import pieces
 from trainer.errors import TrainerError
 from trainer.events import emit, progress, say
 from trainer.limits import require_memory
 from trainer.loop import Plan, StoppedError, Training, fit, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.memory import allocator_settings, report
+from trainer.memory import allocator_settings
 from trainer.metadata import metadata, model_record
 from trainer.models.build import build
 from trainer.onlookers import watch
@@ -40,6 +38,7 @@ from trainer.prepared import Task
 from trainer.random_state import seed_all
 from trainer.ranks import Ranks
 from trainer.resume import require_same_data, rounding_changes, settings_of, with_settings_of, write_settings
+from trainer.rows import fed, scaled
 from trainer.run_folder import RunFolder, folder_of, open_run, record_of, to_resume
 from trainer.schedule import schedule_of
 from trainer.scoring import as_numbers, score_of
@@ -195,24 +194,6 @@ def training_of(model: nn.Module, task: Task, config: TrainConfig, place: Place,
     return training
 
 
-def fed(task: Task, config: TrainConfig, *, like: Tensor) -> tuple[Part, Part, Feed]:
-    """Return the rows to train and to validate on where they are to lie, in the dtype of `like`, and why there."""
-    train, memory = task.split.train, report(like.device)
-    feed = choose_feed(
-        config.feed,
-        config.loader_workers,
-        needs=(train.features.size + train.target.size) * like.itemsize,
-        device=like.device,
-        free=memory.free if memory else None,
-    )
-    held_out = feed if feed.name == "mapped" else replace(feed, name="device")
-    rows, others = (
-        laid(scaled(part, task, like.dtype), way, like.device, config.output)
-        for part, way in ((train, feed), (task.split.validation, held_out))
-    )
-    return rows, others, feed
-
-
 def paced(training: Training, config: TrainConfig) -> None:
     """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
     choice = choose_step(config.step, training)
@@ -322,16 +303,6 @@ class ProgressLine:
 def best_of(history: list[Epoch]) -> Epoch:
     """Return the epoch whose weights were kept: the last that improved on all before it."""
     return [epoch for epoch in history if epoch.best][-1]
-
-
-def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[Part]:
-    """Yield the rows of `part`, scaled, on the host, a piece at a time."""
-    for piece in pieces(len(part)):
-        targets = task.targets.scale(part.target[piece])[:, np.newaxis]  # (rows, 1)
-        yield Part(
-            inputs=torch.tensor(task.inputs.scale(part.features[piece]), dtype=dtype),
-            targets=torch.tensor(targets, dtype=dtype),
-        )
 
 
 def scores(training: Training, task: Task) -> dict[str, Any]:

@@ -321,6 +321,12 @@ CATALOG = _catalog(
         "Give the file that the run was trained on with --data.",
     ),
     (
+        "RM525",
+        "No such benchmark",
+        "A benchmark was named that there is none of.",
+        "Name one of those that `python -m trainer bench --help` lists.",
+    ),
+    (
         "RM580",
         "The table cannot be used as it is",
         "A column is missing or stands twice, a line has another number of cells, or a cell does not fit its column.",

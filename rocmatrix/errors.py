@@ -435,6 +435,12 @@ CATALOG = _catalog(
         "It begins as a packed file does, but nothing could be unpacked from it.",
         "Unpack it by hand to see what is left, or fetch it again.",
     ),
+    (
+        "RM612",
+        "A benchmark failed",
+        "A benchmark computed wrongly, ended without a figure, or nothing was measured. The others' figures stand.",
+        "Read the failed rows, then the log; `./invokew bench --only NAME` measures one again.",
+    ),
 )
 
 

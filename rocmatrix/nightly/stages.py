@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix import build, engine, job, launch, wheelhouse
+from rocmatrix import build, engine, job, job_log, launch, wheelhouse
 from rocmatrix.commands import keeping
+from rocmatrix.console import LOGS
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import store
 from rocmatrix.evidence.collect import NOT_APPLICABLE
@@ -127,7 +128,7 @@ class OnEngine:
             program="smoke", request=Request(cell=cell.name), where="container", options=options, base=self.base
         )
         prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=bake.candidate(cell))
-        done = launch.run(prepared.argv, show=lambda _: None)
+        done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, "smoke", cell.image_name))
         place = keeping.Place(cell=cell, hardware=self.hardware, image=bake.candidate(cell), inputs=self._inputs(cell))
         record = keeping.keep_job(wanted, place, done)
         if record is None:

@@ -30,7 +30,7 @@ class Request:
 
     expect: Expect = "any"
     timeout_seconds: float = 180.0
-    seconds: float = 2.0
+    seconds: float = 1.5
 
 
 Measure = Callable[[Request], Verdict]

@@ -16,7 +16,7 @@ from trainer.bench.registry import BENCHMARKS
 from trainer.errors import TrainerError, suggestion
 from trainer.events import emit, say
 from trainer.probes import runner
-from trainer.probes.entry import Request
+from trainer.probes.entry import Expect, Request
 from trainer.probes.registry import Probe
 from trainer.probes.verdict import Verdict
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         emit("error", **error.parts())
         say(error.render())
         return error.exit_status
-    expect = "any" if arguments.device == "auto" else arguments.device
+    expect: Expect = "any" if arguments.device == "auto" else arguments.device
     with runner.end_on_sigterm():
         return bench(chosen, expect, seconds=arguments.seconds, timeout=arguments.timeout)
 
@@ -100,7 +100,7 @@ def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
     return tuple(each for each in BENCHMARKS if names is None or each.name in names)
 
 
-def bench(chosen: Sequence[Probe], expect: str, *, seconds: float, timeout: float | None) -> int:
+def bench(chosen: Sequence[Probe], expect: Expect, *, seconds: float, timeout: float | None) -> int:
     """Run one after the other, for they would disturb each other, and print what each found."""
     began, verdicts = time.monotonic(), []
     for verdict in measured(chosen, expect, seconds, timeout):
@@ -110,7 +110,7 @@ def bench(chosen: Sequence[Probe], expect: str, *, seconds: float, timeout: floa
     return finish(verdicts, expect, time.monotonic() - began)
 
 
-def measured(chosen: Sequence[Probe], expect: str, seconds: float, timeout: float | None) -> Iterator[Verdict]:
+def measured(chosen: Sequence[Probe], expect: Expect, seconds: float, timeout: float | None) -> Iterator[Verdict]:
     """The verdicts, as they come."""
     for each in chosen:
         say(f"{each.name}: {each.summary} …")

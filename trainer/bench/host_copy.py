@@ -50,8 +50,8 @@ def copies(memory: str, device: Device, share: float, size: int = BLOCK) -> tupl
     pinned = memory == "pinned"
     sent = torch.arange(size // 4, dtype=torch.int32)
     sent = sent.pin_memory() if pinned else sent
-    there = torch.empty(size // 4, dtype=torch.int32, device=device.torch_type)
-    back = torch.empty(size // 4, dtype=torch.int32, pin_memory=pinned)
+    there = torch.zeros(size // 4, dtype=torch.int32, device=device.torch_type)
+    back = torch.zeros(size // 4, dtype=torch.int32, pin_memory=pinned)
     ways: dict[str, Callable[[], object]] = {
         "to the device": lambda: there.copy_(sent, non_blocking=pinned),
         "back": lambda: back.copy_(there, non_blocking=pinned),

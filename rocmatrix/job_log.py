@@ -24,11 +24,18 @@ def place(folder: Path, program: str, cell: str) -> Path:
 
 @dataclass(kw_only=True)
 class JobLog:
-    """A log that is being written; `descriptor` is None where it could not be opened, or could no more be written."""
+    """A log that is being written; `descriptor` is None where it could not be opened, or is no more written.
+
+    `complete` says whether it holds all that was said.
+    """
 
     descriptor: int | None
+    complete: bool = field(init=False)
     whole_lines: bool = True  # whether the last line that was written is a whole one
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.complete = self.descriptor is not None
 
     def words(self, block: bytes) -> None:
         """Append what came from standard error."""
@@ -47,6 +54,7 @@ class JobLog:
                 self.whole_lines = block.endswith(b"\n")
                 block = block[os.write(self.descriptor, block) :]
         except OSError:
+            self.complete = False
             self.close()
 
     def close(self) -> None:

@@ -64,7 +64,7 @@ class Job:
 class Finished:
     """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error.
 
-    `log` is the file with all it said, None where none was kept.
+    `log` is the file with all it said, None where none could be kept whole.
     """
 
     status: int
@@ -130,8 +130,9 @@ def run(
         for event in _events(process.stdout, kept.line):
             events.append(event)
             show(event)
-    written = log if log is not None and log.is_file() else None
-    return Finished(status=process.returncode, events=tuple(events), last_words=words.tail, log=written)
+    return Finished(
+        status=process.returncode, events=tuple(events), last_words=words.tail, log=log if kept.complete else None
+    )
 
 
 def send(job: Job) -> str:

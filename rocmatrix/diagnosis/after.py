@@ -68,7 +68,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
     blocks = [log] if isinstance(log, bytes) else reading.chunks(reading.opened(log), name=str(log))
     name = "its last words" if isinstance(log, bytes) else str(log)
     found = diagnosis.diagnose(
-        _without_successes(blocks),
+        without_successes(blocks),
         name=name,
         signatures=signature.load(ROOT),
         here=surroundings(cell, hardware=hardware),
@@ -84,7 +84,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
     yield from diagnosis.words(found)[:LINES_SAID]
 
 
-def _without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Blank the verdicts that passed: what they quote is no failure. Every line keeps its number."""
     for block in blocks:
         yield b"\n".join(b"" if _is_success(line) else line for line in block.split(b"\n"))

@@ -52,6 +52,14 @@ def test_a_full_disk_ends_the_log_and_not_the_job():
     full.line("second\n")
 
 
+def test_a_log_that_broke_off_is_not_taken_for_the_whole(tmp_path, capfd):
+    (tmp_path / "train.log").symlink_to("/dev/full")
+    done = run(TALK, tmp_path / "train.log")
+    assert (done.status, done.log) == (0, None)
+    assert done.last("start")
+    assert done.last_words == b"half"
+
+
 def test_the_oldest_logs_of_a_program_go_and_those_of_others_stay(tmp_path):
     (tmp_path / "build-x.log").write_text("")
     for number in range(job_log.KEPT + 3):

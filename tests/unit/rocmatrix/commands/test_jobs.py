@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rocmatrix import build
 from rocmatrix.build import Built
 from rocmatrix.commands import common, jobs, keeping
 from rocmatrix.hardware import survey
@@ -114,3 +115,14 @@ def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, 
     assert "two_gpu_step was traced:" in told
     assert "peer-to-peer off" in told
     assert "IOMMU" in told
+
+
+@pytest.mark.parametrize("program", ["train", "smoke", "bench"])
+def test_every_job_keeps_its_log_where_builds_keep_theirs(in_container, monkeypatch, tmp_path, program):
+    seen = []
+    monkeypatch.setattr("rocmatrix.launch.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=()))
+    options = {"output": str(tmp_path / "out")}
+    jobs.run_job(Wanted(program=program, request=Request(gpu="cpu"), where="container", options=options))
+    (log,) = seen
+    assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
+    assert log.name.startswith(f"{program}-{cells.CPU.name}-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ def bench(wanted: Wanted, *, as_json: bool) -> None:
     if (ended := jobs.ran(wanted)) is None:
         return
     done, place = ended
+    if done.last("error"):  # wrong usage, told already
+        sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     figures = figure.figures(collect.numbers_of(verdicts))
     if as_json:
@@ -36,7 +39,7 @@ def bench(wanted: Wanted, *, as_json: bool) -> None:
     for verdict in verdicts:
         if verdict["status"] != "pass":
             say(f"{verdict['probe']}: {verdict['status']}. {verdict.get('summary', '')}")
-    say(f"measured on {_ran_on(done)}; a bench raises no level of support")
+    say(f"measured on: {_ran_on(done)}; a bench raises no level of support")
     _judge(done, place, verdicts)
 
 

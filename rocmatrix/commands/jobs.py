@@ -148,7 +148,7 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
     if in_container and not done.events and (error := session.refused(done.status)) is not None:
         explain(done, place)
         raise error
-    if wanted.program in keeping.RECORDED:
+    if wanted.program in keeping.RECORDED and not (wanted.program == "bench" and done.last("error")):
         keeping.keep_job(wanted, place, done)
     return done, place
 

@@ -139,5 +139,5 @@ def ran_on(passed: Sequence[Verdict]) -> str:
     devices = dict.fromkeys(verdict.device for verdict in passed if verdict.device)
     names = ", ".join(f"{device.name} ({device.arch})" for device in devices)
     if not names:
-        return "nothing was measured"
+        return "nothing"
     return f"the CPU, {names}; no card was measured" if {d.kind for d in devices} == {"cpu"} else names

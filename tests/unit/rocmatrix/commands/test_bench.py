@@ -85,6 +85,14 @@ def test_a_bench_without_a_sound_end_fails(bench, events, status, capsys):
     assert "RM612" in capsys.readouterr().err
 
 
+def test_wrong_usage_is_no_bench(bench, capsys):
+    with pytest.raises(SystemExit) as ended:
+        bench({"event": "error", "code": "RM525"}, status=2)
+    assert ended.value.code == 2
+    assert "RM612" not in capsys.readouterr().err
+    assert bench.records == []
+
+
 def test_json_is_for_programs(bench, capsys):
     bench(MATMUL, END, as_json=True)
     told = json.loads(capsys.readouterr().out)

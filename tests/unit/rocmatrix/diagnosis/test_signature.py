@@ -66,6 +66,14 @@ def test_a_sound_file_is_read_and_a_repeated_id_is_told(tmp_path):
         signature.load(tmp_path)
 
 
+def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path):
+    (tmp_path / "rocmatrix").mkdir()
+    pair = ENTRY.replace("id: one", "id: one\n  refines: [two]") + ENTRY.replace("id: one", "id: two\n  refines: [one]")
+    (tmp_path / signature.SIGNATURES_FILE).write_text(pair)
+    with pytest.raises(RocmatrixError, match="'one' refines itself by way of others"):
+        signature.load(tmp_path)
+
+
 def test_the_page_holds_every_signature():
     page = document.page(SIGNATURES)
     assert page == (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")

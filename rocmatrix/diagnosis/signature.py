@@ -86,7 +86,9 @@ class Signatures(RootModel[list[Signature]]):
                     context = {"id": signature.id, "other": other, "hint": suggestion(other, known)}
                     raise PydanticCustomError("refines", "'{id}' refines '{other}', which is none; {hint}", context)
         if looped := _looped({signature.id: signature.refines for signature in self.root}):
-            raise PydanticCustomError("loop", "'{id}' refines itself by way of others: all would be hidden", {"id": looped})
+            raise PydanticCustomError(
+                "loop", "'{id}' refines itself by way of others: all would be hidden", {"id": looped}
+            )
         return self
 
 

@@ -186,6 +186,26 @@ MEASURED = (
         "triton-hip-error",
         "RuntimeError: Triton Error [HIP]:  Code: 1, Messsage: invalid argument",
     ),
+    (
+        "jax-ml/jax#24458",
+        "hip-stream-capturing",
+        "Hip error: 'operation would make the legacy stream depend on a capturing blocking stream'(906) at hipBLASLt/library/src/amd_detail/hipblaslt.cpp:135\n\nrocBLAS error: Could not initialize Tensile host:\n_Map_base::at\n\nAborted (core dumped)",
+    ),
+    (
+        "ROCm/jax#489",
+        "hip-invalid-device-function",
+        "INTERNAL: Failed call to hipGetFuncBySymbol: hipError_t(98)",
+    ),
+    (
+        "AUTOMATIC1111/stable-diffusion-webui#6420",
+        "miopen-code-object-build-failed",
+        "terminate called after throwing an instance of 'miopen::Exception'\n  what():  /MIOpen/src/hipoc/hipoc_program.cpp:300: Code object build failed. Source: naive_conv.cpp\nAborted (core dumped)",
+    ),
+    (
+        "easydiffusion/easydiffusion#1426",
+        "process-crashed",
+        "scripts/on_sd_start.sh: line 82: 31452 Bus error               (core dumped) uvicorn main:server_api",
+    ),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from trainer.probes import (
     circumstances,
     collectives,
     placement,
+    rank_probe,
     runner,
     two_cards,
     two_gpu_step,
@@ -185,3 +187,32 @@ def test_a_hidden_card_is_found(name: str, monkeypatch: pytest.MonkeyPatch, mach
     assert verdict.status == "fail"  # two cards were expected, however well the CPU did
     assert verdict.summary.endswith("Likely: a card is hidden.")
     assert verdict.diagnosis["evidence"] == "2 cards on this machine, 1 seen by torch; ROCR_VISIBLE_DEVICES=0"
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_where_everything_hangs_the_reason_is_still_told_in_time(
+    name: str, monkeypatch: pytest.MonkeyPatch, machine: Path
+) -> None:
+    now = [1000.0]
+
+    def hang(seconds: float) -> str:
+        now[0] += seconds
+        return f"no end within {seconds:g} s"
+
+    def hanging(module: str, device: Device, seed: int, limit: float, **how: Any) -> tuple[Outcome, list[Any]]:
+        hang(limit)
+        return Outcome(returncode=-9, timed_out=True, stdout="", stderr="", seconds=limit), [[], []]
+
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    for module in (rank_probe, two_cards):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(card_ipc, "error", hang)
+    (probe,) = runner.select([name])[:1]
+    monkeypatch.setattr(placement, "place", lambda expect: CARD)
+    monkeypatch.setattr(placement, "card_count", lambda: 2)
+    monkeypatch.setattr(two_ranks, "run_ranks", hanging)
+    verdict = PROBES[name].measure(Request(expect="rocm", timeout_seconds=probe.timeout_seconds))  # type: ignore[attr-defined]
+    assert now[0] - 1000.0 <= probe.timeout_seconds - two_ranks.MARGIN_SECONDS
+    assert verdict.status == "timeout"
+    assert {check.status for check in verdict.checks} == {"fail"}
+    assert "Fails as it is, and each other way that was tried" in verdict.summary

@@ -124,10 +124,9 @@ def likely(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
     without_shm, small = ok.get(NCCL_NO_SHM.name, False), facts.shm_free < SHM_NEEDED
     by_host = ok.get(GLOO.name, False) or ok.get(HOST.name, False)
     all_fail = len(ok) > 0 and all(tried.tried and tried.cause for tried in tries)
-    without_p2p = f"it works without peer access, and {facts.iommu}"
     causes = (  # the first that holds
         (bool(facts.ipc_denied), IPC_DENIED, facts.ipc_denied),
-        (ok.get(NCCL_NO_P2P.name, False), between(facts), without_p2p),
+        (ok.get(NCCL_NO_P2P.name, False), between(facts), f"it works without peer access, and {facts.iommu}"),
         (without_shm and small, "/dev/shm is too small", f"it works without; {facts.shm}"),
         (without_shm, "shared memory between the ranks does not work", f"it works without; {facts.shm}"),
         (small, "/dev/shm is too small", facts.shm),

@@ -357,6 +357,18 @@ CATALOG = _catalog(
         "Give the folders of two runs that have finished an epoch, as in TRAINING/one TRAINING/two.",
     ),
     (
+        "RM557",
+        "Settings of the network do not fit",
+        "A transformer needs blocks, norms by layer and has heads that share its width; only it has attention.",
+        "Change one of the settings that are named.",
+    ),
+    (
+        "RM558",
+        "An attention kernel is wrong",
+        "Its output or gradients on this device are not those of attention in fp64, so the next kernel is used.",
+        "Nothing: the run goes on with a kernel that is right. Tell whoever made the card's torch, with the figures.",
+    ),
+    (
         "RM585",
         "Steps cannot be taken that way here",
         "Whole steps in one launch fit some networks and devices only, and are held against the step by autograd.",

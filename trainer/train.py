@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from trainer import export
 from trainer.accelerator import choose, make_reproducible
 from trainer.activations import checkpointed, layers
+from trainer.attention import attend
 from trainer.checkpoint import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.compilation import compile_if_worth_it
 from trainer.config import TrainConfig
@@ -29,7 +30,8 @@ from trainer.loop import Plan, StoppedError, Training, fit, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.memory import allocator_settings, report
 from trainer.metadata import metadata, model_record
-from trainer.models.build import build
+from trainer.model_config import require_fitting
+from trainer.models.build import build, size
 from trainer.onlookers import watch
 from trainer.parallel.join import connect, device_of_rank
 from trainer.parallel.start import attempt_of, joined, limits_of, placed, require_alike
@@ -94,6 +96,7 @@ def tidied(config: TrainConfig) -> bool:
 
 def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, lobby: Ranks) -> None:
     """Train under `config`; `name` is the unfinished run to go on with, `settings` what it was started with."""
+    require_fitting(config)
     task = prepare(config)
     make_reproducible(seed=config.seed, threads=config.threads)
     require_alike(lobby, config, task.file.sha256)
@@ -101,8 +104,11 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     precision = agreed(choose_precision(config.precision, accelerator), lobby)
     network = model_record(config, task)
     if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
-        require_memory(network["widths"], accelerator.device, bytes_each=precision.weights.itemsize)
+        require_room(network, accelerator.device, precision)
     model = placed(build(network).to(dtype=precision.weights), accelerator.device, config, lobby)
+    before = (settings or {}).get("attention")
+    how = {"device": accelerator.device, "precision": precision, "ranks": lobby, "before": before}
+    attention = attend(model, network, config, **how)
     checkpointed(model, config.activation_checkpointing, layers(model))
     if settings and name:
         require_same_data(task.file, name, settings)
@@ -116,12 +122,14 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     ):
         record = metadata(folder.name, config, task, accelerator)
         record["precision"] = {"name": precision.name, "reason": precision.reason}
+        record["attention"] = attention.facts() if attention else None
         record["allocator"] = allocator_settings(os.environ)
         if ranks.leads:
             told = ("run", "data", "split", "device", "precision", "allocator", "seed", "threads")
             emit("start", **{name: record[name] for name in told})
             tell_rounding(config, ranks, settings)
         started = settings or settings_of(config, task.file, world_size=ranks.world_size)
+        started = {**started, "attention": attention.kernel if attention else None}
         if ranks.leads:
             write_settings(folder, started)
         place = Place(device=accelerator.device, precision=precision, ranks=ranks)
@@ -141,6 +149,12 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
         finish(folder.final, config.keep)
         emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
         say(summary(record, history, folder.final))
+
+
+def require_room(network: dict[str, Any], device: str, precision: Precision) -> None:
+    """Raise RM521 where the network that `network` describes cannot be trained on `device` at all."""
+    count = (lambda widths: size({**network, "widths": widths})) if network["kind"] == "transformer" else None
+    require_memory(network["widths"], device, bytes_each=precision.weights.itemsize, count=count)
 
 
 @contextlib.contextmanager

@@ -194,8 +194,8 @@ def choose_from(findings: Sequence[Finding], *, where: str, why: str = "the firs
     first, fastest = right[0], min(right, key=lambda finding: finding.seconds)
     reason = f"{why}: {told}"
     if first.seconds > FASTER * fastest.seconds:
-        times = first.seconds / fastest.seconds
-        reason += f"; {fastest.kernel} was {times:.1f} times as fast in this trial, --attention {fastest.kernel} takes it"
+        name, times = fastest.kernel, first.seconds / fastest.seconds
+        reason += f"; {name} was {times:.1f} times as fast in this trial, --attention {name} takes it"
     return Chosen(kernel=first.kernel, reason=reason, findings=tuple(findings))
 
 

@@ -369,6 +369,18 @@ CATALOG = _catalog(
         "Nothing: the run goes on with a kernel that is right. Tell whoever made the card's torch, with the figures.",
     ),
     (
+        "RM559",
+        "Memory ran out within the optimizer's step",
+        "It was there when it was asked for just before. What the step left is not kept; checkpoints are whole.",
+        "Start the same command with --resume auto and a smaller --micro-batch; look for others that use the card.",
+    ),
+    (
+        "RM569",
+        "Memory ran out where it cannot be undone",
+        "Ranks that hold parts of one model wait for each other within a step, so none can take it back.",
+        "Start the same command with --resume auto: it goes on from its last checkpoint with half the micro-batch.",
+    ),
+    (
         "RM585",
         "Steps cannot be taken that way here",
         "Whole steps in one launch fit some networks and devices only, and are held against the step by autograd.",

@@ -18,9 +18,7 @@ GIB = 2**30
 Count = Callable[[Sequence[int]], int]  # widths of layers, inputs first, to the number of weights
 
 
-def require_memory(
-    widths: Sequence[int], device: str, *, bytes_each: int = 4, count: Count | None = None
-) -> None:
+def require_memory(widths: Sequence[int], device: str, *, bytes_each: int = 4, count: Count | None = None) -> None:
     """See that weights, gradients and optimizer of a network of these `widths` fit into what is free.
 
     `count` returns the weights of such a network, for None an MLP's. Activations are left out: the micro-batch adapts

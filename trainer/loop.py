@@ -21,7 +21,16 @@ from trainer.data.sampler import Sampler
 from trainer.errors import TrainerError
 from trainer.events import emit
 from trainer.losses import mean_loss
-from trainer.memory import OutOfMemory, Undo, first_size, may_grow, report, require_divisible
+from trainer.memory import (
+    OutOfMemory,
+    Undo,
+    Untouched,
+    first_size,
+    may_grow,
+    report,
+    require_divisible,
+    reserve,
+)
 from trainer.microbatch import LossSum, squared_error_sum
 from trainer.precision import Precision
 from trainer.ranks import Ranks
@@ -52,6 +61,9 @@ class Keeper(Protocol):
 
     def keep(self, training: Training, *, final: bool = False) -> None:
         """Take a checkpoint on all ranks; with `final`, return when it is on the disk."""
+
+    def memory_ran_out(self, rows: int) -> None:
+        """Leave word that the next attempt is to compute at most `rows` rows at a time; on any rank."""
 
     def log(self, state: TrainState, line: dict[str, Any]) -> None:
         """Add a line on the batches of an epoch to the run's log."""
@@ -226,17 +238,9 @@ def take_step(training: Training, rows: Tensor, inputs: Tensor, targets: Tensor)
         loss = gradients(training, inputs, targets, rows=len(rows), weight=weight)
         due = ranks.leads and training.keeper is not None and training.keeper.due(state)
         short, stop, due = ranks.any(loss is None, training.stop.asked, due)
-        if not short:
+        if loss is not None and not short and learned(training, rows, loss):
             break
         cut_smaller(training, undo)
-    assert loss is not None
-    training.watch.gradients_are_there(state.step + 1, rows[ranks.share(len(rows))], loss)
-    if ranks.world_size > 1:
-        with training.watch.communicating():
-            ranks.sum_gradients(list(training.model.parameters()))
-            ranks.share_buffers(training.model)
-    with ranks.section("optimizer"):
-        step_optimizer(training)
     state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
     state.chain.add(rows)
     state.batch, state.step = state.batch + 1, state.step + 1
@@ -244,6 +248,18 @@ def take_step(training: Training, rows: Tensor, inputs: Tensor, targets: Tensor)
     if state.micro_batch.count() and not any(ranks.any(not may_grow(state.micro_batch, training.device))):
         grow_back(training)
     return stop, due
+
+
+def learned(training: Training, rows: Tensor, loss: Tensor) -> bool:
+    """Bring the gradients of all ranks together and take the step; False where that is to be undone, as `stepped`."""
+    ranks = training.ranks
+    training.watch.gradients_are_there(training.state.step + 1, rows[ranks.share(len(rows))], loss)
+    if ranks.world_size > 1:
+        with training.watch.communicating():
+            ranks.sum_gradients(list(training.model.parameters()))
+            ranks.share_buffers(training.model)
+    with ranks.section("optimizer"):
+        return stepped(training)
 
 
 def gradients(
@@ -261,7 +277,7 @@ def gradients(
     ranks, size = training.ranks, training.state.micro_batch.size
     try:
         with ranks.section("backward"):
-            return ranks.accumulate(
+            loss = ranks.accumulate(
                 forward,
                 inputs,
                 targets,
@@ -272,10 +288,31 @@ def gradients(
                 scale=scaler.scale if scaler else None,
                 pieces=math.ceil(math.ceil(rows / ranks.world_size) / size) if ranks.lockstep else 0,
             )
-    except OutOfMemory:
+            if training.guarded:
+                reserve(training.optimizer)
+            return loss
+    except OutOfMemory as error:
+        if not ranks.undoes:
+            raise lost(training, "RM569", error, f"a piece of {size:,} rows") from error
         if not training.guarded:
             raise
         return None  # after this line the failed step's tensors are gone
+
+
+def lost(training: Training, code: str, error: BaseException, why: str) -> TrainerError:
+    """Return the end of an attempt whose step cannot be undone; the next one computes half as many rows at a time.
+
+    Raises:
+        TrainerError: RM523 where that is one row already.
+    """
+    state, ranks = training.state, training.ranks
+    ranks.tell_end(code)
+    require_divisible(state.micro_batch, step=state.step, device=training.device)
+    rows = -(-state.micro_batch.size // 2)
+    if training.keeper:
+        training.keeper.memory_ran_out(rows)
+    where = f"step {state.step + 1}, rank {ranks.rank}, {training.device}"
+    return TrainerError(code, what=(str(error).splitlines() or ["out of memory"])[0], where=where, why=why)
 
 
 def cut_smaller(training: Training, undo: Undo | None) -> None:
@@ -300,6 +337,29 @@ def grow_back(training: Training) -> None:
     micro_batch.grow()
     if training.ranks.leads:
         emit("micro_batch_grows", step=training.state.step + 1, from_rows=before, to_rows=micro_batch.size)
+
+
+def stepped(training: Training) -> bool:
+    """Take the step; return False where memory ran out before it changed anything, so that it can be undone.
+
+    Raises:
+        TrainerError: RM559 where weights are changed in part, or on other ranks.
+    """
+    if not training.guarded:
+        step_optimizer(training)
+        return True
+    before, scaler = Untouched.of(training.optimizer), training.scaler
+    try:
+        step_optimizer(training)
+    except OutOfMemory as error:
+        alone = training.ranks.world_size == 1
+        if not (alone and before.again()):
+            why = "some weights are changed and others not" if alone else "the other ranks have taken theirs"
+            raise lost(training, "RM559", error, why) from error
+        if scaler:
+            scaler.update(scaler.get_scale())  # it is to unscale the gradients that are computed again
+        return False
+    return True
 
 
 def step_optimizer(training: Training) -> None:

@@ -28,7 +28,7 @@ from trainer.events import emit, progress, say
 from trainer.limits import require_memory
 from trainer.loop import Plan, StoppedError, Training, fit, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.memory import allocator_settings, report
+from trainer.memory import allocator_settings, first_size, report
 from trainer.metadata import metadata, model_record
 from trainer.model_config import require_fitting
 from trainer.models.build import build, size
@@ -40,7 +40,7 @@ from trainer.prepared import Task
 from trainer.random_state import seed_all
 from trainer.ranks import Ranks
 from trainer.resume import require_same_data, rounding_changes, settings_of, with_settings_of, write_settings
-from trainer.run_folder import RunFolder, folder_of, open_run, record_of, to_resume
+from trainer.run_folder import RunFolder, folder_of, most_rows, open_run, record_of, to_resume
 from trainer.schedule import schedule_of
 from trainer.scoring import as_numbers, score_of
 from trainer.state import Epoch
@@ -249,6 +249,11 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
         asked = training.state.micro_batch
         restore(training, tree)
         training.state.micro_batch = asked if fixed_size else training.state.micro_batch.within(asked.limit)
+    if (most := ranks.broadcast(most_rows(folder.partial))) is not None:
+        training.state.micro_batch = first_size(most, training.state.micro_batch.size)
+        if ranks.leads:
+            emit("out_of_memory_before", most_rows=most)
+            say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
     if ranks.leads:
         emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
         where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"

@@ -18,8 +18,15 @@ from trainer.models.kernels import only
 from trainer.models.transformer import Attention, Tokens, transformer, use_kernel
 from trainer.telemetry.flops import flops_per_row
 
+pytestmark = pytest.mark.usefixtures("torch_as_before", "one_thread")
+
 COLUMNS, WIDTH, HEADS, HIDDEN, OUTPUTS = 5, 16, 4, 24, 2
 EMBEDDINGS = [{"column": 1, "values": 4, "width": WIDTH}]
+
+
+@pytest.fixture
+def one_thread() -> None:
+    torch.set_num_threads(1)
 
 
 def network(**more: Any) -> nn.Sequential:
@@ -66,13 +73,12 @@ def test_attention_is_softmax_of_products_in_each_head() -> None:
     assert torch.allclose(layer(tokens), layer.merge(mixed), atol=1e-12)
 
 
-@pytest.mark.parametrize("activation", ["ReLU", "Tanh"])
-def test_it_learns_what_columns_mean_together(activation: str) -> None:
+def test_it_learns_what_columns_mean_together() -> None:
     """SYNTHETIC: the first output is a product of two columns, which no sum over columns gives."""
-    made, rows = network(activation=activation, dropout=0.05), table(256)
+    made, rows = network(dropout=0.05), table(256)
     targets = torch.stack([rows[:, 0] * rows[:, 2], (rows[:, 1] == 2).float()], dim=1)
     optimizer = torch.optim.AdamW(made.parameters(), lr=5e-3)
-    for _ in range(150):
+    for _ in range(120):
         optimizer.zero_grad()
         nn.functional.mse_loss(made(rows), targets).backward()
         optimizer.step()

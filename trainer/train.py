@@ -68,8 +68,9 @@ def train(config: TrainConfig) -> None:
         TrainerError: for everything the user can put right; RM554 where the run was asked to end.
         OSError: where a file cannot be written.
     """
-    config, ranks = attempt_of(config), connect()
+    ranks = connect()
     try:
+        config = attempt_of(config, ranks)
         if ranks.lead(lambda: tidied(config)):
             return
         name = ranks.lead(lambda: to_resume(config.output, config.resume, config.run) if config.resume else None)

@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import docker.errors
@@ -52,6 +52,30 @@ def stages(root, evidence, tmp_path, chosen, **more):
     return OnEngine(**given | more)
 
 
+@contextmanager
+def none_of(client, chosen):
+    """Begin and end without images of these cells: one that a broken-off run left would not be built again."""
+
+    def remove():
+        for tag in (tag for cell in chosen for tag in (bake.candidate(cell), build.tag(cell))):
+            with suppress(docker.errors.ImageNotFound):
+                client.images.remove(tag, force=True)
+
+    remove()
+    try:
+        yield
+    finally:
+        remove()
+
+
+@pytest.fixture
+def night_cell(client):
+    """Return the CPU cell under a name of its own: the labels of `cpu_image` are the cell's, and these are not."""
+    cell = cells.CPU.model_copy(update={"name": f"test-night-{cells.CPU.name}"})
+    with none_of(client, [cell]):
+        yield cell
+
+
 @pytest.fixture
 def stood_in(client, debian, stand_in, lay_out, evidence, tmp_path):
     """Two STAND-IN cells in one checkout, and the stages of a night over them."""
@@ -60,11 +84,8 @@ def stood_in(client, debian, stand_in, lay_out, evidence, tmp_path):
     shutil.copytree(ROOT / "images" / OWN[1].name, root / "images" / chosen[1].name)
     for cell in chosen:
         (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
-    yield chosen, stages(root, evidence, tmp_path, chosen, base=debian, wheels=wheels[0])
-    for cell in chosen:
-        for tag in (bake.candidate(cell), build.tag(cell)):
-            with suppress(docker.errors.ImageNotFound):
-                client.images.remove(tag, force=True)
+    with none_of(client, chosen):
+        yield chosen, stages(root, evidence, tmp_path, chosen, base=debian, wheels=wheels[0])
 
 
 def test_cells_are_baked_together_and_share_their_layers(stood_in, client, evidence):
@@ -118,46 +139,41 @@ def test_a_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in
 
 
 def test_the_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed(
-    client, debian, cpu_wheels, lay_out, evidence, tmp_path, monkeypatch
+    client, debian, cpu_wheels, night_cell, lay_out, evidence, tmp_path, monkeypatch
 ):
     """For real but for the base: the wheels, the proof and the probes are the CPU cell's own."""
-    # Not the name of `cpu_image`: its labels are the cell's own, and these are not.
-    cpu_cell = cells.CPU.model_copy(update={"name": f"test-night-{cells.CPU.name}"})
     monkeypatch.delenv("ROCMATRIX_STAND_IN")
-    root = lay_out(cpu_cell, cells.CPU)
-    render.write_recipe(cpu_cell, root / "images" / cpu_cell.name)  # its labels bear the name of the tests' own
-    baselines = [cells.MATRIX.baseline(cells.CPU.name).model_copy(update={"cell": cpu_cell.name})]
+    root = lay_out(night_cell, cells.CPU)
+    render.write_recipe(night_cell, root / "images" / night_cell.name)  # its labels bear the name of the tests' own
+    baselines = [cells.MATRIX.baseline(cells.CPU.name).model_copy(update={"cell": night_cell.name})]
     matrix = cells.MATRIX.model_copy(update={"baselines": baselines})
     more = {"base": debian, "wheels": cpu_wheels, "matrix": matrix}
-    night = stages(root, evidence, tmp_path, [cpu_cell], **more)
+    night = stages(root, evidence, tmp_path, [night_cell], **more)
     journal = Journal(evidence)
-    plan = Plan(cells=(cpu_cell.name,), inputs=("a" * 64,))
+    plan = Plan(cells=(night_cell.name,), inputs=("a" * 64,))
     name = journal.begin(plan)[0].name
     child = os.fork()
     if child == 0:
         with suppress(BaseException):
-            Running(name=name, cells=[cpu_cell], stages=night, journal=journal, jobs=1).run()
+            Running(name=name, cells=[night_cell], stages=night, journal=journal, jobs=1).run()
         os._exit(0)
-    while (cpu_cell.name, "smoke") not in (legs := journal.legs(name)):
+    while (night_cell.name, "smoke") not in (legs := journal.legs(name)):
         assert os.waitpid(child, os.WNOHANG) == (0, 0), legs
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     before = {key: leg for key, leg in journal.legs(name).items() if leg.state == "passed"}
     assert {stage for _, stage in before} == {"build", "prove"}
-    running = Running(name=journal.begin(plan)[0].name, cells=[cpu_cell], stages=night, journal=journal, jobs=1)
-    try:
-        assert running.name == name
-        running.run()
-        assert {stage: leg.state for (_, stage), leg in running.legs.items()} == {
-            "build": "passed", "prove": "passed", "smoke": "passed", "promote": "passed",
-        }  # fmt: skip
-        assert client.images.get(build.tag(cpu_cell)).id == client.images.get(bake.candidate(cpu_cell)).id
-        records = store.read(evidence)
-        assert [r.kind for r in records] == ["build", "prove", "smoke"]
-        assert json.dumps([r.image for r in records]).count("sha256:") == 3
-        (standing,) = standings(cpu_cell, records, rendered=True)
-        assert standing.level == "rendered"  # the base was another one: all of it is set aside
-        assert standing.set_aside == 3
-    finally:
-        client.images.remove(bake.candidate(cpu_cell), force=True)
+    running = Running(name=journal.begin(plan)[0].name, cells=[night_cell], stages=night, journal=journal, jobs=1)
+    assert running.name == name
+    running.run()
+    assert {stage: leg.state for (_, stage), leg in running.legs.items()} == {
+        "build": "passed", "prove": "passed", "smoke": "passed", "promote": "passed",
+    }  # fmt: skip
+    assert client.images.get(build.tag(night_cell)).id == client.images.get(bake.candidate(night_cell)).id
+    records = store.read(evidence)
+    assert [r.kind for r in records] == ["build", "prove", "smoke"]
+    assert json.dumps([r.image for r in records]).count("sha256:") == 3
+    (standing,) = standings(night_cell, records, rendered=True)
+    assert standing.level == "rendered"  # the base was another one: all of it is set aside
+    assert standing.set_aside == 3

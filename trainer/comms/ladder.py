@@ -36,17 +36,17 @@ class Store(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a rank stands: its number, its device, and the address of the store that all ranks reach."""
+    """Where a rank stands: its number, its device, the address of the store that all ranks reach, its start's name."""
 
     rank: int
     world: int
     device: str
     address: str
-    attempt: int = 0
+    meeting: str = "trainer"
 
     def prefix(self, route: Route) -> str:
         """Return a prefix for keys that no other trial uses."""
-        return f"trainer/comms/{self.attempt}/{route.name}"
+        return f"{self.meeting}/comms/{route.name}"
 
 
 @dataclass(frozen=True, kw_only=True)

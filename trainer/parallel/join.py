@@ -15,6 +15,7 @@ from trainer.comms.ladder import Choice, Place, choose
 from trainer.comms.route import AUTOMATIC, GLOO, candidates
 from trainer.errors import TrainerError
 from trainer.events import emit
+from trainer.parallel.meeting import meet
 from trainer.parallel.world import Lobby, Membership
 from trainer.ranks import Ranks
 from trainer.watchdog.guard import Launch
@@ -59,12 +60,13 @@ def connect() -> Ranks:
     if launch.local_world == world_size():
         # In a container without a network the host's own name may lead nowhere; all ranks are here anyway.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    store, rank, world = next(rendezvous("env://"))
-    # Not by attempt: each launcher counts its own, and one that came back to a run begins at 0 among those at 1.
-    own = PrefixStore("trainer/lobby", store)
-    dist.init_process_group("gloo", store=own, rank=rank, world_size=world, timeout=PATIENCE)
+    kept, rank, world = next(rendezvous("env://"))
+    meeting = f"trainer/{meet(kept, rank, world)}"
+    store = PrefixStore(meeting, kept)
+    dist.init_process_group("gloo", store=PrefixStore("lobby", store), rank=rank, world_size=world, timeout=PATIENCE)
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-    return Lobby(rank=rank, world_size=world, local_rank=launch.local_rank, store=store, address=address)
+    place = {"rank": rank, "world_size": world, "local_rank": launch.local_rank}
+    return Lobby(**place, store=store, address=address, meeting=meeting)
 
 
 def join(
@@ -85,8 +87,7 @@ def join(
     if not isinstance(lobby, Lobby):
         lobby.beats = beats
         return lobby
-    attempt = max(lobby.gather(Launch.from_environment().attempt))
-    place = Place(rank=lobby.rank, world=lobby.world_size, device=device, address=lobby.address, attempt=attempt)
+    place = Place(rank=lobby.rank, world=lobby.world_size, device=device, address=lobby.address, meeting=lobby.meeting)
     choice = choose_route(place, lobby.store, comms, tell=tell if lobby.leads else _silent)
     return kind(parallel)(enter(lobby, device, choice, compression=compression), beats)
 

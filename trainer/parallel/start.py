@@ -26,13 +26,17 @@ ALIKE = (*FIXED, "epochs", "micro_batch", "parallel", "comms", "gradient_compres
 UNDER_TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
-def attempt_of(config: TrainConfig) -> TrainConfig:
-    """Return `config` so that every attempt of one launch means one run: the next ones go on with the first's."""
+def attempt_of(config: TrainConfig, ranks: Ranks) -> TrainConfig:
+    """Return `config` so that every attempt of one launch means one run: the next ones go on with the first's.
+
+    Launchers count their attempts each for itself; what one of them starts again is started again for all.
+    """
     launch = Launch.from_environment()
+    again = ranks.any(launch.attempt > 0)[0]
     name = config.run
     if name is None and launch.restarts and not config.resume:
         name = launch_name()
-    return replace(config, run=name, resume=config.resume or ("auto" if launch.attempt else None))
+    return replace(config, run=name, resume=config.resume or ("auto" if again else None))
 
 
 def launch_name() -> str:

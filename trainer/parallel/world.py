@@ -31,9 +31,9 @@ class Lobby(Ranks):
     with gradients.
     """
 
-    def __init__(self, *, rank: int, world_size: int, local_rank: int, store: Any, address: str) -> None:
+    def __init__(self, *, rank: int, world_size: int, local_rank: int, store: Any, address: str, meeting: str) -> None:
         self.rank, self.world_size, self.local_rank = rank, world_size, local_rank
-        self.store, self.address = store, address
+        self.store, self.address, self.meeting = store, address, meeting
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:

@@ -1,10 +1,34 @@
 from __future__ import annotations
 
 import errno
+import importlib
+import pkgutil
 
 import pytest
 
+from trainer import codes
+from trainer.codes.entry import CatalogEntry
 from trainer.errors import CATALOG, TrainerError, from_os_error, suggestion
+
+TOPICS = [module.name for module in pkgutil.iter_modules(codes.__path__) if module.name != "entry"]
+
+
+def held(topic: str) -> tuple[CatalogEntry, ...]:
+    module = importlib.import_module(f"trainer.codes.{topic}")
+    found: tuple[CatalogEntry, ...] = getattr(module, topic.upper())
+    return found
+
+
+def test_no_code_is_used_twice_and_no_topic_is_left_out() -> None:
+    together = [entry.code for topic in TOPICS for entry in held(topic)]
+    assert together
+    assert sorted(together) == list(CATALOG)
+
+
+def test_every_topic_is_in_numeric_order() -> None:
+    for topic in TOPICS:
+        numbers = [int(entry.code.removeprefix("RM")) for entry in held(topic)]
+        assert numbers == sorted(numbers), topic
 
 
 def test_every_code_is_the_trainers_own_and_says_all_parts() -> None:

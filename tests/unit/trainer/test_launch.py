@@ -10,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,29 @@ from trainer.watchdog.beats import read_beat
 
 ROOT = Path(__file__).resolve().parents[3]
 FLOOR_S = 2.0
+Start = Callable[..., subprocess.Popen[str]]
 
 
-def start(output: Path, name: str, *more: str, **environment: str) -> subprocess.Popen[str]:
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Return what starts a run; what still runs at the end of the test is ended, ranks and all."""
+    with ExitStack() as ends:
+
+        def begin(output: Path, name: str, *more: str, **environment: str) -> subprocess.Popen[str]:
+            process = started(output, name, *more, **environment)
+            ends.callback(end, process)
+            return process
+
+        yield begin
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def started(output: Path, name: str, *more: str, **environment: str) -> subprocess.Popen[str]:
     settings = ["--epochs", "25", "--batch-size", "32", "--device", "cpu", "--checkpoint-every", "30", "--seed", "3"]
     run = ["--output", str(output), "--run", name, "--ranks", "2", *more]
     inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
@@ -33,7 +55,8 @@ def start(output: Path, name: str, *more: str, **environment: str) -> subprocess
         cwd=ROOT,
         env=inherited | environment,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=(output / f"{name}.stderr").open("w"),  # a pipe that nobody reads would fill and stop the run
+        start_new_session=True,
         text=True,
     )
 
@@ -46,7 +69,7 @@ def events_until(process: subprocess.Popen[str], event: str) -> list[dict[str, A
             seen.append(json.loads(line))
             if seen[-1]["event"] == event:
                 return seen
-    raise AssertionError(f"no event {event}: {process.stderr and process.stderr.read()}")
+    raise AssertionError(f"no event {event} before the end")
 
 
 def put_to_sleep(folder: Path, rank: int) -> float:
@@ -70,7 +93,9 @@ def digests(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
 
 
-def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_run(tmp_path: Path) -> None:
+def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_run(
+    tmp_path: Path, start: Start
+) -> None:
     undisturbed = [start(tmp_path, "calm", **rank) for rank in without_torchrun()]
     disturbed = start(tmp_path, "disturbed", "--hang-timeout", "60", "--hang-floor", str(FLOOR_S))
     events_until(disturbed, "checkpoint")
@@ -80,8 +105,8 @@ def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_r
     (*after, _) = events_until(disturbed, "done")
     assert disturbed.wait(60) == 0
     for process in undisturbed:
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0, said[-3000:]
+        process.communicate(timeout=60)
+        assert process.returncode == 0, (tmp_path / "calm.stderr").read_text()[-3000:]
 
     assert hang["blamed"] == [1]
     assert "rank 1 (stopped by a signal)" in hang["what"]

@@ -182,7 +182,8 @@ def test_directions_of_bars_are_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_one_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks: int) -> None:
     """On the shipped bars, as a user would first try it; on two ranks under torchrun."""
-    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)] if ranks > 1 else []
+    here = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]  # no port of its own
+    torchrun = ["-m", "torch.distributed.run", *here, "--nproc-per-node", str(ranks)] if ranks > 1 else []
     flags = ["--epochs", "1", "--data_fraction", "0.1", "--device", "cpu", "--output", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, *torchrun, "-m", "trainer", "train", *flags],
@@ -193,8 +194,8 @@ def test_one_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks
         timeout=300,
         check=False,
     )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     (run,) = [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
     assert {path.name for path in run.iterdir()} == FILES | {"telemetry.jsonl"}, done.stderr[-2000:]
     record = json.loads((run / "metadata.json").read_text())
     assert record["data"]["rows_used"] == 126
-    assert done.returncode == 0, done.stderr[-2000:]

@@ -54,14 +54,29 @@ def test_too_few_cards_are_refused_where_cards_were_asked_for(monkeypatch: pytes
 
 
 def test_every_attempt_means_the_run_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert attempt_of(TrainConfig()) == TrainConfig()
+    assert attempt_of(TrainConfig(), Ranks()) == TrainConfig()
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
-    first = attempt_of(TrainConfig())
+    first = attempt_of(TrainConfig(), Ranks())
     assert (first.run, first.resume) == (launch_name(), None)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    second = attempt_of(TrainConfig())
+    second = attempt_of(TrainConfig(), Ranks())
     assert (second.run, second.resume) == (first.run, "auto")
-    assert attempt_of(TrainConfig(run="mine", resume="mine")) == TrainConfig(run="mine", resume="mine")
+    assert attempt_of(TrainConfig(run="mine", resume="mine"), Ranks()) == TrainConfig(run="mine", resume="mine")
+
+
+def test_what_one_launcher_starts_again_is_started_again_for_all() -> None:
+    assert attempt_of(TrainConfig(run="mine"), Voting(False)).resume is None
+    assert attempt_of(TrainConfig(run="mine"), Voting(True)).resume == "auto"
+
+
+class Voting(Ranks):
+    """Two ranks, of which the other one answers every vote with `other`."""
+
+    def __init__(self, other: bool) -> None:
+        self.other = other
+
+    def any(self, *flags: bool) -> tuple[bool, ...]:
+        return tuple(flag or self.other for flag in flags)
 
 
 def test_a_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +110,7 @@ def test_ranks_with_other_settings_or_other_data_are_refused() -> None:
 
 
 def test_a_broken_connection_is_no_defect_and_memory_that_runs_out_stays_what_it_is() -> None:
-    lobby = Lobby(rank=1, world_size=2, local_rank=1, store=None, address="")
+    lobby = Lobby(rank=1, world_size=2, local_rank=1, store=None, address="", meeting="m")
     with pytest.raises(TrainerError, match="RM568"), lobby.waiting():
         raise RuntimeError("Connection closed by peer\nmore")
     with pytest.raises(OutOfMemory), lobby.waiting():

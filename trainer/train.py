@@ -107,9 +107,8 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision)
     model = placed(build(network).to(dtype=precision.weights), accelerator.device, config, lobby)
-    before = (settings or {}).get("attention")
-    how = {"device": accelerator.device, "precision": precision, "ranks": lobby, "before": before}
-    attention = attend(model, network, config, **how)
+    how: dict[str, Any] = {"device": accelerator.device, "precision": precision, "ranks": lobby}
+    attention = attend(model, network, config, **how, before=(settings or {}).get("attention"))
     checkpointed(model, config.activation_checkpointing, layers(model))
     if settings and name:
         require_same_data(task.file, name, settings)

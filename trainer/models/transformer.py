@@ -41,7 +41,7 @@ class Tokens(nn.Module):
             nn.init.uniform_(value, -(width**-0.5), width**-0.5)
         with torch.no_grad():
             for embedding in self.embeddings:
-                embedding.weight[0] = 0.0  # type: ignore[index, operator]
+                embedding.weight[0] = 0.0  # type: ignore[operator]
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return (rows, 1 + columns, width)."""

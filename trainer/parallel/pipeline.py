@@ -137,6 +137,9 @@ class Pipeline(World):
 
     def _require_possible(self, model: nn.Module) -> None:
         route = self.member.choice.route
+        if self.member.compression != "none":
+            what = "--parallel pipeline adds no gradients up, so there are none to compress"
+            raise TrainerError("RM563", what=what, next="Leave --gradient-compression out, or use --parallel ddp.")
         if not isinstance(model, nn.Sequential):
             what = f"--parallel pipeline splits a plain stack of layers, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")

@@ -93,7 +93,10 @@ class Sharded(World):
             what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {route.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
         if self.member.compression != "none":
-            raise TrainerError("RM563", what="--gradient-compression belongs to --parallel ddp")
+            what = (
+                f"--gradient-compression {self.member.compression} with --parallel fsdp2: torch adds its gradients up"
+            )
+            raise TrainerError("RM563", what=what, next="Leave it out, or use --parallel ddp.")
 
 
 def require_fully_shard() -> Any:

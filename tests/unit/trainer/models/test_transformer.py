@@ -143,7 +143,9 @@ def test_operations_are_counted_as_written_down(kernel: str | None) -> None:
     tokens = 1 + COLUMNS
     linear = 2 * tokens * (WIDTH * 3 * WIDTH + WIDTH * WIDTH + 2 * WIDTH * HIDDEN)
     attention = 2 * 2 * tokens * tokens * WIDTH
-    assert flops_per_row(made, (COLUMNS,)) == 3 * (2 * (linear + attention) + 2 * WIDTH * OUTPUTS)
+    counted = 3 * (2 * (linear + attention) + 2 * WIDTH * OUTPUTS)
+    assert flops_per_row(made, (COLUMNS,)) == counted
+    assert flops_per_row(checkpointed(made, "full", layers(made)), (COLUMNS,)) == counted  # MFU: not what is repeated
 
 
 def test_a_description_builds_it_and_tells_its_size() -> None:

@@ -67,6 +67,8 @@ class Lobby(Ranks):
         except OutOfMemory:
             raise
         except RuntimeError as error:
+            if isinstance(error.__cause__, OutOfMemory):  # torch's pipeline words it anew
+                raise error.__cause__ from None
             ended = self._ended()
             if not ended:
                 raise

@@ -20,7 +20,20 @@ pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 PROGRAM = Path(__file__).with_name("short_memory_program.py")
 ROOT = Path(__file__).resolve().parents[4]
-COMMON = ("--target", "z", "--device", "cpu", "--precision", "fp64", "--epochs", "2", "--batch-size", "16")
+COMMON = (
+    "--target",
+    "z",
+    "--ignore",
+    "colour,y",
+    "--device",
+    "cpu",
+    "--precision",
+    "fp64",
+    "--epochs",
+    "2",
+    "--batch-size",
+    "16",
+)
 MORE = ("--learning-rate", "0.01", "--hidden-layers", "8,8", "--weights", "last", "--run", "one")
 
 
@@ -48,17 +61,16 @@ def weights(run: Path) -> dict[str, Any]:
     return safetensors.numpy.load((run / "model.safetensors").read_bytes())
 
 
-@pytest.mark.parametrize(("parallel", "where"), [("fsdp2", "forward"), ("fsdp2", "backward"), ("pipeline", "forward")])
+@pytest.mark.parametrize(("parallel", "where"), [("fsdp2", "backward"), ("pipeline", "forward")])
 def test_the_ranks_begin_again_with_half_the_rows_and_end_like_one_process(
     tmp_path: Path, parallel: str, where: str
 ) -> None:
-    path = written(mixed(100), tmp_path)
+    path = written(mixed(100, gaps=False), tmp_path)
     done = ranks(tmp_path, where, "--parallel", parallel, "--checkpoint-every", "2", restarts=2)
     assert done.returncode == 0, done.stderr[-4000:]
     codes = {each["code"] for each in events(done, "error")}
     assert "RM569" in codes <= {"RM569", "RM568"}
-    sizes = {"fsdp2": [4], "pipeline": [8, 4]}[parallel]  # of 8 rows a rank, or all 16
-    assert [each["most_rows"] for each in events(done, "out_of_memory_before")] == sizes
+    assert [each["most_rows"] for each in events(done, "out_of_memory_before")] == [4]  # of 8
     assert {each["step"] for each in events(done, "resumed")} == {4}
     assert not list((tmp_path / "one").glob("*most_rows*"))
     words = ["train", "--data", str(path), "--output", str(tmp_path / "alone"), *COMMON, *MORE, "--micro-batch", "4"]
@@ -68,7 +80,7 @@ def test_the_ranks_begin_again_with_half_the_rows_and_end_like_one_process(
 
 
 def test_without_a_restart_the_end_says_what_to_do(tmp_path: Path) -> None:
-    written(mixed(100), tmp_path)
+    written(mixed(100, gaps=False), tmp_path)
     done = ranks(tmp_path, "forward", "--parallel", "fsdp2", "--checkpoint-every", "2", restarts=0)
     assert done.returncode != 0
     (error,) = [each for each in events(done, "error") if each["code"] == "RM569"]

@@ -48,7 +48,7 @@ class Tokens(nn.Module):
         codes = rows.index_select(1, self.codes).long()  # (rows, categories)
         numbers = rows.index_select(1, self.numbers).unsqueeze(2) * self.weight
         vectors = [embedding(codes[:, place]).unsqueeze(1) for place, embedding in enumerate(self.embeddings)]
-        answer = self.answer.expand(len(rows), 1, -1)
+        answer = self.answer.expand(rows.shape[0], 1, -1)  # len() would fix the number in an export
         return torch.cat([answer, torch.cat([numbers, *vectors], dim=1) + self.bias], dim=1)
 
 

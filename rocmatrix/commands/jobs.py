@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.commands import common, keeping
 from rocmatrix.console import ROOT, edge, say, table
 from rocmatrix.diagnosis import after
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.errors import RocmatrixError, suggestion
 
 if TYPE_CHECKING:
     from rocmatrix.build import Built
@@ -74,6 +76,21 @@ def smoke(wanted: Wanted) -> None:
         after.explain(after.told(done))
         what = f"not passed: {', '.join(failed)}" if failed else f"no verdict; the suite ended with {done.status}"
         raise RocmatrixError("RM208", what=what)
+
+
+@edge
+def list_probes(names: Collection[str]) -> None:
+    """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
+    from rocmatrix.job import PROBES_FILE
+
+    probes = json.loads(PROBES_FILE.read_text(encoding="utf-8"))
+    known = [each["probe"] for each in probes]
+    for name in names:
+        if name not in known:
+            raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
+    meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
+    table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 
 
 def build_image(

@@ -94,7 +94,8 @@ def train(
         **JOB,
         "evidence": EVIDENCE,
         "probe": "one probe, may be repeated (default: all)",
-        "timeout": "seconds for each probe",
+        "timeout": "seconds for each probe (default: each probe's own limit, see --list)",
+        "listing": "list the probes with the cards they take and their limits, and run none",
     },
 )
 def smoke(
@@ -110,6 +111,7 @@ def smoke(
     expandable_segments: bool = False,
     probe: list[str] | None = None,
     timeout: str = "",
+    listing: bool = False,
     dry_run: bool = False,
     force: bool = False,
     evidence: str = "",
@@ -117,6 +119,8 @@ def smoke(
     """Prove that card, libraries and torch work, alone and by twos; fail closed."""
     from rocmatrix.commands import jobs, keeping
 
+    if listing:
+        return jobs.list_probes(probe or ())
     keeping.use(evidence)
     options = {"probe": probe, "timeout": timeout}
     jobs.smoke(

@@ -35,6 +35,27 @@ def stand_in_build(choice, **_):
 CPU_JOB = Wanted(program="smoke", request=Request(gpu="cpu"), where="container", options={})
 
 
+def test_the_probes_are_listed_with_their_limits(capsys):
+    jobs.list_probes([])
+    listed = capsys.readouterr().out
+    assert "two_gpu_step_fsdp2" in listed
+    assert "LIMIT" in listed
+    jobs.list_probes(["two_gpu_step"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "two_gpu_step",
+        "two_gpu_step_data_parallel",
+        "two_gpu_step_fsdp2",
+        "two_gpu_step_pipeline",
+    ]
+
+
+def test_a_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
+    with pytest.raises(SystemExit):
+        jobs.list_probes(["colectives"])
+    assert "did you mean collectives?" in capsys.readouterr().err
+
+
 @pytest.fixture
 def in_container(monkeypatch, tmp_path):
     """Let a job run in a container on a machine with two cards, up to the engine's door."""

@@ -137,3 +137,46 @@ def smoke(
             expandable_segments=expandable_segments,
         )
     )
+
+
+@task(
+    klass=TrainerTask,
+    auto_shortflags=False,
+    help={**REQUEST, **JOB, "evidence": EVIDENCE, "json": "print the figures as JSON, for programs"},
+)
+def bench(
+    c: Context,
+    rocm: str = "",
+    torch: str = "",
+    gpu: str = "",
+    cell: str = "",
+    where: str = "auto",
+    base: str = "",
+    wheelhouse: str = "",
+    cards: str = "",
+    expandable_segments: bool = False,
+    json: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    evidence: str = "",
+    options: dict[str, Any] | None = None,
+) -> None:
+    """Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread."""
+    from rocmatrix.commands import bench as commands
+    from rocmatrix.commands import keeping
+
+    keeping.use(evidence)
+    request = request_of(rocm, torch, gpu, cell)
+    asked = wanted(
+        "bench",
+        request,
+        where,
+        options or {},
+        base,
+        dry_run=dry_run,
+        force=force,
+        wheelhouse=wheelhouse,
+        cards=cards,
+        expandable_segments=expandable_segments,
+    )
+    commands.bench(asked, as_json=json)

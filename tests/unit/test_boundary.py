@@ -67,6 +67,7 @@ def test_imports_have_no_circle(package):
     [
         (["-m", "invoke", "--list"], {"torch", "docker", "pydantic", "jinja2", "rich"}),
         (["-m", "trainer", "--help"], {"torch", "numpy", "safetensors"}),
+        (["-m", "trainer", "bench", "--help"], {"torch", "numpy", "safetensors"}),
     ],
 )
 def test_help_imports_nothing_heavy(argv, heavy):

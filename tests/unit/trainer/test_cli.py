@@ -90,6 +90,13 @@ def test_the_catalog_is_printed_as_json_lines(capsys: pytest.CaptureFixture[str]
     assert all(line.keys() == {"code", "title", "meaning", "next"} for line in lines)
 
 
+def test_bench_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(cli, "bench", lambda argv: seen.extend(argv) or 3)
+    assert main(["bench", "--only", "matmul"]) == 3
+    assert seen == ["--only", "matmul"]
+
+
 def test_smoke_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(cli, "smoke", lambda argv: seen.extend(argv) or 3)

@@ -93,8 +93,10 @@ class NanGuard:
             self.check()
 
     def record(self, step: int, rows: Tensor, loss: Tensor) -> None:
-        """Remember a step; `loss` is not looked at now."""
+        """Remember a step; `loss` is not looked at now. A step that was undone comes again."""
         if self._every:
+            if self._recorded and self._recorded[-1].step == step:
+                self._recorded.pop()
             held = loss.detach() if loss.requires_grad else loss
             self._recorded.append(Recorded(step=step, rows=rows, loss=held))
 

@@ -24,7 +24,8 @@ from rocmatrix.resolve import Request
 from rocmatrix.settings import Environment
 
 DEFAULT_OUTPUT = "TRAINING"
-SCRATCH = ROOT / ".rocmatrix" / "smoke"  # the probes write nothing, but every run has a folder of its own
+SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, but every run has a folder of its own
+PROBING = ("smoke", "bench")
 PROBES_FILE = Path(__file__).parent / "trainer_probes.json"  # what `render` had the trainer tell of its probes
 
 
@@ -35,7 +36,7 @@ class Wanted:
     `forced` are the rules that the resolver found to be overridden.
     """
 
-    program: Literal["train", "smoke", "features"]
+    program: Literal["train", "smoke", "bench", "features"]
     request: Request
     where: str
     options: Mapping[str, Any]
@@ -90,7 +91,7 @@ def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) 
         options = {**options, "out": str(Path(wanted.options["out"]).resolve())}
     arguments = [
         wanted.program,
-        *flags(options),
+        *flags(options | expected(wanted, cell)),
         *native_provenance(wanted, runner=runner, asked=cell),
     ]
     return Job(
@@ -114,7 +115,7 @@ def in_container(
 
     `variables` are set beside the cell's own.
     """
-    folder = SCRATCH if wanted.program == "smoke" else wanted.output
+    folder = SCRATCH if wanted.program in PROBING else wanted.output
     digest = None
     if wanted.data is not None and not wanted.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
@@ -123,7 +124,7 @@ def in_container(
         digest = engine.image_id(image)
     options, note = probes_for(wanted, cell=cell, hardware=hardware)
     told = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
-    inside = [*flags(options | places(wanted)), *told]
+    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *told]
     spec = runspec.run_spec(
         cell,
         hardware,
@@ -170,7 +171,7 @@ def check_cards(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> None:
 
 def places(wanted: Wanted) -> dict[str, str]:
     """Return the options that name a place, as the trainer finds it inside the container."""
-    if wanted.program == "smoke":
+    if wanted.program in PROBING:
         return {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
     if wanted.program == "features":
@@ -218,11 +219,17 @@ def flags(options: Mapping[str, Any]) -> list[str]:
 
 def provenance(program: str, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
     """Return what the trainer cannot know itself: cell, overridden rules, image, commit; or what probes must find."""
-    if program == "features":
+    if program in ("features", "bench"):
         return []
     if program == "smoke":
         return [f"--expect={'rocm' if cell.release.rocm else 'any'}"]
     return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
+
+
+def expected(wanted: Wanted, cell: Cell) -> dict[str, str]:
+    """Return what a bench must find where a person named no device: the card that the cell is for."""
+    named = wanted.program != "bench" or wanted.options.get("device") or not cell.release.rocm
+    return {} if named else {"device": "rocm"}
 
 
 def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> list[str]:
@@ -240,7 +247,7 @@ def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> 
 
 def show(event: launch.Event) -> None:
     """Hand a job's events on as JSON lines where standard output is read by a program."""
-    if not sys.stdout.isatty() and event.get("event") not in ("probe", "smoke"):
+    if not sys.stdout.isatty() and event.get("event") not in ("probe", *PROBING):
         print(json.dumps(event), flush=True)
 
 

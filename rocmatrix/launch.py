@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from rocmatrix import tee
+from rocmatrix import job_log, tee
 from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -62,11 +62,15 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error."""
+    """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error.
+
+    `log` is the file with all it said, None where none could be kept whole.
+    """
 
     status: int
     events: tuple[Event, ...]
     last_words: bytes = b""
+    log: Path | None = None
 
     def last(self, name: str) -> Event | None:
         """Return the last event of a name, or None."""
@@ -105,18 +109,30 @@ def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, 
     return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
-def run(argv: list[str], *, environment: Mapping[str, str] | None = None, show: Callable[[Event], None]) -> Finished:
-    """Run a job to its end, handing each event to `show` as it arrives.
+def run(
+    argv: list[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    show: Callable[[Event], None],
+    log: Path | None = None,
+) -> Finished:
+    """Run a job to its end, handing each event to `show` as it arrives; all that it says goes into the file `log`.
 
     Lines that are no JSON objects are passed on to standard error: they are words, not events.
     """
     events: list[Event] = []
-    with tee.teed(sys.stderr) as words, _started(argv, environment, words.writable) as process:
+    with (
+        job_log.opened(log) as kept,
+        tee.teed(sys.stderr, kept.words) as words,
+        _started(argv, environment, words.writable) as process,
+    ):
         assert process.stdout is not None
-        for event in _events(process.stdout):
+        for event in _events(process.stdout, kept.line):
             events.append(event)
             show(event)
-    return Finished(status=process.returncode, events=tuple(events), last_words=words.tail)
+    return Finished(
+        status=process.returncode, events=tuple(events), last_words=words.tail, log=log if kept.complete else None
+    )
 
 
 def send(job: Job) -> str:
@@ -177,8 +193,9 @@ def _end(process: subprocess.Popen[str]) -> None:
             continue
 
 
-def _events(lines: IO[str]) -> Iterator[Event]:
+def _events(lines: IO[str], keep: Callable[[str], None]) -> Iterator[Event]:
     for line in lines:
+        keep(line)
         event = _parsed(line)
         if event is None:
             sys.stderr.write(line)

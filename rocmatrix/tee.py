@@ -11,7 +11,7 @@ import os
 import pty
 import termios
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
@@ -31,11 +31,11 @@ class Tee:
 
 
 @contextmanager
-def teed(onto: TextIO) -> Iterator[Tee]:
-    """Pass on what is written to the tee's descriptor, and keep its end."""
+def teed(onto: TextIO, also: Callable[[bytes], None] = lambda _: None) -> Iterator[Tee]:
+    """Pass on what is written to the tee's descriptor, keep its end, and hand every block to `also`."""
     readable, writable = _ends(onto)
     words = Tee(writable=writable)
-    copying = threading.Thread(target=_copy, args=(readable, _descriptor(onto), words), daemon=True)
+    copying = threading.Thread(target=_copy, args=(readable, _descriptor(onto), words, also), daemon=True)
     copying.start()
     try:
         yield words
@@ -62,11 +62,12 @@ def _descriptor(onto: TextIO) -> int:
         return 2
 
 
-def _copy(readable: int, onto: int, words: Tee) -> None:
+def _copy(readable: int, onto: int, words: Tee, also: Callable[[bytes], None]) -> None:
     # A terminal's end raises EIO, and a terminal that is gone must not stop the program that writes.
     with contextlib.suppress(OSError):
         while block := os.read(readable, BLOCK):
             words.tail = (words.tail + block)[-KEPT_BYTES:]
+            also(block)
             with contextlib.suppress(OSError):
                 os.write(onto, block)
     os.close(readable)

@@ -82,4 +82,11 @@ def recomputing(kind: type[nn.Module], more: dict[str, Any]) -> type[nn.Module]:
             return once(*inputs, **named)
         return torch_checkpoint.checkpoint(once, *inputs, use_reentrant=False, **more, **named)
 
-    return type(kind.__name__, (kind,), {"forward": forward})
+    return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
+
+
+def keeping(model: nn.Module) -> nn.Module:
+    """Make the layers of `model` keep what they compute again, in place; return `model`."""
+    for layer in model.modules():
+        layer.__class__ = getattr(type(layer), "recomputed", type(layer))
+    return model

@@ -1,34 +1,41 @@
-"""Which attention kernel to use on this card: the fastest whose output and gradients are right, found by running it.
+"""Which attention kernel to use on this card: the first whose output and gradients are right, found by running it.
 
 Fused kernels have returned NaN or wrong gradients on some cards and data types (on RDNA among others), without an
-error. So each is compared with attention written out in fp64, on shapes like those that will be used.
+error. So each is compared with attention written out in fp64, on shapes like those that will be used. The order is
+fixed, flash before efficient before math: times vary, and the same command is to give the same bits.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from trainer.config import TrainConfig
 from trainer.errors import TrainerError
+from trainer.events import emit, say
+from trainer.models.kernels import BACKENDS, only
+from trainer.models.transformer import use_kernel
+from trainer.precision import DTYPES, Precision
+from trainer.ranks import Ranks
 
-KERNELS = {
-    "flash": SDPBackend.FLASH_ATTENTION,
-    "efficient": SDPBackend.EFFICIENT_ATTENTION,
-    "math": SDPBackend.MATH,
-}
+KERNELS = tuple(BACKENDS)  # in the order of preference
 CHOICES = ("auto", *KERNELS)
+SINCE = "2.3"  # torch.nn.attention
+MOST_SCORES = 2**21  # of the trial's attention weights: 16 MiB in fp64
 # Relative Frobenius error against fp64 with inputs rounded beforehand. One rounding of the output alone costs 2e-3 in
 # bf16 and 2e-4 in fp16; gradients add a few products, each rounded. A wrong mask or scale errs by more than 0.1.
 LIMITS = {torch.float64: 1e-12, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 ROUNDS = 5
+FASTER = 1.5  # from here on a kernel that is not used is named for its speed
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -46,17 +53,27 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One kernel on this card: its largest relative error over output and gradients, its seconds, why not if not."""
+    """One kernel on this card: its largest relative error over output and gradients, its seconds, why not if not.
+
+    `wrong` tells one that computed something else from one that is not there; the latter has infinite error and time.
+    """
 
     kernel: str
     error: float
     seconds: float
     refused: str = ""
+    wrong: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields as JSON holds them: null for what is not finite."""
+        numbers = {name: getattr(self, name) for name in ("error", "seconds")}
+        finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        return {"kernel": self.kernel, **finite, "refused": self.refused, "wrong": self.wrong}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """The kernel to use, why, and what each was found to be."""
+    """The kernel to use, why, and what each was found to be, on the worst of the ranks."""
 
     kernel: str
     reason: str
@@ -65,36 +82,121 @@ class Chosen:
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
         """Within the block scaled_dot_product_attention uses this kernel; backward uses the forward's."""
-        with sdpa_kernel(KERNELS[self.kernel]):
+        with only(self.kernel):
             yield
+
+    def facts(self) -> dict[str, Any]:
+        """Return what metadata and log say."""
+        return {"kernel": self.kernel, "reason": self.reason, "findings": [each.facts() for each in self.findings]}
 
 
 def choose_attention(
-    requested: str, *, device: str, dtype: torch.dtype, shape: Shape | None = None, seed: int = 0
+    requested: str,
+    *,
+    device: str,
+    dtype: torch.dtype,
+    shape: Shape | None = None,
+    seed: int = 0,
+    ranks: Ranks | None = None,
 ) -> Chosen:
-    """Return the fastest kernel that is right, or the one that was asked for if it is right.
+    """Return the first kernel that is right on all ranks, or the one that was asked for if it is right; a collective.
 
     Raises:
-        TrainerError: RM566 where the kernel that was asked for, or every one, is wrong or refuses.
+        TrainerError: RM566 where the kernel that was asked for, or every one, is wrong or refuses, RM562 where this
+            torch cannot be told which to use.
     """
-    shape = shape or Shape()
-    names = list(KERNELS) if requested == "auto" else [requested]
-    findings = tuple(examine(name, device=device, dtype=dtype, shape=shape, seed=seed) for name in names)
-    return choose_from(findings, where=f"{device}, {str(dtype).removeprefix('torch.')}, {shape}")
+    require_kernels()
+    shape, ranks = shape or Shape(), ranks or Ranks()
+    names = KERNELS if requested == "auto" else (requested,)
+    own = [examine(name, device=device, dtype=dtype, shape=shape, seed=seed) for name in names]
+    findings = [worst(told) for told in zip(*ranks.gather(own), strict=True)]
+    where = f"{device}, {str(dtype).removeprefix('torch.')}, {shape}"
+    return choose_from(findings, where=where, why="the first that is right" if requested == "auto" else "asked for")
 
 
-def choose_from(findings: Sequence[Finding], *, where: str) -> Chosen:
-    """Return the fastest finding without a refusal.
+def attend(
+    model: nn.Module,
+    description: Mapping[str, Any],
+    config: TrainConfig,
+    *,
+    device: str,
+    precision: Precision,
+    ranks: Ranks,
+    before: str | None = None,
+) -> Chosen | None:
+    """Choose the kernel of a model with attention, have it used, and tell it; None for a model without. A collective.
+
+    `before` is the kernel that an unfinished run was begun with: `auto` keeps it, for its bits, as long as it is right.
+
+    Raises:
+        TrainerError: RM562 and RM566 as `choose_attention` does.
+    """
+    if "heads" not in description:
+        return None
+    how: dict[str, Any] = {"device": device, "dtype": DTYPES[precision.name], "ranks": ranks}
+    how["shape"] = shape_of(description, config)
+    requested = before if before and config.attention == "auto" else config.attention
+    try:
+        chosen = choose_attention(requested, **how)
+    except TrainerError:
+        if requested == config.attention:
+            raise
+        chosen = choose_attention("auto", **how)
+    use_kernel(model, chosen.kernel)
+    if ranks.leads:
+        tell(chosen, device, before)
+    return chosen
+
+
+def shape_of(description: Mapping[str, Any], config: TrainConfig) -> Shape:
+    """Return the shape of the run's own attention, with fewer rows where fp64 on the host would take long."""
+    columns, heads = description["widths"][0], description["heads"]
+    rows = min(config.batch_size, config.micro_batch or config.batch_size, max(1, MOST_SCORES // (heads * columns**2)))
+    width = description["token_width"] // heads
+    return Shape(batch=rows, heads=heads, length=columns + 1, width=width, causal=False)
+
+
+def tell(chosen: Chosen, device: str, before: str | None) -> None:
+    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another."""
+    emit("attention", **chosen.facts())
+    for finding in chosen.findings:
+        if finding.wrong:
+            emit("attention_wrong", code="RM558", kernel=finding.kernel, device=device, reason=finding.refused)
+            say(f"RM558 attention kernel {finding.kernel} is wrong on {device} and not used: {finding.refused}")
+    if before not in (None, chosen.kernel):
+        emit("rounding_changes", changes=[f"attention {before} is now {chosen.kernel}"])
+        say(f"resume  no longer bit for bit: attention {before} is now {chosen.kernel}")
+    say(f"attention {chosen.kernel}: {chosen.reason}")
+
+
+def require_kernels() -> None:
+    """Raise RM562 in a torch whose attention cannot be told which kernel to use."""
+    if importlib.util.find_spec("torch.nn.attention") is None:
+        what = f"attention by a kernel of one's choice needs torch {SINCE} or later, this is {torch.__version__}"
+        raise TrainerError("RM562", what=what, next="Use --network mlp or residual, or a cell with a later torch.")
+
+
+def worst(told: Sequence[Finding]) -> Finding:
+    """Return one kernel's finding over all ranks: wrong on one is wrong, and the slowest counts."""
+    return max(told, key=lambda one: (one.wrong, bool(one.refused), one.seconds))
+
+
+def choose_from(findings: Sequence[Finding], *, where: str, why: str = "the first that is right") -> Chosen:
+    """Return the first finding without a refusal.
 
     Raises:
         TrainerError: RM566 where there is none.
     """
-    right = [finding for finding in findings if not finding.refused]
     told = "; ".join(words(finding) for finding in findings)
+    right = [finding for finding in findings if not finding.refused]
     if not right:
         raise TrainerError("RM566", what=told, where=where)
-    best = min(right, key=lambda finding: finding.seconds)
-    return Chosen(kernel=best.kernel, reason=f"the fastest that is right: {told}", findings=tuple(findings))
+    first, fastest = right[0], min(right, key=lambda finding: finding.seconds)
+    reason = f"{why}: {told}"
+    if first.seconds > FASTER * fastest.seconds:
+        name, times = fastest.kernel, first.seconds / fastest.seconds
+        reason += f"; {name} was {times:.1f} times as fast in this trial, --attention {name} takes it"
+    return Chosen(kernel=first.kernel, reason=reason, findings=tuple(findings))
 
 
 def words(finding: Finding) -> str:
@@ -108,7 +210,7 @@ def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: i
     """Run one kernel forward and backward against fp64 and time it; a kernel that refuses says why."""
 
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        with sdpa_kernel(KERNELS[name]):
+        with only(name):
             return scaled_dot_product_attention(q, k, v, is_causal=shape.causal)
 
     inputs = draw(shape, device=device, dtype=dtype, seed=seed)
@@ -119,7 +221,7 @@ def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: i
         return Finding(kernel=name, error=math.inf, seconds=math.inf, refused=str(refusal).strip().splitlines()[0])
     limit = LIMITS[dtype]
     refused = "" if error <= limit else f"error {error:.1e} against fp64, allowed is {limit:.0e}"
-    return Finding(kernel=name, error=error, seconds=seconds, refused=refused)
+    return Finding(kernel=name, error=error, seconds=seconds, refused=refused, wrong=bool(refused))
 
 
 def draw(shape: Shape, *, device: str, dtype: torch.dtype, seed: int) -> list[Tensor]:

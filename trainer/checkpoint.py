@@ -21,7 +21,7 @@ from trainer.events import emit, say
 from trainer.loop import Training
 from trainer.random_state import draw_state, set_state
 from trainer.retention import Interval, Retention
-from trainer.run_folder import SETTINGS
+from trainer.run_folder import MOST_ROWS, SETTINGS, note_most_rows
 from trainer.state import TrainState
 from trainer.tree import on_host, pack, unpack
 
@@ -156,6 +156,11 @@ class CheckpointKeeper:
         except OSError as error:
             emit("log_not_written", code="RM553", path=str(path), reason=str(error.strerror))
 
+    def memory_ran_out(self, rows: int) -> None:
+        """Leave word that the next attempt is to compute at most `rows` rows at a time."""
+        with contextlib.suppress(OSError):  # then it is as it would be without this word
+            note_most_rows(self.run, rows)
+
     def close(self) -> None:
         """Wait for the checkpoint that is being written."""
         self._wait(None)
@@ -194,7 +199,8 @@ def finish(run: Path, retention: Retention) -> None:
     remove_all_but(folder, stay)
     if not stay:
         shutil.rmtree(folder, ignore_errors=True)
-    (run / SETTINGS).unlink(missing_ok=True)
+    for name in (SETTINGS, MOST_ROWS):
+        (run / name).unlink(missing_ok=True)
 
 
 def losses_of(folder: Path) -> list[tuple[int, float]]:

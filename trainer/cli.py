@@ -62,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = dashed(sys.argv[1:] if argv is None else argv)
         if words[:1] == ["smoke"]:
             return smoke(words[1:])
+        if words[:1] == ["bench"]:
+            return bench(words[1:])
         arguments = parse(words)
         command = arguments.pop("command")
         if command == "train" and LAUNCHED not in os.environ:
@@ -137,6 +139,13 @@ def smoke(argv: list[str]) -> int:
     return run(argv)
 
 
+def bench(argv: list[str]) -> int:
+    """Hand over to the benchmarks, which parse their own flags."""
+    from trainer.bench.command import main as run
+
+    return run(argv)
+
+
 def schema(_: dict[str, Any]) -> int:
     """Print the JSON Schema of metadata.json."""
     from trainer.records import json_schema
@@ -161,7 +170,9 @@ def errors(_: dict[str, Any]) -> int:
 
 def print_options(_: dict[str, Any]) -> int:
     """Print what a person may give to each command, one JSON object a line."""
-    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT]:
+    from trainer.bench.command import OPTIONS as OF_BENCH
+
+    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *OF_BENCH]:
         print(json.dumps(option))
     return 0
 
@@ -210,6 +221,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("first", "second"):
         pair.add_argument(name, type=Path, metavar="RUN", help="folder of a run, TRAINING/<run>")
     commands.add_parser("smoke", help="check what this machine can compute")
+    commands.add_parser("bench", help="measure what this machine can do")
     commands.add_parser("schema", help="print the JSON Schema of metadata.json")
     commands.add_parser("errors", help="print the catalog of error codes as JSON lines")
     commands.add_parser("options", help="print the options of each command as JSON lines")

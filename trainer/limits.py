@@ -6,7 +6,7 @@ The system grants more memory than it has and ends the process later, so a faile
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,23 +15,26 @@ from trainer.errors import TrainerError
 COPIES = 5  # weights, gradients, two of AdamW, and the best epoch's weights
 GIB = 2**30
 
+Count = Callable[[Sequence[int]], int]  # widths of layers, inputs first, to the number of weights
 
-def require_memory(widths: Sequence[int], device: str, *, bytes_each: int = 4) -> None:
-    """See that weights, gradients and optimizer of an MLP of these `widths` fit into what is free.
 
-    Activations are left out: the micro-batch adapts to what remains.
+def require_memory(widths: Sequence[int], device: str, *, bytes_each: int = 4, count: Count | None = None) -> None:
+    """See that weights, gradients and optimizer of a network of these `widths` fit into what is free.
+
+    `count` returns the weights of such a network, for None an MLP's. Activations are left out: the micro-batch adapts
+    to what remains.
 
     Raises:
         TrainerError: RM521, with the widths that would fit.
     """
-    free = free_memory(device)
-    need = parameters(widths) * COPIES * bytes_each
+    free, count = free_memory(device), count or parameters
+    need = count(widths) * COPIES * bytes_each
     if free is None or need <= free:
         return
-    fitting = ",".join(map(str, shrunk(widths, free // (COPIES * bytes_each))[1:-1]))
+    fitting = ",".join(map(str, shrunk(widths, free // (COPIES * bytes_each), count)[1:-1]))
     raise TrainerError(
         "RM521",
-        what=f"the network has {parameters(widths):,} parameters and needs {need / GIB:,.1f} GiB to be trained",
+        what=f"the network has {count(widths):,} parameters and needs {need / GIB:,.1f} GiB to be trained",
         where=device,
         why=f"{COPIES} numbers each for weight, gradient, AdamW and the best epoch; {free / GIB:,.1f} GiB are free",
         next=f"--hidden-layers {fitting} would fit",
@@ -43,13 +46,13 @@ def parameters(widths: Sequence[int]) -> int:
     return sum((wide + 1) * next_wide for wide, next_wide in pairwise(widths))
 
 
-def shrunk(widths: Sequence[int], most: int) -> list[int]:
+def shrunk(widths: Sequence[int], most: int, count: Count = parameters) -> list[int]:
     """Return `widths` with the hidden ones scaled down alike until there are at most `most` parameters, at least 1."""
     first, *hidden, last = widths
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        fits = parameters([first, *(max(1, int(width * middle)) for width in hidden), last]) <= most
+        fits = count([first, *(max(1, int(width * middle)) for width in hidden), last]) <= most
         low, high = (middle, high) if fits else (low, middle)
     return [first, *(max(1, int(width * low)) for width in hidden), last]
 

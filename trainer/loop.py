@@ -19,14 +19,14 @@ from trainer.data.feed import Part as Part  # noqa: PLC0414 -- others take it fr
 from trainer.data.feed import batches
 from trainer.data.sampler import Sampler
 from trainer.errors import TrainerError
-from trainer.events import emit
 from trainer.losses import mean_loss
-from trainer.memory import OutOfMemory, Undo, first_size, may_grow, report, require_divisible
+from trainer.memory import OutOfMemory, Undo, first_size, may_grow, reserve
 from trainer.microbatch import LossSum, squared_error_sum
 from trainer.precision import Precision
 from trainer.ranks import Ranks
 from trainer.state import Epoch, TrainState
 from trainer.stop import Stop
+from trainer.too_large import cut_smaller, grow_back, lost, stepped
 from trainer.watch import Watch
 
 Weigh = Callable[[Tensor], Tensor]
@@ -52,6 +52,9 @@ class Keeper(Protocol):
 
     def keep(self, training: Training, *, final: bool = False) -> None:
         """Take a checkpoint on all ranks; with `final`, return when it is on the disk."""
+
+    def memory_ran_out(self, rows: int) -> None:
+        """Leave word that the next attempt is to compute at most `rows` rows at a time; on any rank."""
 
     def log(self, state: TrainState, line: dict[str, Any]) -> None:
         """Add a line on the batches of an epoch to the run's log."""
@@ -226,17 +229,9 @@ def take_step(training: Training, rows: Tensor, inputs: Tensor, targets: Tensor)
         loss = gradients(training, inputs, targets, rows=len(rows), weight=weight)
         due = ranks.leads and training.keeper is not None and training.keeper.due(state)
         short, stop, due = ranks.any(loss is None, training.stop.asked, due)
-        if not short:
+        if loss is not None and not short and learned(training, rows, loss):
             break
         cut_smaller(training, undo)
-    assert loss is not None
-    training.watch.gradients_are_there(state.step + 1, rows[ranks.share(len(rows))], loss)
-    if ranks.world_size > 1:
-        with training.watch.communicating():
-            ranks.sum_gradients(list(training.model.parameters()))
-            ranks.share_buffers(training.model)
-    with ranks.section("optimizer"):
-        step_optimizer(training)
     state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
     state.chain.add(rows)
     state.batch, state.step = state.batch + 1, state.step + 1
@@ -244,6 +239,18 @@ def take_step(training: Training, rows: Tensor, inputs: Tensor, targets: Tensor)
     if state.micro_batch.count() and not any(ranks.any(not may_grow(state.micro_batch, training.device))):
         grow_back(training)
     return stop, due
+
+
+def learned(training: Training, rows: Tensor, loss: Tensor) -> bool:
+    """Bring the gradients of all ranks together and take the step; False where that is to be undone, as `stepped`."""
+    ranks = training.ranks
+    training.watch.gradients_are_there(training.state.step + 1, rows[ranks.share(len(rows))], loss)
+    if ranks.world_size > 1:
+        with training.watch.communicating():
+            ranks.sum_gradients(list(training.model.parameters()))
+            ranks.share_buffers(training.model)
+    with ranks.section("optimizer"):
+        return stepped(training, step_optimizer)
 
 
 def gradients(
@@ -261,7 +268,7 @@ def gradients(
     ranks, size = training.ranks, training.state.micro_batch.size
     try:
         with ranks.section("backward"):
-            return ranks.accumulate(
+            loss = ranks.accumulate(
                 forward,
                 inputs,
                 targets,
@@ -272,34 +279,15 @@ def gradients(
                 scale=scaler.scale if scaler else None,
                 pieces=math.ceil(math.ceil(rows / ranks.world_size) / size) if ranks.lockstep else 0,
             )
-    except OutOfMemory:
+            if training.guarded:
+                reserve(training.optimizer)
+            return loss
+    except OutOfMemory as error:
+        if not ranks.undoes:
+            raise lost(training, "RM569", error, f"a piece of {size:,} rows") from error
         if not training.guarded:
             raise
         return None  # after this line the failed step's tensors are gone
-
-
-def cut_smaller(training: Training, undo: Undo | None) -> None:
-    """Undo the batch and halve the micro-batch; the effective batch stays what it was."""
-    state = training.state
-    assert undo is not None
-    found = report(training.device)
-    require_divisible(state.micro_batch, step=state.step, device=training.device)
-    before = state.micro_batch.size
-    state.micro_batch.shrink()
-    undo.apply(training.model, training.device)
-    if training.ranks.leads:
-        memory = vars(found) if found else None
-        sizes = {"from_rows": before, "to_rows": state.micro_batch.size}
-        emit("out_of_memory", step=state.step + 1, **sizes, memory=memory)
-
-
-def grow_back(training: Training) -> None:
-    """Try twice the micro-batch from the next step on."""
-    micro_batch = training.state.micro_batch
-    before = micro_batch.size
-    micro_batch.grow()
-    if training.ranks.leads:
-        emit("micro_batch_grows", step=training.state.step + 1, from_rows=before, to_rows=micro_batch.size)
 
 
 def step_optimizer(training: Training) -> None:

@@ -120,6 +120,52 @@ class Undo:
             torch.cuda.empty_cache()  # pieces of the larger micro-batch would be in the way of the smaller one's
 
 
+def reserve(optimizer: torch.optim.Optimizer) -> None:
+    """Ask for the memory that the optimizer's step will take, and give it back: so it runs out here or not at all.
+
+    AdamW allocates two moments a weight at its first step. Unless it is fused it takes a temporary a weight at every
+    step, when weights and moments are changed already. The allocator keeps what is given back, and the step finds it.
+
+    Raises:
+        OutOfMemory: where it is not there; nothing has changed then.
+    """
+    held = []
+    for group in optimizer.param_groups:
+        temporary = 0 if group.get("fused") else 1
+        for weight in group["params"]:
+            count = temporary + (0 if optimizer.state.get(weight) else 2)
+            held += [torch.empty_like(weight) for _ in range(count)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untouched:
+    """How often each tensor that a step changes had been written before it: torch counts writes in place."""
+
+    optimizer: torch.optim.Optimizer
+    writes: dict[int, int]
+
+    @classmethod
+    def of(cls, optimizer: torch.optim.Optimizer) -> Untouched:
+        """Remember the counts before a step."""
+        return cls(optimizer=optimizer, writes={id(value): value._version for value in _changing(optimizer)})
+
+    def again(self) -> bool:
+        """Return whether a step that failed has changed nothing; moments that it began to allocate are dropped."""
+        optimizer = self.optimizer
+        if any(value._version != self.writes.get(id(value), value._version) for value in _changing(optimizer)):
+            return False
+        for weight, state in [*optimizer.state.items()]:
+            if any(torch.is_tensor(value) and id(value) not in self.writes for value in state.values()):
+                del optimizer.state[weight]
+        return True
+
+
+def _changing(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    moments = [value for weight in weights for value in optimizer.state.get(weight, {}).values()]
+    return weights + [value for value in moments if torch.is_tensor(value)]
+
+
 def allocator_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what the allocator was told from outside, by variable; the trainer itself tells it nothing.
 

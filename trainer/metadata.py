@@ -99,16 +99,22 @@ def span_record(dates: Dates) -> dict[str, str | None]:
 
 def model_record(config: TrainConfig, task: Task) -> dict[str, Any]:
     """Return how to rebuild the network, as `models.build` reads it, and the loss that it was trained with."""
-    inputs = len(task.features) + sum(each["width"] - 1 for each in task.embeddings)
+    inputs, embeddings, tokens = len(task.features), list(task.embeddings), {}
+    if config.network == "transformer":
+        tokens = {"token_width": config.token_width, "heads": config.heads}
+        embeddings = [{**each, "width": config.token_width} for each in embeddings]
+    else:
+        inputs += sum(each["width"] - 1 for each in embeddings)
     return {
         "kind": config.network,
         "widths": [inputs, *config.hidden_layers, task.outputs],
         "activation": {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "tanh": "Tanh"}[config.activation],
-        "norm": config.norm,
+        "norm": "layer" if tokens else config.norm,
         "dropout": config.dropout,
-        "embeddings": list(task.embeddings),
+        "embeddings": embeddings,
         "loss": CROSS_ENTROPY if task.labels else SQUARED_ERROR,
         "storage": "dense",
+        **tokens,
     }
 
 

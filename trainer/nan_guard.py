@@ -103,8 +103,13 @@ class NanGuard:
             self.check()
 
     def record(self, first: int, rows: Sequence[Tensor], losses: Tensor) -> None:
-        """Remember steps, `first` the number of the first of them; `losses` (steps,) are not looked at now."""
+        """Remember steps, `first` the number of the first of them; `losses` (steps,) are not looked at now.
+
+        A step that was undone comes again.
+        """
         if self._every:
+            if self._recorded and self._recorded[-1].first == first:
+                self._steps -= len(self._recorded.pop().rows)
             held = losses.detach() if losses.requires_grad else losses
             self._recorded.append(Recorded(first=first, rows=rows, losses=held))
             self._steps += len(rows)

@@ -126,6 +126,9 @@ class Ranks:
     def share_buffers(self, model: nn.Module) -> None:
         """Give all ranks rank 0's buffers (running statistics)."""
 
+    def tell_end(self, why: str) -> None:
+        """Leave word for the others that this rank ends; no collective."""
+
     def barrier(self) -> None:
         """Wait until all ranks are here."""
 

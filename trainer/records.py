@@ -103,6 +103,9 @@ class ModelRecord:
 
     `embeddings` gives column, number of values and vector's width of each input that is a code. `storage` says how
     model.safetensors holds the weights: dense, bitmask (those that are not 0, and where), or int8.
+
+    A transformer has tokens of `token_width` and `heads`; its first width counts columns, and its hidden ones are
+    those of its blocks' feed-forward layers.
     """
 
     kind: str
@@ -113,6 +116,8 @@ class ModelRecord:
     embeddings: list[dict[str, int]]
     loss: str
     storage: str
+    token_width: int | None = None
+    heads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +138,15 @@ class PrecisionRecord:
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionRecord:
+    """The attention kernel of training, why it, and what each was found to be: largest error, seconds, refusal."""
+
+    kernel: str
+    reason: str
+    findings: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +192,7 @@ class Metadata:
     absent: dict[str, str]
     metrics: dict[str, Any]
     artifacts: dict[str, ArtifactRecord]
+    attention: AttentionRecord | None = None
 
 
 def json_schema() -> dict[str, Any]:
@@ -230,7 +245,7 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         "type": "object",
         "description": " ".join((kind.__doc__ or "").split()),
         "properties": {name: _schema(hint, definitions) for name, hint in hints.items()},
-        "required": list(hints),
+        "required": [field.name for field in _required(kind)],
     }
 
 
@@ -255,14 +270,20 @@ def _read_object(kind: Any, value: Any, path: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"{path.lstrip('.') or 'the file'} is no object")
     hints = get_type_hints(kind, include_extras=True)
-    if missing := [field.name for field in dataclasses.fields(kind) if field.name not in value]:
+    if missing := [field.name for field in _required(kind) if field.name not in value]:
         raise ValueError(f"{path}.{missing[0]} is missing".lstrip("."))
-    return kind(**{name: _read(hint, value[name], f"{path}.{name}") for name, hint in hints.items()})
+    there = {name: hint for name, hint in hints.items() if name in value}
+    return kind(**{name: _read(hint, value[name], f"{path}.{name}") for name, hint in there.items()})
+
+
+def _required(kind: Any) -> list[dataclasses.Field[Any]]:
+    """Return the fields that no file lacks; those with a default came later."""
+    return [field for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Return whether a value is the list that one kind of a union is."""
-    return get_origin(kind) is list and isinstance(value, list)
+    """Return whether a value is the list or the object that one kind of a union is."""
+    return (get_origin(kind) is list and isinstance(value, list)) or (is_dataclass(kind) and isinstance(value, dict))
 
 
 def _is(value: Any, kinds: tuple[Any, ...]) -> bool:

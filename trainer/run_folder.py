@@ -25,6 +25,7 @@ from trainer.checkpoint_store import sync_folder, write_durably
 from trainer.errors import TrainerError, suggestion
 
 SETTINGS = "run.json"  # what a resume must know before there is a checkpoint; gone when the run is complete
+MOST_ROWS = "most_rows.json"  # left by an attempt whose memory ran out, for the next one
 _TWIN = re.compile(r"\.(.+)\.partial")
 
 
@@ -61,6 +62,23 @@ class RunFolder:
             told = (facts.get("settings") for _, facts in checkpoint_store.facts_of(self.checkpoints))
             return next(filter(None, told), None)
         return found
+
+
+def note_most_rows(run: Path, rows: int) -> None:
+    """Leave word for the next attempt at an unfinished run: at most `rows` rows at a time.
+
+    Raises:
+        OSError: where it cannot be written.
+    """
+    (run / MOST_ROWS).write_text(json.dumps({"rows": rows}) + "\n")
+
+
+def most_rows(run: Path) -> int | None:
+    """Return what `note_most_rows` left, None for nothing."""
+    try:
+        return int(json.loads((run / MOST_ROWS).read_text())["rows"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def record_of(content: bytes) -> dict[str, Any]:
@@ -130,7 +148,7 @@ def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = 
             yield folder
             _publish(folder)
         except BaseException:
-            if not checkpoint_store.stored(folder.checkpoints):
+            if not (checkpoint_store.stored(folder.checkpoints) or (folder.partial / MOST_ROWS).exists()):
                 shutil.rmtree(folder.partial, ignore_errors=True)
             raise
 

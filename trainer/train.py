@@ -17,6 +17,7 @@ from trainer import export
 from trainer.accelerator import choose, make_reproducible
 from trainer.activations import checkpointed, layers
 from trainer.advice import advice_for
+from trainer.attention import attend
 from trainer.checkpoint import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.compilation import compile_if_worth_it
 from trainer.config import TrainConfig
@@ -27,9 +28,10 @@ from trainer.events import emit, progress, say
 from trainer.limits import require_memory
 from trainer.loop import Plan, StoppedError, Training, fit, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.memory import allocator_settings
+from trainer.memory import allocator_settings, first_size
 from trainer.metadata import metadata, model_record
-from trainer.models.build import build
+from trainer.model_config import require_fitting
+from trainer.models.build import build, size
 from trainer.onlookers import watch
 from trainer.parallel.join import connect, device_of_rank
 from trainer.parallel.start import attempt_of, joined, limits_of, placed, require_alike
@@ -39,7 +41,7 @@ from trainer.random_state import seed_all
 from trainer.ranks import Ranks
 from trainer.resume import require_same_data, rounding_changes, settings_of, with_settings_of, write_settings
 from trainer.rows import fed, scaled
-from trainer.run_folder import RunFolder, folder_of, open_run, record_of, to_resume
+from trainer.run_folder import RunFolder, folder_of, most_rows, open_run, record_of, to_resume
 from trainer.schedule import schedule_of
 from trainer.scoring import as_numbers, score_of
 from trainer.state import Epoch
@@ -96,6 +98,7 @@ def tidied(config: TrainConfig) -> bool:
 
 def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, lobby: Ranks) -> None:
     """Train under `config`; `name` is the unfinished run to go on with, `settings` what it was started with."""
+    require_fitting(config)
     task = prepare(config)
     make_reproducible(seed=config.seed, threads=config.threads)
     require_alike(lobby, config, task.file.sha256)
@@ -103,8 +106,10 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     precision = agreed(choose_precision(config.precision, accelerator), lobby)
     network = model_record(config, task)
     if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
-        require_memory(network["widths"], accelerator.device, bytes_each=precision.weights.itemsize)
+        require_room(network, accelerator.device, precision)
     model = placed(build(network).to(dtype=precision.weights), accelerator.device, config, lobby)
+    how: dict[str, Any] = {"device": accelerator.device, "precision": precision, "ranks": lobby}
+    attention = attend(model, network, config, **how, before=(settings or {}).get("attention"))
     checkpointed(model, config.activation_checkpointing, layers(model))
     if settings and name:
         require_same_data(task.file, name, settings)
@@ -118,12 +123,14 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     ):
         record = metadata(folder.name, config, task, accelerator)
         record["precision"] = {"name": precision.name, "reason": precision.reason}
+        record["attention"] = attention.facts() if attention else None
         record["allocator"] = allocator_settings(os.environ)
         if ranks.leads:
             told = ("run", "data", "split", "device", "precision", "allocator", "seed", "threads")
             emit("start", **{name: record[name] for name in told})
             tell_rounding(config, ranks, settings)
         started = settings or settings_of(config, task.file, world_size=ranks.world_size)
+        started = {**started, "attention": attention.kernel if attention else None}
         if ranks.leads:
             write_settings(folder, started)
         place = Place(device=accelerator.device, precision=precision, ranks=ranks)
@@ -143,6 +150,12 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
         finish(folder.final, config.keep)
         emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
         say(summary(record, history, folder.final))
+
+
+def require_room(network: dict[str, Any], device: str, precision: Precision) -> None:
+    """Raise RM521 where the network that `network` describes cannot be trained on `device` at all."""
+    count = (lambda widths: size({**network, "widths": widths})) if network["kind"] == "transformer" else None
+    require_memory(network["widths"], device, bytes_each=precision.weights.itemsize, count=count)
 
 
 @contextlib.contextmanager
@@ -228,6 +241,11 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
         asked = training.state.micro_batch
         restore(training, tree)
         training.state.micro_batch = asked if fixed_size else training.state.micro_batch.within(asked.limit)
+    if (most := ranks.broadcast(most_rows(folder.partial))) is not None:
+        training.state.micro_batch = first_size(most, training.state.micro_batch.size)
+        if ranks.leads:
+            emit("out_of_memory_before", most_rows=most)
+            say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
     if ranks.leads:
         emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
         where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"

@@ -18,6 +18,12 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Unpack it by hand to see what is left, or fetch it again.",
     ),
     (
+        "RM612",
+        "A benchmark failed",
+        "A benchmark computed wrongly, ended without a figure, or nothing was measured. The others' figures stand.",
+        "Read the failed rows, then the log; `./invokew bench --only NAME` measures one again.",
+    ),
+    (
         "RM620",
         "A run could not be recorded",
         "The job ended as it says; its record could not be written: the disk is full, or the place is read-only.",

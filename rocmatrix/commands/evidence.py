@@ -115,3 +115,12 @@ def _show_records(records: list[Record], cell: Cell) -> None:
         for r in records[-_SHOWN:]
     )
     table(("AT", "RUN", "OUTCOME", "WHERE", "CARD", "FOR THE LEVEL"), rows)
+    if benches := [record for record in records if record.kind == "bench"]:
+        _show_bench(benches[-1])
+
+
+def _show_bench(record: Record) -> None:
+    from rocmatrix.evidence import figure
+
+    say(f"the newest bench, {record.at} on {record.card}:")
+    table(figure.COLUMNS, (each.row for each in figure.figures(record.numbers)))

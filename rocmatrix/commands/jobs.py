@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.commands import common, keeping
-from rocmatrix.console import ROOT, edge, say, table
+from rocmatrix.console import LOGS, ROOT, edge, say, table
 from rocmatrix.diagnosis import after
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.errors import RocmatrixError, suggestion
 
 if TYPE_CHECKING:
     from rocmatrix.build import Built
@@ -48,11 +50,11 @@ def build(
 @edge
 def train(wanted: Wanted) -> None:
     """Run the main job, in a container or natively, and say which and why."""
-    done = run_job(wanted)
-    if done is None:
+    if (ended := ran(wanted)) is None:
         return
+    done, place = ended
     if done.status != 0:
-        after.explain(after.told(done))
+        explain(done, place)
         sys.exit(done.status)
     if (end := done.last("done")) is not None:
         say(f"model   {wanted.output / end['run']}")
@@ -61,9 +63,9 @@ def train(wanted: Wanted) -> None:
 @edge
 def smoke(wanted: Wanted) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
-    done = run_job(wanted)
-    if done is None:
+    if (ended := ran(wanted)) is None:
         return
+    done, place = ended
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
     table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
@@ -71,9 +73,24 @@ def smoke(wanted: Wanted) -> None:
         say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
     failed = [v["probe"] for v in verdicts if v["status"] not in ("pass", "not-applicable")]
     if failed or not verdicts or done.status != 0:
-        after.explain(after.told(done))
+        explain(done, place)
         what = f"not passed: {', '.join(failed)}" if failed else f"no verdict; the suite ended with {done.status}"
-        raise RocmatrixError("RM208", what=what)
+        raise RocmatrixError("RM208", what=what, where=str(done.log or ""))
+
+
+@edge
+def list_probes(names: Collection[str]) -> None:
+    """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
+    from rocmatrix.job import PROBES_FILE
+
+    probes = json.loads(PROBES_FILE.read_text(encoding="utf-8"))
+    known = [each["probe"] for each in probes]
+    for name in names:
+        if name not in known:
+            raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
+    meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
+    table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 
 
 def build_image(
@@ -118,12 +135,23 @@ def built_image(
     return built
 
 
-def run_job(wanted: Wanted) -> Finished | None:
-    """Run a job and hand its events on; None for a dry run, which prints the command.
+def explain(done: Finished, place: Place) -> None:
+    """Say why a job failed, as far as its log tells, for the cell and the host that it ran on."""
+    after.explain(after.told(done), cell=place.cell, hardware=place.hardware)
 
-    Raises RM207 where the engine did not start the program.
+
+def run_job(wanted: Wanted) -> Finished | None:
+    """Run a job as `ran` does; return how it ended."""
+    ended = ran(wanted)
+    return ended[0] if ended else None
+
+
+def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
+    """Run a job, hand its events on and keep its log and record; None for a dry run, which prints the command.
+
+    Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix import launch, session
+    from rocmatrix import job_log, launch, session
     from rocmatrix.job import show
 
     prepared, place = prepared_job(wanted)
@@ -131,14 +159,15 @@ def run_job(wanted: Wanted) -> Finished | None:
     if wanted.dry_run:
         print(prepared.words)
         return None
-    done = launch.run(prepared.argv, environment=prepared.environment, show=show)
+    log = job_log.place(LOGS, wanted.program, place.cell.image_name)
+    done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
     in_container = prepared.environment is None
     if in_container and not done.events and (error := session.refused(done.status)) is not None:
-        after.explain(after.told(done))
+        explain(done, place)
         raise error
-    if wanted.program in ("train", "smoke"):
+    if wanted.program in keeping.RECORDED and not (wanted.program == "bench" and done.last("error")):
         keeping.keep_job(wanted, place, done)
-    return done
+    return done, place
 
 
 def prepared_job(wanted: Wanted) -> tuple[Job, Place]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rocmatrix.proving.proof import Proof
 
 NIGHT = "ROCMATRIX_NIGHT"  # the nightly that started this program
+RECORDED = ("train", "smoke", "bench")  # the programs of the trainer whose runs are evidence
 
 
 P = ParamSpec("P")
@@ -132,16 +133,16 @@ def _records(cell: str) -> list[Record]:
 
 @harmless
 def keep_job(wanted: Wanted, place: Place, done: Finished) -> Record:
-    """Record a smoke suite or a training run; return the record, kept or not."""
+    """Record a smoke suite, a bench or a training run; return the record, kept or not."""
     from rocmatrix import job
     from rocmatrix.evidence import collect, store
 
-    make = collect.of_smoke if wanted.program == "smoke" else collect.of_train
+    make = {"smoke": collect.of_smoke, "bench": collect.of_bench, "train": collect.of_train}[wanted.program]
     about: dict[str, Any] = {
         "where": "container" if place.image else "native",
         "image": _digest(place.image),
         "inputs": place.inputs,
-        "whole": not wanted.options.get("probe"),
+        "whole": not (wanted.options.get("probe") or wanted.options.get("only")),
         "marks": collect.marks_of(place.cell, base=wanted.base, forced=place.forced),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),

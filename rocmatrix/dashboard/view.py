@@ -9,6 +9,7 @@ from itertools import groupby
 
 from rocmatrix import cards
 from rocmatrix.dashboard.plot import Plot, plot
+from rocmatrix.evidence.figure import Figure, figures
 from rocmatrix.evidence.level import NO_CARD, Standing, standings, why_not
 from rocmatrix.evidence.record import Record
 from rocmatrix.matrix import Cell, Matrix
@@ -61,6 +62,11 @@ class Run:
     record: Record
     aside: str
 
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """What it measured, each with its spread where one was taken."""
+        return figures(self.record.numbers)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellPage:
@@ -70,6 +76,7 @@ class CellPage:
     squares: tuple[Square, ...]
     changes: tuple[Change, ...]
     suites: tuple[Run, ...]
+    benches: tuple[Run, ...]
     proof: Run | None
     plots: tuple[Plot, ...]
     runs: tuple[Run, ...]
@@ -108,6 +115,7 @@ def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current:
         squares=tuple(_squares(cell, own, changes, rendered=rendered, current=current, now=now)),
         changes=changes,
         suites=tuple(_newest(run for run in runs if run.record.kind == "smoke")),
+        benches=tuple(_newest(run for run in runs if run.record.kind == "bench")),
         proof=proofs[0] if proofs else None,
         plots=tuple(_plots(own)),
         runs=runs[:RUNS_SHOWN],
@@ -160,7 +168,7 @@ def _changes(cell: Cell, own: Sequence[Record]) -> Iterable[Change]:
 def _plots(own: Sequence[Record]) -> Iterable[Plot]:
     series: dict[tuple[str, str, str, str], list[tuple[str, float]]] = {}
     for record in own:
-        for number in record.numbers:
+        for number in figures(record.numbers):
             card = "" if record.card == NO_CARD else f"{record.card}: "
             key = (f"{card}{number.probe} {number.name}", number.unit, ", ".join(record.marks), record.where)
             series.setdefault(key, []).append((record.at, number.value))

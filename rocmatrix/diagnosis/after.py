@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +13,19 @@ from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.hardware import Hardware
     from rocmatrix.launch import Finished
     from rocmatrix.matrix import Cell
 
 LINES_SAID = 10
 _BUILD_FAILED = "RM202"
+_PASSED = b'"status": "pass"'
 
 
-def explain(log: bytes | Path, *, cell: Cell | None = None) -> None:
-    """Say the best match in the log of a failed job, where there is one. Never raises."""
+def explain(log: bytes | Path, *, cell: Cell | None = None, hardware: Hardware | None = None) -> None:
+    """Say the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises."""
     try:
-        for line in _lines(log, cell):
+        for line in _lines(log, cell, hardware):
             say(line)
     except Exception as error:
         say(f"diagnosis: it failed itself and changes nothing ({type(error).__name__}: {error})")
@@ -40,30 +42,69 @@ def explained(log: Path, *, cell: Cell) -> Iterator[None]:
         raise
 
 
-def told(done: Finished) -> bytes:
-    """Return what a job has told of its failure: the end of its standard error, and its events that were no success."""
+def told(done: Finished) -> bytes | Path:
+    """Return what a job has told of its failure: its log, else its last words and its events that were no success."""
+    if done.log is not None:
+        return done.log
     failed = (event for event in done.events if event.get("status") != "pass")
     return done.last_words + b"\n" + b"".join(json.dumps(event).encode() + b"\n" for event in failed)
 
 
-def surroundings(cell: Cell | None, architecture: str | None = None) -> Surroundings:
-    """Return what a cell, or a card, says of where a log comes from."""
+def surroundings(cell: Cell | None, architecture: str | None = None, hardware: Hardware | None = None) -> Surroundings:
+    """Return what a cell, or a card, and the host say of where a log comes from."""
     from rocmatrix.diagnosis.ranking import Surroundings
 
     if cell is None:
         return Surroundings(architecture=architecture)
-    release = cell.release
-    return Surroundings(architecture=architecture or cell.architecture, torch=release.torch, rocm=release.rocm)
+    own, release = architecture or cell.architecture, cell.release
+    beside = tuple(dict.fromkeys(gfx for gfx in (hardware.architectures if hardware else ()) if gfx != own))
+    return Surroundings(architecture=own, torch=release.torch, rocm=release.rocm, beside=beside)
 
 
-def _lines(log: bytes | Path, cell: Cell | None) -> Iterator[str]:
+def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
+    from rocmatrix import matrix_file
     from rocmatrix.diagnosis import diagnosis, reading, signature
 
     blocks = [log] if isinstance(log, bytes) else reading.chunks(reading.opened(log), name=str(log))
     name = "its last words" if isinstance(log, bytes) else str(log)
-    found = diagnosis.diagnose(blocks, name=name, signatures=signature.load(ROOT), here=surroundings(cell))
+    found = diagnosis.diagnose(
+        without_successes(blocks),
+        name=name,
+        signatures=signature.load(ROOT),
+        here=surroundings(cell, hardware=hardware),
+        matrix=matrix_file.load(ROOT),
+    )
+    if isinstance(log, Path):
+        yield f"log: {log}"
+    where = _where(cell, hardware)
     if found.best is None:
-        yield "diagnosis: no known failure in its words (this changes no verdict)"
+        yield f"diagnosis{where}: no known failure in its words (this changes no verdict)"
         return
-    yield "diagnosis, from its words alone (this changes no verdict):"
+    yield f"diagnosis{where}, from its words alone (this changes no verdict):"
     yield from diagnosis.words(found)[:LINES_SAID]
+
+
+def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blank the verdicts that passed: what they quote is no failure. Every line keeps its number."""
+    for block in blocks:
+        yield b"\n".join(b"" if _is_success(line) else line for line in block.split(b"\n"))
+
+
+def _is_success(line: bytes) -> bool:
+    """Whether a line is an event that passed; one that failed may hold checks that did."""
+    if _PASSED not in line or not line.startswith(b"{"):
+        return False
+    try:
+        return bool(json.loads(line)["status"] == "pass")
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _where(cell: Cell | None, hardware: Hardware | None) -> str:
+    """Say for which cell and host matches were ranked."""
+    if cell is None:
+        return ""
+    if hardware is None:
+        return f" for {cell.name}"
+    cards = ", ".join(hardware.architectures) or "no AMD card"
+    return f" for {cell.name} on {cards}, Linux {hardware.kernel or 'unknown'}"

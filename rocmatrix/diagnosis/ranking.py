@@ -13,11 +13,19 @@ from rocmatrix.statement import within
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What is known of the machine and the cell; None is what is not known, and speaks neither for nor against."""
+    """What is known of the machine and the cell; None is what is not known, and speaks neither for nor against.
+
+    `beside` are the host's other cards: what was seen with one of them is not ruled out.
+    """
 
     architecture: str | None = None
     torch: str | None = None
     rocm: str | None = None
+    beside: tuple[str, ...] = ()
+
+    def has(self, architectures: list[str]) -> bool:
+        """Whether one of `architectures` is the cell's, or that of another card here."""
+        return not {self.architecture, *self.beside}.isdisjoint(architectures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +73,9 @@ def fit(signature: Signature, here: Surroundings) -> int:
     """Return how well a signature suits the machine and the cell: -1 against, 0 nothing known, more for each axis."""
     when, speaking = signature.when, 0
     if when.architectures is not None and here.architecture is not None:
-        if here.architecture not in when.architectures:
+        if not here.has(when.architectures):
             return -1
-        speaking += 1
+        speaking += here.architecture in when.architectures
     for version, bounds in ((here.torch, when.torch), (here.rocm, when.rocm)):
         if bounds is not None and version is not None:
             if not within(version, bounds):

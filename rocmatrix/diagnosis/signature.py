@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -85,7 +85,19 @@ class Signatures(RootModel[list[Signature]]):
                 if other not in known or other == signature.id:
                     context = {"id": signature.id, "other": other, "hint": suggestion(other, known)}
                     raise PydanticCustomError("refines", "'{id}' refines '{other}', which is none; {hint}", context)
+        if looped := _looped({signature.id: signature.refines for signature in self.root}):
+            raise PydanticCustomError(
+                "loop", "'{id}' refines itself by way of others: all would be hidden", {"id": looped}
+            )
         return self
+
+
+def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
+    """Return a signature that others lead back to, or None. Takes away what refines nothing that is left."""
+    left = dict(refines)
+    while ends := [name for name, others in left.items() if not left.keys() & set(others)]:
+        left = {name: others for name, others in left.items() if name not in ends}
+    return min(left, default=None)
 
 
 def load(root: Path) -> tuple[Signature, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.evidence.record import Device, Hardware, Mark, Number, Record, Verdict
+from rocmatrix.console import ROOT
+from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Verdict
 
 if TYPE_CHECKING:
     from rocmatrix import hardware as machine
@@ -72,6 +73,15 @@ def of_proof(
 
 def of_smoke(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
     """Make the record of a smoke suite. `place` are the record's where, image, inputs, marks, whole, commit."""
+    return _of_verdicts("smoke", cell, done, host, **place)
+
+
+def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
+    """Make the record of a bench: its verdicts, and the figures with their spreads. `place` as for a smoke suite."""
+    return _of_verdicts("bench", cell, done, host, **place)
+
+
+def _of_verdicts(kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
     told = [event for event in done.events if event.get("event") == "probe"]
     verdicts = tuple(_verdict(event) for event in told)
     versions: dict[str, str] = {}
@@ -80,8 +90,8 @@ def of_smoke(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -
     told_of = {verdict.status for verdict in verdicts}
     passed = done.status == 0 and "pass" in told_of and told_of <= {"pass", NOT_APPLICABLE}
     return _of_job(
-        "smoke", cell, done, _hardware([event.get("device") for event in told], host), passed=passed,
-        verdicts=verdicts, numbers=tuple(_numbers(told)), versions=versions or _versions_of(cell), **place,
+        kind, cell, done, _hardware([event.get("device") for event in told], host), passed=passed,
+        verdicts=verdicts, numbers=tuple(numbers_of(told)), versions=versions or _versions_of(cell), **place,
     )  # fmt: skip
 
 
@@ -100,10 +110,17 @@ def of_train(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -
 def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields: Any) -> Record:
     marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if hardware.device == "cuda" else ()))))
     told = [json.dumps(event, ensure_ascii=False) for event in done.events]
-    log = "\n".join([*told, done.last_words.decode(errors="replace")])
+    log = "\n".join([*told, done.last_words.decode(errors="replace"), *_whole_log(done)])
     return Record.bounded(
         kind=kind, at=now(), cell=cell.name, hardware=hardware, marks=marks, log=log, **fields
     )  # fmt: skip
+
+
+def _whole_log(done: Finished) -> Iterable[str]:
+    """Name the file with the whole log, below the checkout where it is there: a record may be sent to others."""
+    if done.log is not None:
+        inside = done.log.is_relative_to(ROOT)
+        yield f"whole log: {done.log.relative_to(ROOT) if inside else done.log.name}"
 
 
 def _versions_of(cell: Cell) -> dict[str, str]:
@@ -119,7 +136,8 @@ def _verdict(event: Event) -> Verdict:
     )
 
 
-def _numbers(events: Iterable[Event]) -> Iterable[Number]:
+def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
+    """Yield the numbers of verdicts; what is none (a NaN is null in JSON) is left out."""
     for event in events:
         for told in event.get("numbers") or ():
             if (value := _finite(told.get("value"))) is not None:

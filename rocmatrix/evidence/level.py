@@ -66,6 +66,8 @@ def why_not(record: Record, cell: Subject) -> str | None:
     """Say why a record is no evidence for `cell`, None where it is."""
     if record.cell != cell.name:
         return f"it is of {record.cell}"
+    if record.kind == "bench":
+        return "a bench shows how fast it is, and raises no level"
     if record.marks:
         return f"marked {', '.join(record.marks)}"
     if record.kind in ("build", "prove"):
@@ -91,7 +93,7 @@ def standings(
     cell: Subject, records: Iterable[Record], *, rendered: bool, current_inputs: str | None = None
 ) -> tuple[Standing, ...]:
     """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order."""
-    own = sorted((r for r in records if r.cell == cell.name), key=lambda r: (r.at, r.id))
+    own = sorted((r for r in records if r.cell == cell.name and r.kind != "bench"), key=lambda r: (r.at, r.id))
     counted = [record for record in own if why_not(record, cell) is None]
     made = [record for record in counted if record.kind == "build"]
     inputs = made[-1].inputs if made else None

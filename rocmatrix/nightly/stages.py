@@ -8,8 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix import build, engine, job, launch, wheelhouse
+from rocmatrix import build, engine, job, job_log, launch, wheelhouse
 from rocmatrix.commands import keeping
+from rocmatrix.console import LOGS
+from rocmatrix.diagnosis import after
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import store
 from rocmatrix.evidence.collect import NOT_APPLICABLE
@@ -127,9 +129,11 @@ class OnEngine:
             program="smoke", request=Request(cell=cell.name), where="container", options=options, base=self.base
         )
         prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=bake.candidate(cell))
-        done = launch.run(prepared.argv, show=lambda _: None)
+        done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, "smoke", cell.image_name))
         place = keeping.Place(cell=cell, hardware=self.hardware, image=bake.candidate(cell), inputs=self._inputs(cell))
         record = keeping.keep_job(wanted, place, done)
+        if record is None or not record.passed:
+            after.explain(after.told(done), cell=cell, hardware=self.hardware)
         if record is None:
             return Outcome(state="failed", words=f"ended with {done.status}; its verdicts could not be read")
         failed = [f"{verdict.probe} {verdict.status}" for verdict in record.verdicts if verdict.status not in PASSES]

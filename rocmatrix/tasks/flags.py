@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocmatrix.resolve import Request
 
 TRAINER_OPTIONS = Path(__file__).parents[1] / "trainer_options.json"
-TYPED = {"where": "in", "companions": "with", "target": "for", "take": "import"}
+TYPED = {"where": "in", "companions": "with", "target": "for", "take": "import", "listing": "list"}
 
 REQUEST = {
     "rocm": "ROCm version, such as 6.3",

@@ -94,7 +94,8 @@ def train(
         **JOB,
         "evidence": EVIDENCE,
         "probe": "one probe, may be repeated (default: all)",
-        "timeout": "seconds for each probe",
+        "timeout": "seconds for each probe (default: each probe's own limit, see --list)",
+        "listing": "list the probes with the cards they take and their limits, and run none",
     },
 )
 def smoke(
@@ -110,6 +111,7 @@ def smoke(
     expandable_segments: bool = False,
     probe: list[str] | None = None,
     timeout: str = "",
+    listing: bool = False,
     dry_run: bool = False,
     force: bool = False,
     evidence: str = "",
@@ -117,6 +119,8 @@ def smoke(
     """Prove that card, libraries and torch work, alone and by twos; fail closed."""
     from rocmatrix.commands import jobs, keeping
 
+    if listing:
+        return jobs.list_probes(probe or ())
     keeping.use(evidence)
     options = {"probe": probe, "timeout": timeout}
     jobs.smoke(
@@ -133,3 +137,46 @@ def smoke(
             expandable_segments=expandable_segments,
         )
     )
+
+
+@task(
+    klass=TrainerTask,
+    auto_shortflags=False,
+    help={**REQUEST, **JOB, "evidence": EVIDENCE, "json": "print the figures as JSON, for programs"},
+)
+def bench(
+    c: Context,
+    rocm: str = "",
+    torch: str = "",
+    gpu: str = "",
+    cell: str = "",
+    where: str = "auto",
+    base: str = "",
+    wheelhouse: str = "",
+    cards: str = "",
+    expandable_segments: bool = False,
+    json: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    evidence: str = "",
+    options: dict[str, Any] | None = None,
+) -> None:
+    """Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread."""
+    from rocmatrix.commands import bench as commands
+    from rocmatrix.commands import keeping
+
+    keeping.use(evidence)
+    request = request_of(rocm, torch, gpu, cell)
+    asked = wanted(
+        "bench",
+        request,
+        where,
+        options or {},
+        base,
+        dry_run=dry_run,
+        force=force,
+        wheelhouse=wheelhouse,
+        cards=cards,
+        expandable_segments=expandable_segments,
+    )
+    commands.bench(asked, as_json=json)

@@ -1,19 +1,33 @@
-"""The smoke probes on real cards. Each runs as a user runs it: in a process of its own, with the card expected."""
+"""The smoke probes on real cards. Each runs as a user runs it: in a process of its own, with the card expected.
+
+They need a torch built for cards and, for the marker `gpu`, one card that does nothing else; for `two_gpu`, two
+cards, 128 MiB free in /dev/shm (a way without peer access goes through it), no NCCL_* variable set, and gloo on the
+loopback interface. One test fills the card's memory: a card that shares this machine's is skipped there. One makes a
+kernel read where nothing is mapped: the driver may log a fault, and dump its state where core dumps are on. Corrected
+in November 2026 by reading alone, and not run on a card since.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from trainer.probes import placement, registry, runner
-from trainer.probes.registry import Probe
 from trainer.probes.verdict import Verdict
 
 ONE_CARD = tuple(probe.name for probe in registry.PROBES if probe.cards == 1)
 TWO_CARDS = tuple(probe.name for probe in registry.PROBES if probe.cards == 2)
-SHORT = {"thermal": 40.0}  # seconds; the load takes half of it
+SHORT = {"thermal": 60.0}  # seconds; the load takes half of it, and the first kernels come slowly from disk
+FILLS_MEMORY = "a card that is full"
+RANKS = {  # the probes of two ranks with each rank's program, and the ways that are sure to work where both cards do
+    "two_gpu_step": ("ddp_rank", {"NCCL_P2P_DISABLE=1", "the gloo backend", "staging through host memory"}),
+    "collectives": ("collectives_rank", {"NCCL_P2P_DISABLE=1", "the gloo backend", "staging through host memory"}),
+    "two_gpu_step_fsdp2": ("fsdp2_rank", {"NCCL_P2P_DISABLE=1", "staging through host memory"}),
+    "two_gpu_step_pipeline": ("pipeline_rank", {"NCCL_P2P_DISABLE=1", "staging through host memory"}),
+}
 FAULTS = {
     "a wrong product": (
         "blas",
@@ -66,8 +80,10 @@ FAULTS = {
         honest = amp.Trainer.step
 
         def step(self, overflow=False):
-            if overflow:  # an index out of range on the card: from here on every call to it fails
-                self.x[torch.tensor([10**6], device=self.x.device)].sum().item()
+            if overflow:
+                # An index out of range on the card: from here on every call to it fails. ROCm's torch has long left
+                # the check out, so it is an address that no memory is mapped at: 2^38 rows of 128 bytes.
+                self.x[torch.tensor([2**38], device=self.x.device)].sum().item()
             return honest(self, overflow)
 
         amp.Trainer.step = step
@@ -75,7 +91,7 @@ FAULTS = {
         """,
         {"fail", "crash"},
     ),
-    "a card that is full": (
+    FILLS_MEMORY: (
         "amp",
         """
         import sys, torch
@@ -111,6 +127,21 @@ def smoke(name: str, cards: int) -> Verdict:
     return runner.run(runner.select([name])[0], kind, SHORT.get(name))  # type: ignore[arg-type]
 
 
+def shares_memory() -> bool:
+    """Whether the first card has no memory of its own."""
+    import torch
+
+    return bool(getattr(torch.cuda.get_device_properties(0), "is_integrated", False))
+
+
+def with_fault(name: str, source: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
+    """The verdict of probe `name` with `source` as its program, in the probe's own time."""
+    (folder / "fault.py").write_text(textwrap.dedent(source))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    (probe,) = [probe for probe in registry.PROBES if probe.name == name]
+    return runner.run(dataclasses.replace(probe, module="fault"), kind)  # type: ignore[arg-type]
+
+
 def explain(verdict: Verdict) -> str:
     failed = [check for check in verdict.checks if check.status == "fail"]
     return "\n".join([verdict.summary, *map(str, failed), str(verdict.diagnosis), verdict.stderr_tail])
@@ -139,6 +170,8 @@ def test_both_back_ends_and_the_c_interface_were_tried() -> None:
     expected = (
         {"hipBLAS", "hipblasSgemm"} if placement.build_kind() == "rocm" else {"cuBLAS", "cuBLASLt", "cublasSgemm_v2"}
     )
+    if any("has no preferred_blas_library" in check.detail for check in verdict.checks):
+        pytest.skip("this torch offers no choice of back ends")
     assert expected <= tried, explain(verdict)
 
 
@@ -157,10 +190,10 @@ def test_a_fault_on_the_card_costs_only_its_own_verdict(
 ) -> None:
     name, source, statuses = FAULTS[fault]
     kind = kind_with(1)
-    (tmp_path / "fault.py").write_text(textwrap.dedent(source))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    faulty = Probe(name=name, module="fault", summary="injected", timeout_seconds=120)
-    assert runner.run(faulty, kind).status in statuses  # type: ignore[arg-type]
+    if fault == FILLS_MEMORY and shares_memory():
+        pytest.skip("the card shares this machine's memory")
+    verdict = with_fault(name, source, kind, tmp_path, monkeypatch)
+    assert verdict.status in statuses, explain(verdict)
     passed(smoke("device", cards=1))
 
 
@@ -179,7 +212,10 @@ def test_one_card_does_not_pass_for_two(name: str) -> None:
     if placement.card_count() > 1:
         pytest.skip("more than one card is here")
     verdict = smoke(name, cards=1)
-    assert verdict.status == "fail"
+    (probe,) = [probe for probe in registry.PROBES if probe.name == name]
+    if verdict.status == "not-applicable" and probe.may_be_absent:
+        pytest.skip(verdict.summary)
+    assert verdict.status == "fail", explain(verdict)
     assert {check.name for check in verdict.checks if check.status == "fail"} <= {"two cards"}
 
 
@@ -190,34 +226,56 @@ def test_two_cards_work_together(name: str) -> None:
 
 
 @pytest.mark.two_gpu
-def test_a_step_that_works_only_without_peer_access_is_traced_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", RANKS)
+def test_what_works_only_without_peer_access_is_traced_to_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = kind_with(2)
+    kind, (rank, sure) = kind_with(2), RANKS[name]
     (tmp_path / "faulty_rank.py").write_text(
-        "import os, sys\nfrom trainer.probes import ddp_rank\n"
+        f"import os, sys\nfrom trainer.probes import ddp_rank, {rank} as honest\n"
         "if 'TRAINER_PROBE_ROUTE' not in os.environ or os.environ.get('NCCL_SHM_DISABLE'):\n"
         "    os.abort()  # injected: the first try and the one without shared memory die\n"
-        "sys.exit(ddp_rank.main())\n"
+        "sys.exit(ddp_rank.take_part(None, honest.phases))\n"
     )
-    (tmp_path / "fault.py").write_text(
-        "import sys\nfrom trainer.probes import entry, two_gpu_step\ntwo_gpu_step.RANK_MODULE = 'faulty_rank'\n"
-        "sys.exit(entry.main('two_gpu_step', two_gpu_step.measure))\n"
+    fault = (
+        f"import sys\nfrom trainer.probes import entry, {name} as probe\nprobe.RANK_MODULE = 'faulty_rank'\n"
+        f"sys.exit(entry.main('{name}', probe.measure))\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    faulty = Probe(name="two_gpu_step", module="fault", summary="injected", timeout_seconds=300)
-    verdict = runner.run(faulty, kind)  # type: ignore[arg-type]
-    assert verdict.status == "fail"
+    verdict = with_fault(name, fault, kind, tmp_path, monkeypatch)
+    if verdict.status == "not-applicable":
+        pytest.skip(verdict.summary)
+    assert verdict.status == "fail", explain(verdict)
     retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
-    assert retries == {
-        "retry with NCCL_P2P_DISABLE=1": "pass",
-        "retry with NCCL_SHM_DISABLE=1": "fail",
-        "retry with the gloo backend": "pass",
-        "retry with averaging through host memory": "pass",
-    }, explain(verdict)
-    assert verdict.diagnosis["helped"].startswith("NCCL_P2P_DISABLE=1")
+    assert retries["retry with NCCL_SHM_DISABLE=1"] == "fail", explain(verdict)
+    assert {retries[f"retry with {way}"] for way in sure} == {"pass"}, explain(verdict)
+    assert "passes with NCCL_P2P_DISABLE=1 (likely: " in verdict.summary
+
+
+@pytest.mark.two_gpu
+def test_a_copy_between_cards_that_turns_a_bit_is_traced_to_what_stands_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+        import sys
+        from trainer.probes import in_child, p2p
+        honest = p2p.copy
+
+        def copy(source, target):
+            there = honest(source, target)
+            there[0] ^= 16
+            return there
+
+        p2p.copy, p2p.MODULE = copy, "fault"
+        sys.exit(in_child.main("p2p", p2p.measure, p2p.direct))
+    """
+    verdict = with_fault("p2p", source, kind_with(2), tmp_path, monkeypatch)
+    assert verdict.status == "fail", explain(verdict)
+    assert verdict.diagnosis["likely cause"] in (
+        "the IOMMU stands between the cards",
+        "peer access does not work",
+    )
 
 
 def test_every_registered_probe_is_tried_on_cards() -> None:
     assert {*ONE_CARD, *TWO_CARDS} == {probe.name for probe in registry.PROBES}
-    assert "two_gpu_step" in TWO_CARDS
+    assert {*RANKS, "p2p", "two_gpu_step_data_parallel"} == {*TWO_CARDS}

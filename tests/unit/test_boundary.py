@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +66,7 @@ def test_imports_have_no_circle(package):
     [
         (["-m", "invoke", "--list"], {"torch", "docker", "pydantic", "jinja2", "rich"}),
         (["-m", "trainer", "--help"], {"torch", "numpy", "safetensors"}),
+        (["-m", "trainer", "bench", "--help"], {"torch", "numpy", "safetensors"}),
     ],
 )
 def test_help_imports_nothing_heavy(argv, heavy):
@@ -75,11 +75,3 @@ def test_help_imports_nothing_heavy(argv, heavy):
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
     assert loaded
     assert loaded & heavy == set()
-
-
-def test_a_second_list_is_instant():
-    wrapper = [str(ROOT / "invokew"), "--list"]
-    subprocess.run(wrapper, capture_output=True, check=True)
-    begun = time.monotonic()
-    subprocess.run(wrapper, capture_output=True, check=True)
-    assert time.monotonic() - begun < 2.0  # about 0.2 s; the wide limit leaves room for a busy machine

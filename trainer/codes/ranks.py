@@ -84,6 +84,12 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "Read the error of the rank that ended first; this one's is its consequence.",
     ),
     (
+        "RM569",
+        "Memory ran out where it cannot be undone",
+        "Ranks that hold parts of one model wait for each other within a step, so none can take it back.",
+        "Start the same command with --resume auto: it goes on from its last checkpoint with half the micro-batch.",
+    ),
+    (
         "RM585",
         "Steps cannot be taken that way here",
         "Whole steps in one launch fit some networks and devices only, and are held against the step by autograd.",

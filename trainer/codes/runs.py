@@ -119,4 +119,22 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "A run's log of batches is not there or cannot be read; it is written epoch by epoch.",
         "Give the folders of two runs that have finished an epoch, as in TRAINING/one TRAINING/two.",
     ),
+    (
+        "RM557",
+        "Settings of the network do not fit",
+        "A transformer needs blocks, norms by layer and has heads that share its width; only it has attention.",
+        "Change one of the settings that are named.",
+    ),
+    (
+        "RM558",
+        "An attention kernel is wrong",
+        "Its output or gradients on this device are not those of attention in fp64, so the next kernel is used.",
+        "Nothing: the run goes on with a kernel that is right. Tell whoever made the card's torch, with the figures.",
+    ),
+    (
+        "RM559",
+        "Memory ran out within the optimizer's step",
+        "It was there when it was asked for just before. What the step left is not kept; checkpoints are whole.",
+        "Start the same command with --resume auto and a smaller --micro-batch; look for others that use the card.",
+    ),
 )

@@ -1,4 +1,4 @@
-"""RM500 to RM509: flags, recipes and what stands beside a run. RM59x: probes, and ends that no setting explains."""
+"""RM500 to RM509: flags, recipes and what stands beside a run. RM525: benchmarks. RM59x: probes, unexplained ends."""
 
 from __future__ import annotations
 
@@ -58,6 +58,12 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "The replay file cannot be used",
         "The file is missing, damaged, or was not written by the trainer's NaN guard.",
         "Give the nan-step-N.pt that the failed run named.",
+    ),
+    (
+        "RM525",
+        "No such benchmark",
+        "A benchmark was named that there is none of.",
+        "Name one of those that `python -m trainer bench --help` lists.",
     ),
     (
         "RM590",

@@ -17,6 +17,7 @@ from trainer.loop import Part, Plan, Training, fit, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.metadata import model_record
 from trainer.microbatch import LossSum
+from trainer.model_config import require_fitting
 from trainer.models.build import build
 from trainer.models.int8 import quantized
 from trainer.models.storage import without_zeros
@@ -54,6 +55,7 @@ def distill(subject: Subject, recipe: Recipe) -> Smaller:
     The same network is trained on the truth alone, too, so that it is seen what the teacher adds.
     """
     config = replace(subject.config, hidden_layers=recipe.student_layers)
+    require_fitting(config)
     description = model_record(config, subject.task)
     student = trained(subject, build_seeded(description, recipe.seed), recipe, teacher=subject.network)
     alone = trained(subject, build_seeded(description, recipe.seed), recipe)

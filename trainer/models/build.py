@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 from trainer.models.embedded import Embedded
 from trainer.models.mlp import mlp
 from trainer.models.residual import residual
+from trainer.models.transformer import transformer
 
-KINDS = {"mlp": mlp, "residual": residual}
+STACKS = {"mlp": mlp, "residual": residual}
+KINDS = (*STACKS, "transformer")
 
 
 def build(description: Mapping[str, Any]) -> nn.Module:
     """Return the network that `description` names, with fresh weights.
 
     `widths` are those of the layers, inputs first; with `embeddings`, the inputs are numbers and vectors together.
+    A transformer's inputs are columns, and its hidden widths those of its blocks' feed-forward layers.
 
     Raises:
         ValueError: for a kind that this trainer does not know.
@@ -26,15 +30,18 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     if kind not in KINDS:
         raise ValueError(f"no network of kind {kind!r}; known: {', '.join(KINDS)}")
     first, *hidden, outputs = description["widths"]
-    network: nn.Module = KINDS[kind](
-        first,
-        hidden,
-        outputs,
-        activation=description.get("activation", "ReLU"),
-        norm=description.get("norm", "none"),
-        dropout=description.get("dropout", 0.0),
-    )
+    how = {"activation": description.get("activation", "ReLU"), "dropout": description.get("dropout", 0.0)}
     embeddings = description.get("embeddings") or []
+    if kind == "transformer":
+        tokens = {name: description[name] for name in ("token_width", "heads")}
+        return transformer(first, hidden, outputs, embeddings=embeddings, **tokens, **how)
+    network: nn.Module = STACKS[kind](first, hidden, outputs, norm=description.get("norm", "none"), **how)
     if not embeddings:
         return network
     return Embedded(first - sum(each["width"] - 1 for each in embeddings), embeddings, network)
+
+
+def size(description: Mapping[str, Any]) -> int:
+    """Return how many weights the network has that `description` names; none is allocated or drawn."""
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in build(description).parameters())

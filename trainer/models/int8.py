@@ -37,19 +37,19 @@ class Int8Linear(nn.Module):
         return made
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return (rows, outputs)."""
+        """Return (…, outputs) for (…, inputs): rows, or each token of a row."""
         steps = _scale(rows)
         whole = torch.round(rows / steps)
         return int8_product(whole, self.weight) * steps * self.scale + self.bias
 
 
 def _scale(values: Tensor) -> Tensor:
-    """Return the step of each row, (rows, 1): its largest value is MOST steps."""
-    return values.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / MOST
+    """Return the step of each row, (…, 1): its largest value is MOST steps."""
+    return values.abs().amax(dim=-1, keepdim=True).clamp_min(1e-12) / MOST
 
 
 def int8_product(whole: Tensor, weight: Tensor) -> Tensor:
-    """Return `whole` (rows, inputs), whole numbers up to MOST, times `weight` (outputs, inputs) turned, as floats.
+    """Return `whole` (…, inputs), whole numbers up to MOST, times `weight` (outputs, inputs) turned, as floats.
 
     Floats hold these products exactly up to 1,040 inputs (127 * 127 * 1,040 < 2^24), on every device alike. torch's
     own int8 product, torch._int_mm, is not taken: on the CPU of torch 2.13.0 it is wrong for one input (measured).

@@ -27,7 +27,7 @@ class Pipeline(World):
     Every rank keeps a copy of the other layers in host memory, for checkpoints; it is refreshed by `whole`.
     """
 
-    undoes = False  # the other stages wait for the one whose memory ran out
+    undoes = False  # the other stages wait for the one whose memory ran out; all begin again
 
     def __init__(self, member: Membership, beats: Beats | None = None) -> None:
         super().__init__(member, beats)
@@ -79,7 +79,7 @@ class Pipeline(World):
         stage.submod.forward_of = forward
         schedule._loss_fn = lambda outputs, targets: scaled(loss_sum(outputs, targets) / weight)
         losses: list[Tensor] = []  # summed from here, for torch calls the loss function for shapes alone, too
-        with self.section("comms") if self.rank else nullcontext():
+        with self.section("comms") if self.rank else nullcontext(), self.computing():
             if self.rank == 0:
                 schedule.step(x)
             elif self.rank == self.world_size - 1:
@@ -137,6 +137,9 @@ class Pipeline(World):
 
     def _require_possible(self, model: nn.Module) -> None:
         route = self.member.choice.route
+        if self.member.compression != "none":
+            what = "--parallel pipeline adds no gradients up, so there are none to compress"
+            raise TrainerError("RM563", what=what, next="Leave --gradient-compression out, or use --parallel ddp.")
         if not isinstance(model, nn.Sequential):
             what = f"--parallel pipeline splits a plain stack of layers, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from trainer.activations import layers
 from trainer.errors import TrainerError
 from trainer.parallel.world import World
+from trainer.ranks import Forward
 
 SINCE = "2.6"  # torch.distributed.fsdp.fully_shard; before, it was under _composable and behaved otherwise
 
@@ -21,7 +22,7 @@ class Sharded(World):
     """`--parallel fsdp2`: torch's fully_shard on every layer with weights of its own, and on the model."""
 
     lockstep = True  # every forward gathers weights from all ranks
-    undoes = False  # a rank whose memory runs out within forward leaves the others waiting; the watchdog ends them
+    undoes = False  # a rank whose memory runs out within forward leaves the others waiting; all begin again
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """Give all ranks rank 0's weights and shard them in place; `model`'s parameters become DTensors.
@@ -46,6 +47,11 @@ class Sharded(World):
         sharded: Any = model
         sharded.set_requires_gradient_sync(last)
         return contextlib.nullcontext()
+
+    def accumulate(self, forward: Forward, inputs: Tensor, targets: Tensor, **how: Any) -> Tensor:
+        """Run forward and backward in micro-batches; raises RM568 where another rank has ended meanwhile."""
+        with self.computing():
+            return super().accumulate(forward, inputs, targets, **how)
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Turn the means that fully_shard made into sums; exact where the number of ranks is a power of two."""
@@ -87,7 +93,10 @@ class Sharded(World):
             what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {route.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
         if self.member.compression != "none":
-            raise TrainerError("RM563", what="--gradient-compression belongs to --parallel ddp")
+            what = (
+                f"--gradient-compression {self.member.compression} with --parallel fsdp2: torch adds its gradients up"
+            )
+            raise TrainerError("RM563", what=what, next="Leave it out, or use --parallel ddp.")
 
 
 def require_fully_shard() -> Any:

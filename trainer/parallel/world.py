@@ -19,6 +19,7 @@ from trainer.errors import TrainerError
 from trainer.memory import OutOfMemory
 from trainer.ranks import Ranks
 from trainer.watchdog.beats import Beats
+from trainer.watchdog.guard import Launch
 
 LEAVE = timedelta(seconds=5)
 
@@ -48,6 +49,41 @@ class Lobby(Ranks):
                 raise
             except RuntimeError as error:  # gloo has no class of its own for it
                 raise TrainerError("RM568", what=str(error).splitlines()[0], where=f"rank {self.rank}") from error
+
+    def tell_end(self, why: str) -> None:
+        """Leave word in the store, which outlives this rank unless it is the one that holds it."""
+        with contextlib.suppress(RuntimeError):
+            self.store.set(self._end_of(self.rank), why)
+
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Compute among ranks that wait for each other within a layer.
+
+        Raises:
+            TrainerError: RM568 where that broke off and another rank had left word of its end.
+        """
+        try:
+            yield
+        except OutOfMemory:
+            raise
+        except RuntimeError as error:
+            if isinstance(error.__cause__, OutOfMemory):  # torch's pipeline words it anew
+                raise error.__cause__ from None
+            ended = self._ended()
+            if not ended:
+                raise
+            what = f"rank {ended[0]} had left word that it ends"
+            raise TrainerError("RM568", what=what, where=f"rank {self.rank}") from error
+
+    def _ended(self) -> list[int]:
+        others = [rank for rank in range(self.world_size) if rank != self.rank]
+        try:
+            return [rank for rank in others if self.store.check([self._end_of(rank)])]
+        except RuntimeError:  # the store went with the rank that held it
+            return [0] if self.rank else []
+
+    def _end_of(self, rank: int) -> str:
+        return f"trainer/ended/{Launch.from_environment().attempt}/{rank}"
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
         """Return for each flag whether it is set on any rank."""

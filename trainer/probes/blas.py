@@ -183,15 +183,15 @@ def torch_products(device: Device, seed: int) -> tuple[list[Check], list[Result]
         results = [multiply_case(case, device, seed) for case in cases()]
         skipped = not_applicable("GPU BLAS back ends", "ran on the CPU, where torch offers no choice of them")
         return [*judge_results("CPU", results), skipped], results
-    checks: list[Check] = []
-    everything: list[Result] = []
+    checks, everything = list[Check](), list[Result]()
     for torch_name, label in BACK_ENDS[device.kind].items():
-        if reason := select_back_end(torch_name):
-            checks.append(not_applicable(label, reason))
-            continue
-        results = [multiply_case(case, device, seed) for case in cases()]
-        checks += judge_results(label, results)
+        reason = select_back_end(torch_name)
+        results = [] if reason else [multiply_case(case, device, seed) for case in cases()]
+        checks += [not_applicable(label, reason)] if reason else judge_results(label, results)
         everything += results
+    if not everything:  # torch before 2.4 offers no choice
+        everything = [multiply_case(case, device, seed) for case in cases()]
+        checks += judge_results("torch's own choice", everything)
     return checks, everything
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MODULE = "trainer.probes.card_ipc"
 SECONDS = 45.0
 COUNT = 1 << 16
+OTHER_BYTES = "another process read other bytes"
 
 
 def error(seconds: float = SECONDS) -> str:
@@ -47,7 +48,7 @@ def main() -> int:
     found = told.get(timeout=SECONDS)
     reader.join()
     right = numerics.checksum(tensor)
-    message = found if isinstance(found, str) else "" if found == right else "another process read other bytes"
+    message = found if isinstance(found, str) else "" if found == right else OTHER_BYTES
     print(json.dumps({"error": message}), file=answer, flush=True)
     return 0
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from trainer.probes import entry, numerics, placement, two_ranks
+from trainer.probes import entry, rank_probe, two_cards, two_ranks
 from trainer.probes.collectives_rank import SIZES, SIZES_CPU
 from trainer.probes.ddp_rank import WORLD
 from trainer.probes.entry import Request
-from trainer.probes.two_ranks import Place, Report
-from trainer.probes.verdict import Check, Number, Verdict, at_most, conclude
+from trainer.probes.rank_probe import Subject
+from trainer.probes.two_ranks import Report
+from trainer.probes.verdict import Check, Number, Verdict, at_most
 
 RANK_MODULE = "trainer.probes.collectives_rank"
 BUS = {"all-reduce": 2 * (WORLD - 1) / WORLD, "all-gather": (WORLD - 1) / WORLD, "broadcast": 1.0}
@@ -27,30 +28,18 @@ def measure(request: Request) -> Verdict:
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
-    place, seed, limit = two_ranks.place(request.expect), numerics.fresh_seed(), two_ranks.limit_of(request)
-    outcome, reports = two_ranks.run_ranks(RANK_MODULE, place.ran_on, seed, limit)
-    if outcome.timed_out:
-        return two_ranks.hung("collectives", place.ran_on, reports, limit)
+    place = two_ranks.place(request.expect)
     expected = len(BUS) * len(SIZES_CPU if place.ran_on.kind == "cpu" else SIZES)
-    return conclude(
+    subject = Subject(
         probe="collectives",
-        summary=summarise(place),
-        checks=[
-            two_ranks.cards_check(request.expect, place.cards),
-            *two_ranks.finish_checks(outcome, reports),
-            *sum_checks(reports, expected),
-        ],
-        numbers=[Number(name="seed", value=seed, unit=""), *bandwidths(reports)],
-        device=place.ran_on,
-        versions=placement.versions(),
+        module=RANK_MODULE,
+        did="added, gathered and broadcast correctly",
+        place=place,
+        checks=lambda reports: sum_checks(reports, expected),
+        numbers=bandwidths,
+        ways=two_cards.WAYS,
     )
-
-
-def summarise(place: Place) -> str:
-    """One sentence on what ran, and on what did not."""
-    if not place.short_of_cards:
-        return f"Two ranks on two cards ({place.ran_on.name}) added, gathered and broadcast correctly."
-    return f"Two gloo ranks on CPU added, gathered and broadcast correctly; {place.short_of_cards}."
+    return rank_probe.measure(subject, request)
 
 
 def sum_checks(reports: Sequence[Report], expected: int) -> list[Check]:

@@ -94,6 +94,11 @@ def choose_device(backend: str) -> torch.device:
     return device
 
 
+def through_host() -> bool:
+    """Whether this is the retry in which all that travels between the ranks is staged through host memory."""
+    return os.environ.get(ROUTE) == HOST.name
+
+
 def compare_gradients(rank: int, device: torch.device, seed: int) -> dict[str, float]:
     """Relative error of DDP's gradients of a linear model against the analytic mean over both shards.
 
@@ -153,7 +158,7 @@ def wrap(model: torch.nn.Module, device: torch.device) -> DistributedDataParalle
     from torch.nn.parallel import DistributedDataParallel
 
     shared = DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device.index])
-    if os.environ.get(ROUTE) == HOST.name:
+    if through_host():
         from trainer.comms.reduce import ddp_hook, summation
 
         shared.register_comm_hook(None, ddp_hook(summation(on_host=True, compression="none"), WORLD))

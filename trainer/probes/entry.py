@@ -23,10 +23,14 @@ Expect = Literal["cpu", "cuda", "rocm", "any"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of a probe: the kind of device, and how long it may take before it is killed."""
+    """What is asked of a probe: the kind of device, and how long it may take before it is killed.
+
+    `seconds` is how long a benchmark measures; other probes take the time that their subject takes.
+    """
 
     expect: Expect = "any"
     timeout_seconds: float = 180.0
+    seconds: float = 1.5
 
 
 Measure = Callable[[Request], Verdict]
@@ -44,12 +48,13 @@ def main(probe: str, measure: Measure, argv: Sequence[str] | None = None) -> int
 
 
 def parse_request(argv: Sequence[str] | None) -> Request:
-    """Read `--expect KIND --timeout SECONDS`. Exits with status 2 on anything else."""
+    """Read `--expect KIND --timeout SECONDS --seconds SECONDS`. Exits with status 2 on anything else."""
     parser = argparse.ArgumentParser(description="Run one probe and print its verdict as one JSON line.")
     parser.add_argument("--expect", choices=get_args(Expect), default="any")
     parser.add_argument("--timeout", type=float, default=Request.timeout_seconds, metavar="SECONDS")
+    parser.add_argument("--seconds", type=float, default=Request.seconds, metavar="SECONDS")
     arguments = parser.parse_args(argv)
-    return Request(expect=arguments.expect, timeout_seconds=arguments.timeout)
+    return Request(expect=arguments.expect, timeout_seconds=arguments.timeout, seconds=arguments.seconds)
 
 
 def claim_stdout() -> TextIO:

@@ -19,11 +19,24 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
     from torch.distributed.tensor import DTensor
 
     torch.manual_seed(seed)
-    sharded = shard(ddp_rank.seeded_mlp(seed).to(device), device)
+    where = torch.device("cpu") if ddp_rank.through_host() else device
+    sharded = shard(model(seed, device), where)
     held = sum(p.to_local().numel() for p in sharded.parameters() if isinstance(p, DTensor))
-    ddp_rank.train(sharded, [ddp_rank.draw_shards(seed, step)[rank] for step in range(STEPS)], device)
+    ddp_rank.train(sharded, [ddp_rank.draw_shards(seed, step)[rank] for step in range(STEPS)], where)
     whole = torch.cat([p.full_tensor().detach().flatten().cpu() for p in sharded.parameters()])  # type: ignore[attr-defined]
     yield "weights", stepping_ranks.compare(whole, seed, device, held=held)
+
+
+def model(seed: int, device: torch.device) -> torch.nn.Module:
+    """The network on `device`, or in host memory for the retry that is staged through it."""
+    import torch
+
+    network: Any = ddp_rank.seeded_mlp(seed)
+    if not ddp_rank.through_host():
+        return network.to(device)  # type: ignore[no-any-return]
+    from trainer.probes.staged import Staged
+
+    return torch.nn.Sequential(*(Staged(layer, device) for layer in network))
 
 
 def shard(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:

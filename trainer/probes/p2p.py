@@ -11,13 +11,15 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from trainer.probes import card_ipc, entry, numerics, placement
+from trainer.probes import card_ipc, circumstances, in_child, numerics, placement, two_cards, two_ranks
 from trainer.probes.entry import Request
 from trainer.probes.verdict import Check, Number, Verdict, absent, conclude, equal, not_applicable
 
 if TYPE_CHECKING:
     import torch
 
+MODULE = "trainer.probes.p2p"
+IPC = "memory opened by another process"
 WAYS = (("cuda:0", "cuda:1"), ("cuda:1", "cuda:0"))
 SIZES = (4, 1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28)  # bytes
 CHECKED = (4, (1 << 16) + 3, 1 << 24)  # bytes; one that is no multiple of a word
@@ -26,7 +28,7 @@ ROUNDS = 10
 
 
 def measure(request: Request) -> Verdict:
-    """Copy between the first two cards.
+    """Copy between the first two cards in a child; where that fails, look for the reason.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -35,8 +37,27 @@ def measure(request: Request) -> Verdict:
     cards = 0 if device.kind == "cpu" else placement.card_count()
     if cards < 2:
         reason = f"Copies from card to card take two cards; here {'is one' if cards else 'is none'}."
-        return absent(probe="p2p", reason=reason, device=device, versions=placement.versions())
-    seed = numerics.fresh_seed()
+        missing = absent(probe="p2p", reason=reason, device=device, versions=placement.versions())
+        return two_cards.explained(missing, circumstances.read(cards))
+    found = in_child.verdict("p2p", MODULE, request, two_ranks.limit_of(request))
+    if found.status == "pass":
+        return found
+    return two_cards.explained(found, circumstances.read(cards), judge=cause_of(found))
+
+
+def cause_of(found: Verdict) -> two_cards.Judge:
+    """How the cause is judged: by IPC where only that failed, else by what stands between the cards."""
+    failed = {check.name: check.detail for check in found.checks if check.status == "fail"}
+    if set(failed) != {IPC}:
+        return two_cards.of_copies
+    wrong = failed[IPC] == card_ipc.OTHER_BYTES
+    cause = "card memory shared between processes is read wrongly" if wrong else two_cards.IPC_DENIED
+    return lambda tries, facts: (cause, failed[IPC])
+
+
+def direct(request: Request) -> Verdict:
+    """Copy between the first two cards."""
+    device, seed = placement.place(request.expect), numerics.fresh_seed()
     return conclude(
         probe="p2p",
         summary=f"Copies between two cards ({device.name}) kept every bit; peer access: {'yes' if peers() else 'no'}.",
@@ -79,9 +100,9 @@ def copy(source: torch.Tensor, target: str) -> torch.Tensor:
 def ipc_check() -> Check:
     """Another process can open a card's memory and read it from the other card."""
     if not peers():
-        return not_applicable("memory opened by another process", "the cards have no peer access")
+        return not_applicable(IPC, "the cards have no peer access")
     refused = card_ipc.error()
-    return equal("memory opened by another process", refused or "yes", "yes", detail=refused)
+    return equal(IPC, refused or "yes", "yes", detail=refused)
 
 
 def figures(way: tuple[str, str], size: int) -> list[Number]:
@@ -135,4 +156,4 @@ def synchronize() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(entry.main("p2p", measure))
+    sys.exit(in_child.main("p2p", measure, direct))

@@ -21,18 +21,30 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
     """Train this rank's layers in the pipeline, and the whole alone; compare the weights of these layers."""
     import torch
 
-    model: Any = ddp_rank.seeded_mlp(seed)
-    half = (model[:CUT] if rank == 0 else model[CUT:]).to(device)
+    half, where = mine(rank, device, seed)
     optimizer = torch.optim.SGD(half.parameters(), lr=0.1, momentum=0.9)
-    schedule = pipeline(half, rank, device)
+    schedule = pipeline(half, rank, where)
     for number in range(STEPS):
         optimizer.zero_grad()
-        x, y = (tensor.to(device) for tensor in ddp_rank.joined(ddp_rank.draw_shards(seed, number)))
+        x, y = (tensor.to(where) for tensor in ddp_rank.joined(ddp_rank.draw_shards(seed, number)))
         step(schedule, rank, x, y)
         optimizer.step()
     found = ddp_rank.flat_weights(half)
     first = slice(0, len(found)) if rank == 0 else slice(-len(found), None)
     yield "weights", stepping_ranks.compare(found, seed, device, held=len(found), part=first)
+
+
+def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, torch.device]:
+    """This rank's layers, and where what passes between the ranks lies: on `device`, or for one retry on the host."""
+    import torch
+
+    model: Any = ddp_rank.seeded_mlp(seed)
+    half: torch.nn.Module = model[:CUT] if rank == 0 else model[CUT:]
+    if not ddp_rank.through_host():
+        return half.to(device), device
+    from trainer.probes.staged import Staged
+
+    return Staged(half, device), torch.device("cpu")
 
 
 def pipeline(half: torch.nn.Module, rank: int, device: torch.device) -> Any:

@@ -160,13 +160,16 @@ def finish(verdicts: Sequence[Verdict], expect: Expect, jobs: int, seconds: floa
     return 0 if passed and not failed else 1
 
 
-def run(probe: Probe, expect: Expect, timeout: float | None = None, *, share: int | None = None) -> Verdict:
+def run(
+    probe: Probe, expect: Expect, timeout: float | None = None, *, share: int | None = None, more: Sequence[str] = ()
+) -> Verdict:
     """Run one probe in a process of its own and return its verdict, or the runner's where it gave none.
 
     `share` is the host memory in bytes that it may hold; by default what is fair to the rest of the machine.
+    `more` are further arguments of its own.
     """
     limit = timeout or probe.timeout_seconds
-    argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit)]
+    argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit), *more]
     try:
         outcome = run_limited(
             argv, seconds=limit, env=environment(), memory_bytes=share or watched.fair_share() or None

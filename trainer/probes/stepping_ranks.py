@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from trainer.probes import ddp_rank, numerics, placement, two_ranks
+from trainer.comms.route import Route
+from trainer.probes import ddp_rank, numerics, rank_probe, two_cards, two_ranks
 from trainer.probes.ddp_rank import STEPS, WORLD
 from trainer.probes.entry import Request
+from trainer.probes.rank_probe import Subject
 from trainer.probes.two_gpu_step import MOVED_LIMIT, WEIGHT_LIMIT
-from trainer.probes.two_ranks import Place, Report
-from trainer.probes.verdict import Check, Number, Verdict, at_least, at_most, conclude, equal
+from trainer.probes.two_ranks import Report
+from trainer.probes.verdict import Check, Number, Verdict, at_least, at_most, equal
 
 if TYPE_CHECKING:
     import torch
@@ -18,35 +20,22 @@ if TYPE_CHECKING:
 WHOLE = slice(None)
 
 
-def measure(probe: str, module: str, request: Request, did: str) -> Verdict:
+def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Route] = two_cards.WAYS) -> Verdict:
     """The verdict on two ranks of `module`; `did` says in words what they did.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
-    place, seed, limit = two_ranks.place(request.expect), numerics.fresh_seed(), two_ranks.limit_of(request)
-    outcome, reports = two_ranks.run_ranks(module, place.ran_on, seed, limit)
-    if outcome.timed_out:
-        return two_ranks.hung(probe, place.ran_on, reports, limit)
-    return conclude(
+    subject = Subject(
         probe=probe,
-        summary=summarise(place, did),
-        checks=[
-            two_ranks.cards_check(request.expect, place.cards),
-            *two_ranks.finish_checks(outcome, reports),
-            *weight_checks(reports),
-        ],
-        numbers=[Number(name="seed", value=seed, unit=""), Number(name="steps", value=STEPS, unit="steps")],
-        device=place.ran_on,
-        versions=placement.versions(),
+        module=module,
+        did=did,
+        place=two_ranks.place(request.expect),
+        checks=weight_checks,
+        numbers=lambda reports: [Number(name="steps", value=STEPS, unit="steps")],
+        ways=ways,
     )
-
-
-def summarise(place: Place, did: str) -> str:
-    """One sentence on what ran, and on what did not."""
-    if not place.short_of_cards:
-        return f"Two ranks on two cards ({place.ran_on.name}) {did}."
-    return f"Two gloo ranks on CPU {did}; {place.short_of_cards}."
+    return rank_probe.measure(subject, request)
 
 
 def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, part: slice = WHOLE) -> dict[str, Any]:

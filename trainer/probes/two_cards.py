@@ -1,24 +1,21 @@
-"""Why two cards do not work together: the same step by other ways, and what this machine says about itself.
+"""Why two cards do not work together: the same by other ways, and what this machine says about itself.
 
-Nothing here changes a verdict. The cause is judged from which ways helped and from facts that are read (the size
-of /dev/shm, the IOMMU, cards that are hidden, whether a process can open another one's card memory), never from
-words in a log. Sources: ROCm/rccl src/misc/shmutils.cc and src/init.cc, ROCm/ROCm docs/conceptual/iommu.rst and
-gpu-isolation.md, ROCm/rccl#1129.
+Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
+is judged from which ways helped and from `circumstances`, never from words in a log. Sources: ROCm/rccl src/init.cc,
+ROCm/rccl#1129.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from trainer.comms.route import GLOO, HOST, NCCL_NO_P2P, Route
-from trainer.probes import card_ipc, numerics, two_ranks
-from trainer.probes.ddp_rank import ROUTE, WORLD
-from trainer.probes.process import Outcome
-from trainer.probes.two_ranks import Place, Report
-from trainer.probes.verdict import Check, Device
+from trainer.probes.circumstances import SHM_NEEDED, Circumstances
+from trainer.probes.ddp_rank import WORLD
+from trainer.probes.verdict import Check, CheckStatus, Verdict
 
 NCCL_NO_SHM = Route(
     name="nccl-no-shm",
@@ -27,148 +24,129 @@ NCCL_NO_SHM = Route(
     why="without shared memory, which is what a container with a small /dev/shm lacks",
 )
 WAYS = (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
-SHM_NEEDED = 128 << 20  # bytes; RCCL takes about 9.6 MB a channel and peer, and Docker gives 64 MiB in all
-HIDING = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
-ROOT = Path("/")
+FIRST_SHARE = 0.4  # of the time for the first try on cards; the rest is for what follows a failure
+IPC_DENIED = "card memory cannot be shared between processes (IPC denied)"
+LEAST_SECONDS = 5.0  # in less no way can show that it works
 
-Works = Callable[[Outcome, Sequence[Report]], str]
+Attempt = Callable[[Route, float], str]  # a way and its seconds to why it does not work, empty if it does
+Judge = Callable[["Sequence[Try]", Circumstances], tuple[str, str]]  # to the likely cause and its evidence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
-    """The step by one way: why it did not work, empty if it did, and its seconds."""
+    """One way: why it did not work or was not tried, empty if it worked, and its seconds."""
 
     way: Route
     cause: str
     seconds: float
+    tried: bool = True
+
+    @property
+    def helped(self) -> bool:
+        """Whether it worked."""
+        return self.tried and not self.cause
 
     @property
     def settings(self) -> str:
         """What to set for it, in words."""
         named = " ".join(f"{name}={value}" for name, value in self.way.environment.items())
-        return named or {"gloo": "the gloo backend", "host": "averaging through host memory"}[self.way.name]
+        return named or {"gloo": "the gloo backend", "host": "staging through host memory"}[self.way.name]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Circumstances:
-    """What this machine says: `ipc_error` is empty where another process opened card memory, None if not tried."""
-
-    shm_free: int
-    iommu_translates: bool
-    cards_seen: int
-    cards_here: int
-    hiding: Mapping[str, str]
-    ipc_error: str | None
-
-
-def retry(module: str, device: Device, seconds: float, works: Works) -> tuple[Try, ...]:
-    """The same step by each of WAYS, each in an equal share of `seconds`."""
-    return tuple(one(module, device, way, seconds / len(WAYS), works) for way in WAYS)
-
-
-def one(module: str, device: Device, way: Route, seconds: float, works: Works) -> Try:
-    """The step by one way."""
-    outcome, reports = two_ranks.run_ranks(
-        module,
-        device,
-        numerics.fresh_seed(),
-        seconds,
-        backend=way.backend,
-        environment={**way.environment, ROUTE: way.name},
+def explained(verdict: Verdict, facts: Circumstances, tries: Sequence[Try] = (), judge: Judge | None = None) -> Verdict:
+    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays."""
+    too_few = facts.cards_seen < WORLD
+    diagnosis = hidden(facts) if too_few else diagnose(tries, (judge or likely)(tries, facts))
+    if not diagnosis:
+        return verdict
+    return dataclasses.replace(
+        verdict,
+        summary=f"{verdict.summary} {in_words(tries, diagnosis['likely cause'])}",
+        checks=(*verdict.checks, *map(as_check, tries)),
+        diagnosis=diagnosis,
     )
-    cause = f"no end within {seconds:.0f} s" if outcome.timed_out else works(outcome, reports)
-    return Try(way=way, cause=cause, seconds=round(outcome.seconds, 3))
+
+
+def retry(ways: Sequence[Route], attempt: Attempt, ends: float) -> tuple[Try, ...]:
+    """Each of `ways` in an equal share of what is left until `ends`."""
+    tries: list[Try] = []
+    for number, way in enumerate(ways):
+        tries.append(one(way, attempt, (ends - time.monotonic()) / (len(ways) - number)))
+    return tuple(tries)
+
+
+def one(way: Route, attempt: Attempt, seconds: float) -> Try:
+    """One way, where its time is not too short to tell anything."""
+    if seconds < LEAST_SECONDS:
+        return Try(way=way, cause="no time was left for it", seconds=0.0, tried=False)
+    started = time.monotonic()
+    cause = attempt(way, seconds)
+    return Try(way=way, cause=cause, seconds=round(time.monotonic() - started, 3))
+
+
+def in_words(tries: Sequence[Try], cause: str) -> str:
+    """What the tries come to, in a sentence."""
+    helped = [tried.settings for tried in tries if tried.helped]
+    if helped:
+        return f"Fails as it is; passes with {helped[0]} (likely: {cause})."
+    if any(tried.tried for tried in tries):
+        return f"Fails as it is, and each other way that was tried (likely: {cause})."
+    return f"Likely: {cause}."
 
 
 def as_check(tried: Try) -> Check:
     """A try as a check, for the record: the verdict has failed before."""
-    name = f"retry with {tried.settings}"
-    status = "fail" if tried.cause else "pass"
-    return Check(name=name, status=status, measured=tried.seconds, unit="s", detail=tried.cause)  # type: ignore[arg-type]
+    status: CheckStatus = "pass" if tried.helped else "fail" if tried.tried else "not-applicable"
+    measured = tried.seconds if tried.tried else None
+    return Check(name=f"retry with {tried.settings}", status=status, measured=measured, unit="s", detail=tried.cause)
 
 
-def circumstances(place: Place, root: Path = ROOT) -> Circumstances:
-    """Read what this machine says about itself."""
-    return Circumstances(
-        shm_free=free_bytes(root / "dev/shm"),
-        iommu_translates=iommu_translates(root),
-        cards_seen=place.cards,
-        cards_here=cards_here(root),
-        hiding={name: os.environ[name] for name in HIDING if name in os.environ},
-        ipc_error=card_ipc.error() if place.cards >= WORLD else None,
-    )
-
-
-def diagnose(place: Place, tries: Sequence[Try], facts: Circumstances) -> dict[str, str]:
-    """What helped, the likely cause and what speaks for it; empty for two ranks on the CPU with nothing hidden."""
-    if place.cards < WORLD:
-        return hidden(facts)
-    helped = [tried.settings for tried in tries if not tried.cause]
-    cause, evidence = likely(tries, facts)
-    return {
-        "helped": "; ".join(helped) or "none of the ways that were tried",
-        "likely cause": cause,
-        "evidence": evidence,
-    }
+def diagnose(tries: Sequence[Try], found: tuple[str, str]) -> dict[str, str]:
+    """What helped, the likely cause and what speaks for it."""
+    helped = [tried.settings for tried in tries if tried.helped]
+    none = "none of the ways that were tried" if tries else "nothing was tried"
+    return {"helped": "; ".join(helped) or none, "likely cause": found[0], "evidence": found[1]}
 
 
 def hidden(facts: Circumstances) -> dict[str, str]:
-    """Where this machine has more cards than torch sees: what hides them."""
-    if facts.cards_here < WORLD or facts.cards_seen >= facts.cards_here:
+    """Where torch sees one card and this machine has more: what hides them; empty where it has not."""
+    if facts.cards_seen != 1 or facts.cards_here < WORLD:
         return {}
     by = ", ".join(f"{name}={value}" for name, value in facts.hiding.items())
-    return {
-        "helped": "nothing was tried",
-        "likely cause": "a card is hidden",
-        "evidence": f"{facts.cards_here} cards on this machine, {facts.cards_seen} seen by torch; "
-        + (by or "no variable hides one: the container was not given its device node, or may not open it"),
-    }
+    by = by or "no variable hides one: the container was not given its device node, or may not open it"
+    seen = f"{facts.cards_here} cards on this machine, {facts.cards_seen} seen by torch"
+    return diagnose((), ("a card is hidden", f"{seen}; {by}"))
 
 
 def likely(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
-    """The likely cause and its evidence, from which ways worked."""
-    ok = {tried.way.name: not tried.cause for tried in tries}
-    shm = f"/dev/shm has {facts.shm_free / 2**20:.0f} MiB free"
-    iommu = "translates" if facts.iommu_translates else "passes through or is off"
-    direct = "the IOMMU stands between the cards" if facts.iommu_translates else "peer access does not work"
-    without_shm = bool(ok.get(NCCL_NO_SHM.name))
+    """The likely cause and its evidence for two processes, from which ways worked."""
+    ok = {tried.way.name: tried.helped for tried in tries}
+    without_shm, small = ok.get(NCCL_NO_SHM.name, False), facts.shm_free < SHM_NEEDED
+    by_host = ok.get(GLOO.name, False) or ok.get(HOST.name, False)
+    all_fail = len(ok) > 0 and all(tried.tried and tried.cause for tried in tries)
     causes = (  # the first that holds
-        (bool(facts.ipc_error), "card memory cannot be shared between processes (IPC denied)", str(facts.ipc_error)),
-        (bool(ok.get(NCCL_NO_P2P.name)), direct, f"it works without peer access, and the IOMMU {iommu}"),
-        (without_shm and facts.shm_free < SHM_NEEDED, "/dev/shm is too small", f"it works without; {shm}"),
-        (without_shm, "shared memory between the ranks does not work", f"it works without; {shm}"),
-        (facts.shm_free < SHM_NEEDED, "/dev/shm is too small", shm),
-        (bool(ok.get(GLOO.name) or ok.get(HOST.name)), "NCCL (RCCL on ROCm) does not work here", "it works over gloo"),
-        (True, "not between the cards: no way works", "averaging through host memory fails, too"),
+        (bool(facts.ipc_denied), IPC_DENIED, facts.ipc_denied),
+        (ok.get(NCCL_NO_P2P.name, False), between(facts), f"it works without peer access, and {facts.iommu}"),
+        (without_shm and small, "/dev/shm is too small", f"it works without; {facts.shm}"),
+        (without_shm, "shared memory between the ranks does not work", f"it works without; {facts.shm}"),
+        (small, "/dev/shm is too small", facts.shm),
+        (by_host, "NCCL (RCCL on ROCm) does not work here", "it works over gloo"),
+        (all_fail, "not between the cards: no way works", "staging through host memory fails, too"),
+        (True, "not found", "not every way was tried"),
     )
     return next((cause, evidence) for holds, cause, evidence in causes if holds)
 
 
-def free_bytes(folder: Path) -> int:
-    """Free bytes of the file system at `folder`, 0 where there is none."""
-    try:
-        found = os.statvfs(folder)
-    except OSError:
-        return 0
-    return found.f_bavail * found.f_frsize
+def of_copies(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
+    """The same where one process copies from card to card: neither /dev/shm nor IPC has a part in that."""
+    ok = {tried.way.name: tried.helped for tried in tries}
+    without_p2p = ok.get(NCCL_NO_P2P.name, False)
+    if ok.get(NCCL_NO_SHM.name, False) and not without_p2p:
+        return "NCCL's shared memory does not work", f"it works without; {facts.shm}"
+    how = "it works without peer access" if without_p2p else "copies from card to card fail within one process"
+    return between(facts), f"{how}, and {facts.iommu}"
 
 
-def iommu_translates(root: Path) -> bool:
-    """Whether an IOMMU is on and translates: groups exist whose type is not `identity`."""
-    kinds = [text(path) for path in (root / "sys/kernel/iommu_groups").glob("*/type")]
-    return any(kind and kind != "identity" for kind in kinds)
-
-
-def cards_here(root: Path) -> int:
-    """Cards of this machine whether torch sees them or not: KFD's nodes with compute units, else NVIDIA's list."""
-    nodes = [text(path) for path in (root / "sys/class/kfd/kfd/topology/nodes").glob("*/properties")]
-    units = [line.split()[1] for node in nodes for line in node.splitlines() if line.startswith("simd_count ")]
-    return sum(unit != "0" for unit in units) or len(list((root / "proc/driver/nvidia/gpus").glob("*")))
-
-
-def text(path: Path) -> str:
-    """What a small file says, stripped; empty where it cannot be read."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+def between(facts: Circumstances) -> str:
+    """What stands between the cards where peer access fails."""
+    return "the IOMMU stands between the cards" if facts.iommu_translates else "peer access does not work"

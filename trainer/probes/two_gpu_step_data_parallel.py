@@ -6,9 +6,11 @@ One process, one thread a card. torch has it for cards only, so with fewer than 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
-from trainer.probes import ddp_rank, entry, numerics, placement
+from trainer.comms.route import NCCL_NO_P2P, Route
+from trainer.probes import circumstances, ddp_rank, in_child, numerics, placement, two_cards, two_ranks
 from trainer.probes.ddp_rank import STEPS, WORLD
 from trainer.probes.entry import Request
 from trainer.probes.two_gpu_step import MOVED_LIMIT, WEIGHT_LIMIT
@@ -18,20 +20,38 @@ if TYPE_CHECKING:
     import torch
 
 PROBE = "two_gpu_step_data_parallel"
+MODULE = "trainer.probes.two_gpu_step_data_parallel"
+WAYS = (NCCL_NO_P2P, two_cards.NCCL_NO_SHM)  # it broadcasts weights by NCCL within the process, and knows no gloo
 
 
 def measure(request: Request) -> Verdict:
-    """Train on two cards and on one, from the same weights on the same batches.
+    """Train on two cards and on one in a child; where they differ, look for the reason.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
-    device = placement.place(request.expect)
-    cards = 0 if device.kind == "cpu" else placement.card_count()
+    device, limit = placement.place(request.expect), two_ranks.limit_of(request)
+    cards, ends = (0 if device.kind == "cpu" else placement.card_count()), time.monotonic() + limit
     if cards < WORLD:
         reason = f"DataParallel was not tried: it takes two cards, and here {'is one' if cards else 'is none'}."
-        return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
-    seed = numerics.fresh_seed()
+        missing = absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
+        return two_cards.explained(missing, circumstances.read(cards))
+    found = in_child.verdict(PROBE, MODULE, request, limit * two_cards.FIRST_SHARE)
+    if found.status == "pass":
+        return found
+    tries = two_cards.retry(WAYS, lambda *way: again(request, *way), ends)
+    return two_cards.explained(found, circumstances.read(cards), tries, two_cards.of_copies)
+
+
+def again(request: Request, way: Route, seconds: float) -> str:
+    """Why it does not work by another way either; empty if it does."""
+    found = in_child.verdict(PROBE, MODULE, request, seconds, way.environment)
+    return "" if found.status == "pass" else found.summary
+
+
+def direct(request: Request) -> Verdict:
+    """Train on two cards and on one, from the same weights on the same batches."""
+    device, seed = placement.place(request.expect), numerics.fresh_seed()
     numerics.strict_fp32()
     return conclude(
         probe=PROBE,
@@ -74,4 +94,4 @@ def spread(model: torch.nn.Module) -> tuple[torch.nn.Module, set[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(entry.main(PROBE, measure))
+    sys.exit(in_child.main(PROBE, measure, direct))

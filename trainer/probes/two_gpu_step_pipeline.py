@@ -8,12 +8,15 @@ from __future__ import annotations
 import inspect
 import sys
 
-from trainer.probes import entry, placement, stepping_ranks
+from trainer.comms.route import GLOO
+from trainer.probes import entry, placement, stepping_ranks, two_cards
 from trainer.probes.entry import Request
 from trainer.probes.verdict import Verdict, absent
 
 PROBE = "two_gpu_step_pipeline"
 RANK_MODULE = "trainer.probes.pipeline_rank"
+# Not gloo alone: its send and receive take a tensor's address for one of host memory (torch's ProcessGroupGloo.cpp).
+WAYS = tuple(way for way in two_cards.WAYS if way != GLOO)
 SINCE = "2.5"  # a stage whose shapes are inferred while it runs
 
 
@@ -26,7 +29,8 @@ def measure(request: Request) -> Verdict:
     device = placement.place(request.expect)
     if reason := why_not():
         return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
-    return stepping_ranks.measure(PROBE, RANK_MODULE, request, "split the layers and stepped like one process")
+    did = "split the layers and stepped like one process"
+    return stepping_ranks.measure(PROBE, RANK_MODULE, request, did, WAYS)
 
 
 def why_not() -> str:

@@ -27,6 +27,7 @@ from trainer.probes.verdict import Check, Device, Verdict, at_least, equal, not_
 MARGIN_SECONDS = 10.0  # kept back from the probe's own limit, to say which rank hung before being killed
 
 Report = list[dict[str, Any]]
+Phases = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +147,11 @@ def finish_checks(outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
     return [*checks, equal("processes", len({each["started"]["pid"] for each in found}), WORLD, "processes")]
 
 
-def finished(reports: Sequence[Report]) -> list[dict[str, dict[str, Any]]]:
+def finished(reports: Sequence[Report]) -> list[Phases]:
     """The phases of each rank that reached its end."""
     return [phases(report) for report in reports if report and report[-1]["phase"] == "done"]
 
 
-def phases(report: Report) -> dict[str, dict[str, Any]]:
+def phases(report: Report) -> Phases:
     """A rank's report by phase."""
     return {line["phase"]: line for line in report}

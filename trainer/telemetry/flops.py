@@ -8,18 +8,21 @@ import math
 import torch
 from torch import nn
 
+from trainer.activations import keeping
+
 
 def flops_per_row(model: nn.Module, row_shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> float | None:
     """Return the FLOPs of one row forward and backward, None where torch cannot count the model.
 
-    Matrix products, convolutions and attention are counted, element-wise work is not: as MFU is defined. The copy
-    is on the meta device, so nothing is computed. `row_shape` is the shape of one input, without the batch.
+    Matrix products, convolutions and attention are counted, element-wise work and what is computed again in backward
+    are not: as MFU is defined. The copy is on the meta device, so nothing is computed. `row_shape` is the shape of one
+    input, without the batch.
     """
     from torch.utils.flop_counter import FlopCounterMode
 
     rows = 2  # one row would let a product become a product with a vector, which is counted otherwise
     try:
-        twin = copy.deepcopy(model).to("meta")
+        twin = keeping(copy.deepcopy(model)).to("meta")
         with FlopCounterMode(display=False) as counter:
             twin(torch.empty(rows, *row_shape, dtype=dtype, device="meta")).sum().backward()
     except (RuntimeError, NotImplementedError):  # an operation without a meta kernel

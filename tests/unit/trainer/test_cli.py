@@ -4,7 +4,6 @@ import builtins
 import errno
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -43,17 +42,6 @@ def test_help_and_catalog_import_nothing_heavy(arguments: list[str]) -> None:
     assert imported.isdisjoint({"torch", "numpy", "tqdm", "safetensors"})
 
 
-def test_help_is_instant() -> None:
-    def seconds() -> float:
-        """Processor time, which other work on the machine does not stretch as it does the clock's."""
-        began = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "trainer", "--help"], cwd=ROOT, capture_output=True, check=True)
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-
-    assert min(seconds() for _ in range(5)) < 0.15
-
-
 def test_flags_may_be_written_with_dashes_or_underscores() -> None:
     with_dashes = parse(dashed(["train", "--batch-size", "8", "--hidden-layers=4,4", "--cell", "a_b"]))
     with_underscores = parse(dashed(["train", "--batch_size", "8", "--hidden_layers=4,4", "--cell", "a_b"]))
@@ -88,6 +76,13 @@ def test_the_catalog_is_printed_as_json_lines(capsys: pytest.CaptureFixture[str]
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["code"] for line in lines] == list(CATALOG)
     assert all(line.keys() == {"code", "title", "meaning", "next"} for line in lines)
+
+
+def test_bench_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(cli, "bench", lambda argv: seen.extend(argv) or 3)
+    assert main(["bench", "--only", "matmul"]) == 3
+    assert seen == ["--only", "matmul"]
 
 
 def test_smoke_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:

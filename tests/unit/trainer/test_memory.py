@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.fixtures.training import gone_on, interrupted, network, same, training, weights
+from tests.fixtures.training import StopAt, gone_on, interrupted, network, same, training, weights
 from trainer.errors import TrainerError
 from trainer.loop import Training, fit
-from trainer.memory import MicroBatch, OutOfMemory, allocator_settings, first_size, report
+from trainer.memory import MicroBatch, OutOfMemory, allocator_settings, first_size, report, reserve
 
 
 class Limited(nn.Sequential):
@@ -164,3 +165,113 @@ def test_a_guard_is_taken_on_accelerators_only() -> None:
     with pytest.raises(OutOfMemory):
         run.model.register_forward_pre_hook(lambda module, inputs: Limited.fail(None, inputs))  # type: ignore[arg-type]
         fit(run, lambda epoch: None)
+
+
+class Budget:
+    """A stand-in for a device that is full at certain allocations: those numbered are refused, as torch words it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, refused: set[int]) -> None:
+        self.real, self.refused, self.count = getattr(where, name), refused, 0
+        monkeypatch.setattr(where, name, self)
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        self.count += 1
+        if self.count in self.refused:
+            raise OutOfMemory("HIP out of memory. Tried to allocate 2.00 GiB")
+        return self.real(*inputs, **named)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 12])
+def test_moments_that_do_not_fit_are_found_out_before_the_step(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Refused where they are asked for beforehand: one halving, and the bits of a run started at that size."""
+    budget = Budget(monkeypatch, torch, "empty_like", {number})
+    run = training("fp64", guarded=True)
+    found = weights(run)
+    assert budget.count > number
+    assert run.state.micro_batch == MicroBatch(limit=8, size=4, calm=21, halvings=1)
+    assert same(found, weights(training("fp64", micro_batch=4)))
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 12])
+def test_a_first_step_that_fails_while_it_allocates_is_taken_back(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """INJECTED into torch's own AdamW, between the moments of two weights: half of the state was there already."""
+    want = weights(training("fp64", micro_batch=4))
+    run = training("fp64", guarded=True)
+    budget = Budget(monkeypatch, torch, "zeros_like", {number})
+    found = weights(run)
+    assert budget.count > number
+    assert run.state.micro_batch.halvings == 1
+    assert same(found, want)
+
+
+def test_left_as_torch_leaves_it_such_a_step_could_not_be_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.memory.Untouched.again", lambda self: True)
+    Budget(monkeypatch, torch, "zeros_like", {2})
+    with pytest.raises(KeyError, match="exp_avg_sq"):
+        weights(training("fp64", guarded=True))
+
+
+def half_way(run: Training, step: int) -> Training:
+    """INJECT a failure after the first weight has been changed, at a step that is no first one."""
+    real = run.optimizer.step
+
+    def fail(*inputs: Any) -> Any:
+        if run.state.step + 1 != step:
+            return real(*inputs)
+        first = run.optimizer.param_groups[0]["params"][0]
+        with torch.no_grad():
+            first.mul_(0.9)
+        raise OutOfMemory("HIP out of memory. Tried to allocate 2.00 GiB")
+
+    run.optimizer.step = fail  # type: ignore[method-assign]
+    return run
+
+
+def test_a_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
+    keeper_saw, asked = list[int](), list[int]()
+
+    class Keeper(StopAt):
+        def memory_ran_out(self, rows: int) -> None:
+            asked.append(rows)
+
+        def keep(self, run: Training, *, final: bool = False) -> None:
+            keeper_saw.append(run.state.step)
+
+    with pytest.raises(TrainerError, match="RM559") as caught:
+        weights(half_way(training("fp64", guarded=True, keeper=Keeper(0)), 5))
+    assert caught.value.where == "step 5, rank 0, cpu"
+    assert caught.value.why == "some weights are changed and others not"
+    assert asked == [4]
+    assert keeper_saw == []
+
+
+@pytest.mark.parametrize("name", ["fp64", "fp16"])
+def test_a_step_after_the_first_that_fails_before_it_changes_anything_is_taken_back(name: str) -> None:
+    make = partial(training, name, guarded=True)
+    run = make()
+    real, failed = run.optimizer.step, []
+
+    def fail(*inputs: Any) -> Any:
+        if run.state.step >= 6 and not failed:  # fp16 skips the steps that overflow
+            failed.append(run.state.step)
+            raise OutOfMemory("HIP out of memory. Tried to allocate 2.00 GiB")
+        return real(*inputs)
+
+    run.optimizer.step = fail  # type: ignore[method-assign]
+    found = weights(run)
+    told = gone_on(make, interrupted(make, failed[0]))
+    told.state.micro_batch.size = 4
+    assert same(found, weights(told))
+
+
+def test_a_fused_optimizer_with_moments_needs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = training("fp64", guarded=True)
+    assert run.optimizer.param_groups[0]["fused"]
+    weights(run)
+    budget = Budget(monkeypatch, torch, "empty_like", set())
+    reserve(run.optimizer)
+    assert budget.count == 0
+    for group in run.optimizer.param_groups:
+        group["fused"] = False
+    reserve(run.optimizer)
+    assert budget.count == len(list(run.model.parameters()))

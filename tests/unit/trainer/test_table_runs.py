@@ -53,6 +53,7 @@ def forecasts(folder: Path, path: Path) -> list[dict[str, str]]:
         ("--target", "z", "--norm", "batch", "--dropout", "0.1", "--activation", "silu"),
         ("--target", "z", "--network", "residual", "--norm", "batch", "--hidden-layers", "8,8"),
         ("--target", "z", "--hidden-layers", "none"),
+        ("--target", "y", "--network", "transformer", "--token-width", "8", "--heads", "2", "--hidden-layers", "16"),
     ],
 )
 def test_forecasts_are_those_of_training_and_onnx_agrees(tmp_path: Path, flags: tuple[str, ...]) -> None:

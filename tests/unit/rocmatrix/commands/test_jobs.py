@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from rocmatrix import build
 from rocmatrix.build import Built
-from rocmatrix.commands import common, jobs
+from rocmatrix.commands import common, jobs, keeping
 from rocmatrix.hardware import survey
 from rocmatrix.job import Wanted
 from rocmatrix.launch import Decision, Finished
@@ -33,6 +34,27 @@ def stand_in_build(choice, **_):
 
 
 CPU_JOB = Wanted(program="smoke", request=Request(gpu="cpu"), where="container", options={})
+
+
+def test_the_probes_are_listed_with_their_limits(capsys):
+    jobs.list_probes([])
+    listed = capsys.readouterr().out
+    assert "two_gpu_step_fsdp2" in listed
+    assert "LIMIT" in listed
+    jobs.list_probes(["two_gpu_step"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "two_gpu_step",
+        "two_gpu_step_data_parallel",
+        "two_gpu_step_fsdp2",
+        "two_gpu_step_pipeline",
+    ]
+
+
+def test_a_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
+    with pytest.raises(SystemExit):
+        jobs.list_probes(["colectives"])
+    assert "did you mean collectives?" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -102,14 +124,26 @@ def build_cpu(wheelhouse=None):
     jobs.build(request=Request(gpu="cpu"), base=None, wheelhouse=wheelhouse, dry_run=True, allow_unlocked=False)
 
 
-def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys):
+def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, tmp_path):
     trace = {"helped": "peer-to-peer off", "likely_cause": "IOMMU"}
     verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
     done = Finished(status=1, events=(verdict,))
-    monkeypatch.setattr(jobs, "run_job", lambda wanted: done)
+    place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
+    monkeypatch.setattr(jobs, "ran", lambda wanted: (done, place))
     with pytest.raises(SystemExit, match="2"):
         jobs.smoke(object())
     told = capsys.readouterr().err
     assert "two_gpu_step was traced:" in told
     assert "peer-to-peer off" in told
     assert "IOMMU" in told
+
+
+@pytest.mark.parametrize("program", ["train", "smoke", "bench"])
+def test_every_job_keeps_its_log_where_builds_keep_theirs(in_container, monkeypatch, tmp_path, program):
+    seen = []
+    monkeypatch.setattr("rocmatrix.launch.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=()))
+    options = {"output": str(tmp_path / "out")}
+    jobs.run_job(Wanted(program=program, request=Request(gpu="cpu"), where="container", options=options))
+    (log,) = seen
+    assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
+    assert log.name.startswith(f"{program}-{cells.CPU.name}-")

@@ -20,7 +20,7 @@ from rocmatrix.dashboard import site, view
 from rocmatrix.dashboard.plot import HEIGHT, WIDTH, plot
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import store
-from rocmatrix.evidence.record import Hardware
+from rocmatrix.evidence.record import Hardware, Number
 from tests.fixtures.browser import chromium, dom
 from tests.fixtures.cells import MATRIX
 from tests.fixtures.evidence import CARD, at, record, rocm, smoke
@@ -36,6 +36,11 @@ RECORDS = [
     smoke(24 * 7, status="fail", tflops=60.0, hardware=rocm(name=REAL), log=HOSTILE),
     smoke(24 * 8, marks=("nvidia",), hardware=Hardware(device="cuda", cards=(HOSTILE,), seen=("sm_90",))),
 ]
+BENCHED = tuple(
+    Number(probe="matmul", name=name, value=value, unit=unit)
+    for name, value, unit in (("fp16 4096x4096x4096", 71.0, "TFLOP/s"), ("fp16 4096x4096x4096 spread", 2.5, "%"))
+)
+RECORDS.append(record("bench", 24 * 9, hardware=rocm(name=REAL), numbers=BENCHED))
 VOID = {"meta", "polyline", "circle"}
 
 
@@ -168,6 +173,14 @@ def test_numbers_are_drawn_over_time(texts):
         'aria-label="AMD Radeon RX 7900 XT: blas fp16: 60 TFLOP/s on 2026-11-08; 6 measurements from 60 to 95"'
         in (texts[f"cells/{CELL}.html"])
     )
+
+
+def test_a_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(texts):
+    text = texts[f"cells/{CELL}.html"]
+    assert "<td>fp16 4096x4096x4096</td><td>71</td><td>TFLOP/s</td><td>2.5 %</td>" in text
+    assert 'aria-label="AMD Radeon RX 7900 XT: matmul fp16 4096x4096x4096: 71 TFLOP/s' in text
+    assert "4096 spread" not in text
+    assert "a bench shows how fast it is, and raises no level" in text
 
 
 @given(

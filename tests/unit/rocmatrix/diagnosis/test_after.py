@@ -6,14 +6,17 @@ from pathlib import Path
 import pytest
 
 from rocmatrix import build, launch, render
-from rocmatrix.commands import jobs
+from rocmatrix.commands import jobs, keeping
 from rocmatrix.diagnosis import after, signature
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.hardware import survey
 from rocmatrix.job import Wanted
 from rocmatrix.resolve import Choice, Request
-from tests.fixtures.cells import CPU
+from tests.fixtures import sysfs
+from tests.fixtures.cells import CPU, GFX906
 
 FAULT = "RuntimeError: HIP error: invalid device function"
+INVALID_ISA = "Queue aborting with error : HSA_STATUS_ERROR_INVALID_ISA: code: 0x100f"
 SAID = "hip-invalid-device-function: "
 
 
@@ -21,13 +24,21 @@ def wanted(program):
     return Wanted(program=program, request=Request(), where="native", options={})
 
 
-def job(monkeypatch, code):
-    monkeypatch.setattr(jobs, "run_job", lambda _: launch.run([sys.executable, "-c", code], show=lambda _: None))
+@pytest.fixture
+def job(monkeypatch, tmp_path):
+    """Return a function that lets a job be a few lines of Python, on a machine as told, with a log of its own."""
+
+    def end(code, *, cell=CPU, host=sysfs.no_driver, log=None):
+        place = keeping.Place(cell=cell, hardware=survey(host(tmp_path / "host")))
+        argv = [sys.executable, "-c", code]
+        monkeypatch.setattr(jobs, "ran", lambda _: (launch.run(argv, show=lambda _: None, log=log), place))
+
+    return end
 
 
 @pytest.mark.parametrize("status", [1, 7])
-def test_a_failed_training_is_explained_and_keeps_its_status(monkeypatch, capfd, status):
-    job(monkeypatch, f"import sys; sys.stderr.write({FAULT!r}); sys.exit({status})")
+def test_a_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
+    job(f"import sys; sys.stderr.write({FAULT!r}); sys.exit({status})")
     with pytest.raises(SystemExit) as ended:
         jobs.train(wanted("train"))
     assert ended.value.code == status
@@ -37,15 +48,15 @@ def test_a_failed_training_is_explained_and_keeps_its_status(monkeypatch, capfd,
     assert told.count("\n") <= after.LINES_SAID + 3
 
 
-def test_a_training_that_ends_well_is_not_explained_whatever_it_says(monkeypatch, capfd):
-    job(monkeypatch, f"import sys; sys.stderr.write({FAULT!r})")
+def test_a_training_that_ends_well_is_not_explained_whatever_it_says(job, capfd):
+    job(f"import sys; sys.stderr.write({FAULT!r})")
     jobs.train(wanted("train"))
     assert "diagnosis" not in capfd.readouterr().err
 
 
-def test_a_failed_probe_is_explained_from_its_own_words_and_stays_rm208(monkeypatch, capfd):
+def test_a_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, capfd):
     tail = f'{{"event": "probe", "probe": "blas", "status": "fail", "stderr_tail": "{FAULT}"}}'
-    job(monkeypatch, f"print({tail!r}); raise SystemExit(1)")
+    job(f"print({tail!r}); raise SystemExit(1)")
     with pytest.raises(SystemExit) as ended:
         jobs.smoke(wanted("smoke"))
     assert ended.value.code == 2
@@ -54,13 +65,41 @@ def test_a_failed_probe_is_explained_from_its_own_words_and_stays_rm208(monkeypa
     assert "RM208" in told
 
 
-def test_a_probe_that_passed_is_no_evidence(monkeypatch, capfd):
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
     passed = f'{{"event": "probe", "probe": "blas", "status": "pass", "summary": "{FAULT}"}}'
     failed = '{"event": "probe", "probe": "amp", "status": "fail", "summary": "wrong by 3"}'
-    job(monkeypatch, f"print({passed!r}); print({failed!r}); raise SystemExit(1)")
+    log = tmp_path / "smoke.log" if kept else None
+    job(f"print({passed!r}); print({failed!r}); raise SystemExit(1)", log=log)
     with pytest.raises(SystemExit):
         jobs.smoke(wanted("smoke"))
     assert "no known failure in its words" in capfd.readouterr().err
+
+
+def test_a_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path):
+    log = tmp_path / "train.log"
+    early = "import sys; sys.stderr.write('" + INVALID_ISA + "\\n' + 'x\\n' * 300_000); sys.exit(1)"
+    job(early, cell=GFX906, host=sysfs.two_rx_7900_xt, log=log)
+    with pytest.raises(SystemExit):
+        jobs.train(wanted("train"))
+    told = capfd.readouterr().err.replace("x\n", "")
+    assert f"log: {log}" in told
+    assert f"diagnosis for {GFX906.name} on gfx1100, gfx1100, Linux" in told
+    assert "seen:   line 1: " in told
+    assert "rule:   gfx906-override-to-gfx1030" in told
+    assert "gfx1103-override-to-gfx1100" not in told
+    assert log.read_text().startswith(INVALID_ISA)
+
+
+def test_a_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
+    checks = f'"checks": [{{"status": "pass"}}], "stderr_tail": "{FAULT}"'
+    failed = f'{{"event": "probe", "probe": "blas", "status": "fail", {checks}}}'
+    job(f"print({failed!r}); raise SystemExit(1)", log=tmp_path / "smoke.log")
+    with pytest.raises(SystemExit):
+        jobs.smoke(wanted("smoke"))
+    told = capfd.readouterr().err
+    assert SAID in told
+    assert f"where: {tmp_path / 'smoke.log'}" in told
 
 
 def test_a_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monkeypatch, capfd, tmp_path):

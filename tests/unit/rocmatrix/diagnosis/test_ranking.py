@@ -72,3 +72,12 @@ def test_nothing_known_is_nothing():
 def test_every_kind_has_a_signature():
     assert {one.kind for one in SIGNATURES} == {"cause", "symptom", "aftermath", "degraded", "note"}
     assert signature.FAILURES == ("cause", "symptom", "aftermath")
+
+
+def test_what_was_seen_with_another_card_of_the_host_is_not_ruled_out():
+    seen_on_gfx1036 = BY_ID["hip-shared-object-init-failed"]
+    fits = [
+        fit(seen_on_gfx1036, Surroundings(architecture=own, beside=beside))
+        for own, beside in (("gfx1036", ()), ("gfx90a", ("gfx1036",)), ("gfx90a", ()))
+    ]
+    assert fits == [1, 0, -1]

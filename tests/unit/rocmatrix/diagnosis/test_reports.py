@@ -155,7 +155,7 @@ REPORTED = (
     ),
     (
         "pytorch/pytorch#152077",
-        "rccl-unhandled-cuda-error",
+        "rccl-warn-device-failure",
         "RuntimeError: NCCL Error 1: unhandled cuda error\n4d1a2ae696c8:50555:50555 [0] NCCL WARN Cuda failure 'named symbol not found'",
     ),
     (

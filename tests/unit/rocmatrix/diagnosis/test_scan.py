@@ -20,8 +20,15 @@ def test_a_healthy_log_gives_no_failure(path):
     assert [match.signature.id for match in found.failures] == []
 
 
+@pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
+def test_the_same_log_with_one_failure_in_its_middle_gives_that_failure(path):
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines.insert(len(lines) // 2, FAULT)
+    assert [match.signature.id for match in ranked("".join(lines)).failures] == ["hip-invalid-device-function"]
+
+
 def test_there_are_healthy_logs():
-    assert len(HEALTHY) >= 6
+    assert len(HEALTHY) >= 10
 
 
 @settings(max_examples=40, deadline=None)

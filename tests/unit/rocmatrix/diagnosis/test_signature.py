@@ -1,5 +1,8 @@
 """Every shipped signature finds its own sample first, names rules that exist, and cannot run away."""
 
+import json
+import re
+
 import pytest
 
 from rocmatrix import matrix_file
@@ -64,6 +67,23 @@ def test_a_sound_file_is_read_and_a_repeated_id_is_told(tmp_path):
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY + ENTRY)
     with pytest.raises(RocmatrixError, match="more than once"):
         signature.load(tmp_path)
+
+
+def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path):
+    (tmp_path / "rocmatrix").mkdir()
+    pair = ENTRY.replace("id: one", "id: one\n  refines: [two]") + ENTRY.replace("id: one", "id: two\n  refines: [one]")
+    (tmp_path / signature.SIGNATURES_FILE).write_text(pair)
+    with pytest.raises(RocmatrixError, match="'one' refines itself by way of others"):
+        signature.load(tmp_path)
+
+
+def test_the_page_tells_the_figures_that_were_measured():
+    measured = json.loads((ROOT / "benchmarks" / "results" / "diagnose_reports.json").read_text(encoding="utf-8"))
+    for one in measured["sets"]:
+        rows = one["rows"]
+        before, after = (sum(row[when] for row in rows) for when in ("right_before", "right_after"))
+        assert (len(rows), before, after) == (one["texts"], one["right_before"], one["right_after"])
+        assert re.search(rf"^\| {len(rows)},? .*\| {before} \| {after} \|$", document.HEAD, re.MULTILINE)
 
 
 def test_the_page_holds_every_signature():

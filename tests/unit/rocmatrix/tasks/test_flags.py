@@ -39,3 +39,11 @@ def test_every_module_of_tasks_is_in_the_collection():
     modules = {task.body.__module__ for task in collection().tasks.values()}
     files = {f"rocmatrix.tasks.{path.stem}" for path in flags.TRAINER_OPTIONS.parent.glob("tasks/*.py")}
     assert modules == files - {"rocmatrix.tasks.__init__", "rocmatrix.tasks.flags"}
+
+
+def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
+    listed = []
+    monkeypatch.setattr("rocmatrix.commands.jobs.list_probes", listed.append)
+    monkeypatch.setattr("rocmatrix.commands.jobs.smoke", lambda wanted: listed.append("ran"))
+    jobs.smoke(Context(), **{"list": True, "probe": ["blas"]})
+    assert listed == [["blas"]]

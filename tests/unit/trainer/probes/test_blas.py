@@ -135,9 +135,16 @@ def test_both_back_ends_are_measured_on_a_card(monkeypatch: pytest.MonkeyPatch) 
     assert {check.name.split()[0] for check in checks} == {"hipBLAS", "hipBLASLt"}
 
 
-def test_no_back_end_at_all_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("error", "status"), [(0.0, "pass"), (0.5, "fail")])
+def test_a_torch_without_a_choice_is_judged_by_its_own_and_not_by_the_c_interface_alone(
+    error: float, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(blas, "select_back_end", lambda name: "torch has none")
-    assert blas.with_torch(CARD, Findings(checks=(), versions={})).status == "fail"
+    monkeypatch.setattr(blas, "speed_numbers", lambda device: [])
+    monkeypatch.setattr(blas, "multiply_case", lambda case, *_: blas.Result(case=case, error=error, not_finite=0))
+    verdict = blas.with_torch(CARD, Findings(checks=(LOADED,), versions={}))
+    assert verdict.status == status
+    assert "torch's own choice float32 NN" in {check.name for check in verdict.checks}
 
 
 def test_a_c_interface_that_misses_torchs_card_contradicts_it() -> None:

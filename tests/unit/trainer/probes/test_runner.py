@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainer.probes import registry, runner
+from trainer.probes import registry, runner, watched
 from trainer.probes.process import Outcome
 from trainer.probes.registry import Probe
 
@@ -74,6 +75,43 @@ def test_a_hang_is_a_timeout(make_probe: Any) -> None:
     verdict = runner.run(make_probe("import time; print('almost', flush=True); time.sleep(60)"), "any", 1.0)
     assert verdict.status == "timeout"
     assert "within 1 s" in verdict.summary
+
+
+COSTS_NO_OTHER = {
+    "hangs": ("import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)", "timeout"),
+    "crashes": ("import ctypes; ctypes.string_at(0)", "crash"),  # a real segmentation fault, not a signal sent
+    "fills": ("held = []\nwhile True: held.append(bytearray(b'x') * (1 << 22))", "crash"),
+    "exhausts": (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))\n"
+        "from trainer.probes import entry\n"
+        "entry.main('exhausts', lambda _: bytearray(b'x') * (1 << 30)); raise SystemExit(1)",
+        "fail",
+    ),
+}
+
+
+def test_what_hangs_crashes_or_fills_memory_costs_only_its_own_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sources = {name: source for name, (source, _) in COSTS_NO_OTHER.items()}
+    for name, source in {**sources, "honest": textwrap.dedent(HONEST.replace('"fault"', '"honest"') + RUN)}.items():
+        (tmp_path / f"probe_{name}.py").write_text(source.replace("main('fault'", "main('honest'"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(watched, "fair_share", lambda: 2 * (256 << 20))  # two at once: 256 MiB for each
+    made = [
+        Probe(name=name, module=f"probe_{name}", summary="", timeout_seconds=2.0 if name == "hangs" else 60.0)
+        for name in (*sources, "honest")
+    ]
+    monkeypatch.setattr(registry, "PROBES", tuple(made))
+    status, (*verdicts, last) = smoke(capfd)
+    expected = {name: status for name, (_, status) in COSTS_NO_OTHER.items()}
+    assert status == 1
+    assert {each["probe"]: each["status"] for each in verdicts} == {**expected, "honest": "pass"}
+    assert (last["passed"], last["failures"]) == (1, expected)
+    said = {each["probe"]: each["summary"] for each in verdicts}
+    assert "SIGSEGV" in said["crashes"]
+    assert "filled this machine's memory" in said["fills"]
+    assert said["exhausts"].startswith("MemoryError")
 
 
 def test_a_failure_carries_the_end_of_stderr(make_probe: Any) -> None:

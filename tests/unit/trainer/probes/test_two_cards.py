@@ -1,49 +1,27 @@
-"""The diagnosis on made-up facts, and retries with a stand-in for NCCL: gloo ranks on this CPU."""
+"""The ladder of retries and the cause, on made-up facts and made-up outcomes of each way."""
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainer.comms.route import GLOO, HOST, NCCL_NO_P2P
-from trainer.probes import runner, two_cards
-from trainer.probes.two_cards import NCCL_NO_SHM, Circumstances, Try
-from trainer.probes.two_ranks import Place
-from trainer.probes.verdict import Device
+from trainer.comms.route import GLOO, HOST, NCCL_NO_P2P, Route
+from trainer.probes import two_cards
+from trainer.probes.circumstances import Circumstances
+from trainer.probes.two_cards import NCCL_NO_SHM, Try
+from trainer.probes.verdict import Verdict
 
-CARD = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
-TWO = Place(ran_on=CARD, cards=2)
-ONLY_WITHOUT_P2P = """
-import os, sys
-import torch, torch.distributed as dist
-from trainer.probes import ddp_rank
-honest = dist.init_process_group
-
-def join(backend, **how):
-    if backend == "nccl" and "NCCL_P2P_DISABLE" not in os.environ:
-        os.abort()  # injected fault: NCCL that dies unless peer access is off
-    honest("gloo", **how)
-
-dist.init_process_group = join
-ddp_rank.choose_device = lambda backend: torch.device("cpu")
-sys.exit(ddp_rank.main())
-"""
-PROBE = """
-    import sys
-    from trainer.comms.route import HOST, NCCL_NO_P2P
-    from trainer.probes import card_ipc, entry, placement, two_cards, two_gpu_step
-    from trainer.probes.verdict import Device
-
-    stand_in = Device(kind="cuda", name="stand-in for two cards", arch="none")
-    placement.place, placement.card_count = lambda expect: stand_in, lambda: 2
-    card_ipc.error = lambda: ""
-    two_cards.WAYS = NCCL_NO_P2P, two_cards.NCCL_NO_SHM, HOST  # gloo is what stands in here anyway
-    two_gpu_step.RANK_MODULE = "faulty_rank"
-    sys.exit(entry.main("two_gpu_step", two_gpu_step.measure))
-"""
+FAILED = Verdict(probe="collectives", status="fail", summary="2 of 9 checks failed: all-reduce 1024 bytes.")
+WORDS = {
+    "nccl-no-p2p": "NCCL_P2P_DISABLE=1",
+    "nccl-no-shm": "NCCL_SHM_DISABLE=1",
+    "gloo": "the gloo backend",
+    "host": "staging through host memory",
+}
 
 
 def facts(**changes: Any) -> Circumstances:
@@ -76,61 +54,87 @@ def tries(*worked: str) -> Sequence[Try]:
         ),
         (("nccl-no-shm",), {}, "shared memory between the ranks", "NCCL_SHM_DISABLE=1"),
         (("gloo",), {}, "NCCL (RCCL on ROCm) does not work here", "the gloo backend"),
-        (("host",), {}, "NCCL (RCCL on ROCm) does not work here", "averaging through host memory"),
+        (("host",), {"shm_free": 60 << 20}, "/dev/shm is too small", "staging through host memory"),
+        (("host",), {}, "NCCL (RCCL on ROCm) does not work here", "staging through host memory"),
         ((), {}, "no way works", "none of the ways that were tried"),
     ],
 )
 def test_the_cause_follows_from_what_helped_and_from_what_the_machine_says(
     worked: tuple[str, ...], changes: dict[str, Any], cause: str, helped: str
 ) -> None:
-    found = two_cards.diagnose(TWO, tries(*worked), facts(**changes))
-    assert cause in found["likely cause"]
-    assert found["helped"].startswith(helped)
-    assert found["evidence"]
+    found = two_cards.explained(FAILED, facts(**changes), tries(*worked))
+    assert cause in found.diagnosis["likely cause"]
+    assert found.diagnosis["helped"].startswith(helped)
+    assert found.diagnosis["evidence"]
+    assert found.status == "fail"
+
+
+@pytest.mark.parametrize("works", list(itertools.product((False, True), repeat=4)))
+def test_each_rung_can_help_and_each_can_fail(works: tuple[bool, ...]) -> None:
+    names = [way.name for way in two_cards.WAYS]
+    worked = [name for name, works_here in zip(names, works, strict=True) if works_here]
+    made = two_cards.retry(two_cards.WAYS, lambda way, _: "" if way.name in worked else "wrong", time.monotonic() + 60)
+    found = two_cards.explained(FAILED, facts(), made)
+    statuses = {check.name: check.status for check in found.checks}
+    assert statuses == {f"retry with {WORDS[name]}": "pass" if name in worked else "fail" for name in names}
+    said = f"passes with {WORDS[worked[0]]}" if worked else "and each other way that was tried"
+    assert said in found.summary
+    assert f"(likely: {found.diagnosis['likely cause']})" in found.summary
+    assert found.summary.startswith(FAILED.summary)
+
+
+def test_a_verdict_says_what_helped_in_one_sentence() -> None:
+    found = two_cards.explained(FAILED, facts(), tries("nccl-no-p2p", "host"))
+    assert found.summary.endswith("Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: peer access does not work).")
+
+
+def test_a_way_without_time_is_not_tried_and_proves_nothing() -> None:
+    asked: list[Route] = []
+    made = two_cards.retry(two_cards.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
+    assert asked == []
+    found = two_cards.explained(FAILED, facts(), made)
+    assert {check.status for check in found.checks} == {"not-applicable"}
+    assert found.diagnosis["likely cause"] == "not found"
+    assert "passes with" not in found.summary
+
+
+def test_ways_that_end_early_leave_their_time_to_the_next() -> None:
+    given: list[float] = []
+    two_cards.retry(two_cards.WAYS, lambda way, seconds: given.append(seconds) or "", time.monotonic() + 80)  # type: ignore[func-returns-value]
+    assert given == pytest.approx([20, 80 / 3, 40, 80], abs=0.5)
 
 
 def test_a_card_that_is_hidden_is_named_with_what_hides_it() -> None:
-    one = Place(ran_on=CARD, cards=1)
     hidden = facts(cards_seen=1, hiding={"HIP_VISIBLE_DEVICES": "0"}, ipc_error=None)
-    found = two_cards.diagnose(one, (), hidden)
-    assert found["likely cause"] == "a card is hidden"
-    assert found["evidence"] == "2 cards on this machine, 1 seen by torch; HIP_VISIBLE_DEVICES=0"
-    assert two_cards.diagnose(one, (), facts(cards_seen=1, cards_here=1)) == {}
-    assert "device node" in two_cards.diagnose(one, (), facts(cards_seen=1))["evidence"]
+    found = two_cards.explained(FAILED, hidden)
+    assert found.diagnosis["likely cause"] == "a card is hidden"
+    assert found.diagnosis["evidence"] == "2 cards on this machine, 1 seen by torch; HIP_VISIBLE_DEVICES=0"
+    assert found.summary.endswith("Likely: a card is hidden.")
+    assert "device node" in two_cards.explained(FAILED, facts(cards_seen=1)).diagnosis["evidence"]
+
+
+def test_one_card_alone_and_a_cpu_that_was_asked_for_hide_nothing() -> None:
+    assert two_cards.explained(FAILED, facts(cards_seen=1, cards_here=1)) == FAILED
+    assert two_cards.explained(FAILED, facts(cards_seen=0)) == FAILED
+
+
+@pytest.mark.parametrize(
+    ("worked", "changes", "cause"),
+    [
+        ((), {}, "peer access does not work"),
+        ((), {"iommu_translates": True, "shm_free": 0}, "the IOMMU stands between the cards"),
+        (("nccl-no-p2p",), {"iommu_translates": True}, "the IOMMU stands between the cards"),
+        (("nccl-no-p2p", "nccl-no-shm"), {}, "peer access does not work"),
+        (("nccl-no-shm",), {}, "NCCL's shared memory does not work"),
+    ],
+)
+def test_copies_within_one_process_fail_for_other_reasons(
+    worked: tuple[str, ...], changes: dict[str, Any], cause: str
+) -> None:
+    found = two_cards.explained(FAILED, facts(**changes), tries(*worked), two_cards.of_copies)
+    assert found.diagnosis["likely cause"] == cause
+    assert "IOMMU" in found.diagnosis["evidence"] or "/dev/shm" in found.diagnosis["evidence"]
 
 
 def test_the_ways_are_those_of_the_trainer_and_shared_memory_off() -> None:
     assert two_cards.WAYS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
-
-
-def test_a_machine_is_read_from_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0")
-    (tmp_path / "dev/shm").mkdir(parents=True)
-    for number, units in enumerate((0, 96, 96)):  # a CPU and two cards
-        node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
-        node.mkdir(parents=True)
-        (node / "properties").write_text(f"cpu_cores_count 0\nsimd_count {units}\n")
-    group = tmp_path / "sys/kernel/iommu_groups/7"
-    group.mkdir(parents=True)
-    (group / "type").write_text("DMA-FQ\n")
-    found = two_cards.circumstances(Place(ran_on=CARD, cards=1), tmp_path)
-    assert (found.cards_here, found.cards_seen, found.iommu_translates) == (2, 1, True)
-    assert found.shm_free > 0
-    assert found.hiding["ROCR_VISIBLE_DEVICES"] == "0"
-    (group / "type").write_text("identity\n")
-    assert not two_cards.iommu_translates(tmp_path)
-    assert two_cards.free_bytes(tmp_path / "nowhere") == 0
-
-
-def test_a_step_that_fails_is_tried_again_each_way_and_stays_failed(make_probe: Any, tmp_path: Path) -> None:
-    (tmp_path / "faulty_rank.py").write_text(ONLY_WITHOUT_P2P)
-    verdict = runner.run(make_probe(PROBE, name="two_gpu_step"), "cuda", 150)
-    assert verdict.status == "fail"
-    retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
-    assert retries == {
-        "retry with NCCL_P2P_DISABLE=1": "pass",
-        "retry with NCCL_SHM_DISABLE=1": "fail",
-        "retry with averaging through host memory": "pass",
-    }
-    assert verdict.diagnosis["helped"].startswith("NCCL_P2P_DISABLE=1; averaging through host memory")
-    assert verdict.diagnosis["likely cause"]

@@ -124,7 +124,7 @@ def finished(**weights: Any) -> two_ranks.Report:
 
 def judge(*reports: two_ranks.Report, returncode: int = 0) -> set[str]:
     outcome = Outcome(returncode=returncode, timed_out=False, stdout="", stderr="", seconds=1.0)
-    return failed(two_gpu_step.rank_checks(outcome, reports))
+    return failed([*two_ranks.finish_checks(outcome, reports), *two_gpu_step.step_checks(reports)])
 
 
 def test_each_finding_of_the_ranks_has_its_check() -> None:

@@ -1,0 +1,48 @@
+"""Numbers of a record as figures: each with its spread, where the program that measured it gave one beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rocmatrix.evidence.record import Number
+
+SPREAD = " spread"  # what the trainer's benchmarks add to a figure's name, in per cent of its median
+COLUMNS = ("BENCHMARK", "FIGURE", "MEDIAN", "UNIT", "SPREAD")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One number in `unit`; `spread` is how far the middle half of its samples lies apart, in per cent."""
+
+    probe: str
+    name: str
+    value: float
+    unit: str
+    spread: float | None = None
+
+    @property
+    def spread_in_words(self) -> str:
+        """The spread with its unit, `-` where none was taken."""
+        return "-" if self.spread is None else f"{self.spread:g} %"
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The figure under COLUMNS."""
+        return self.probe, self.name, f"{self.value:.4g}", self.unit, self.spread_in_words
+
+
+def figures(numbers: Iterable[Number]) -> tuple[Figure, ...]:
+    """Return every number that is no spread of another, in their order."""
+    told = {(number.probe, number.name): number for number in numbers}
+    found = []
+    for (probe, name), number in told.items():
+        if name.endswith(SPREAD) and (probe, name.removesuffix(SPREAD)) in told:
+            continue
+        spread = told.get((probe, name + SPREAD))
+        found.append(
+            Figure(
+                probe=probe, name=name, value=number.value, unit=number.unit, spread=spread.value if spread else None
+            )
+        )
+    return tuple(found)

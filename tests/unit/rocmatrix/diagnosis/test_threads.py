@@ -1,0 +1,214 @@
+# ruff: noqa: E501 (messages stand as they were printed)
+"""Messages of threads on which the signatures were measured and then improved: each is diagnosed as the thread was."""
+
+import pytest
+
+from tests.unit.rocmatrix.diagnosis.known import best
+
+MEASURED = (
+    (
+        "Comfy-Org/ComfyUI#3574",
+        "hip-fat-binary-assert",
+        "python: /build/hip-runtime-amd/src/clr-rocm-6.0.2/hipamd/src/hip_code_object.cpp:762: hip::FatBinaryInfo** hip::StatCO::addFatBinary(const void*, bool): Assertion `err == hipSuccess' failed.",
+    ),
+    (
+        "utensils/comfyui-nix#34",
+        "process-crashed",
+        "comfyui.service: Main process exited, code=dumped, status=11/SEGV",
+    ),
+    (
+        "ROCm/bitsandbytes#35",
+        "bnb-rocm-binary-missing",
+        "OSError: /opt/conda/envs/py_3.10/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_cpu.so: cannot open shared object file: No such file or directory.",
+    ),
+    (
+        "verl-project/verl#2995",
+        "nccl-watchdog-timeout",
+        "(WorkerDict pid=833, ip=172.26.153.33) [rank62]:[E809 14:59:33.656957424 ProcessGroupNCCL.cpp:629] [Rank 62] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE",
+    ),
+    (
+        "Arthur151/ROMP#80",
+        "rccl-unhandled-system-error",
+        "RuntimeError: NCCL Error 2: unhandled system error",
+    ),
+    (
+        "ROCm/vllm#893",
+        "no-hip-gpus-available",
+        "RuntimeError: No CUDA GPUs are available",
+    ),
+    (
+        "ryujaehun/pytorch-gpu-benchmark#19",
+        "miopen-code-object-build-failed",
+        "MIOpen(HIP): Error [BuildOcl] comgr status = INVALID_ARGUMENT (2)",
+    ),
+    (
+        "ROCm/TheRock#1278",
+        "triton-pointer-not-accessible",
+        "ValueError: Pointer argument (at 0) cannot be accessed from Triton (cpu tensor?)",
+    ),
+    (
+        "patientx/ComfyUI-Zluda#170",
+        "triton-torch-mismatch",
+        "torch._inductor.exc.InductorError: AttributeError: type object 'CompiledKernel' has no attribute 'launch_enter_hook'",
+    ),
+    (
+        "ROCm/TheRock#6869",
+        "hip-device-kernel-image-invalid",
+        "CUDA error: device kernel image is invalid",
+    ),
+    (
+        "justxi/rocm#184",
+        "tensile-symbol-missing",
+        "rocBLAS error: Tensile solution found, but kernel not found in any loaded module",
+    ),
+    (
+        "hiyouga/LlamaFactory#8428",
+        "hip-invalid-argument",
+        "RuntimeError: CUDA driver error: invalid argument",
+    ),
+    (
+        "AUTOMATIC1111/stable-diffusion-webui#16518",
+        "pip-http-error",
+        "ERROR: HTTP error 403 while getting https://download.pytorch.org/whl/nightly/rocm5.7/torch-2.2.0.dev20231010%2Brocm5.7-cp310-cp310-linux_x86_64.whl (from https://download.pytorch.org/whl/nightly/rocm5.7/torch/)",
+    ),
+    (
+        "AUTOMATIC1111/stable-diffusion-webui#16636",
+        "python-module-missing",
+        "D:\\FC Diff\\stable-diffusion-webui\\venv\\Scripts\\python.exe: No module named pip",
+    ),
+    (
+        "ROCm/k8s-device-plugin#23",
+        "k8s-gpu-insufficient",
+        "0/9 nodes are available: 3 node(s) had taint {node-role.kubernetes.io/master: }, that the pod didn't tolerate, 6 Insufficient amd.com/gpu.",
+    ),
+    (
+        "ROCm/legacy-rocm-build#1357",
+        "amdgpu-firmware-missing-fatal",
+        '[    9.605986] amdgpu 0000:23:00.0: Direct firmware load for amdgpu/arcturus_gpu_info.bin failed with error -2\n[    9.605988] amdgpu 0000:23:00.0: Failed to load gpu_info firmware "amdgpu/arcturus_gpu_info.bin"\n[    9.605988] amdgpu 0000:23:00.0: Fatal error during GPU init\n[    9.605990] amdgpu 0000:23:00.0: amdgpu: finishing device.\n[    9.606063] amdgpu: probe of 0000:23:00.0 failed with error -2',
+    ),
+    (
+        "ROCm/legacy-rocm-build#2747",
+        "amdgpu-init-failed",
+        "[Mon Dec 18 08:34:36 2023] [drm:psp_hw_start [amdgpu]] *ERROR* PSP create ring failed!",
+    ),
+    (
+        "ROCm/flash-attention#111",
+        "flash-attn-ck-build-unsupported-arch",
+        "error: use of undeclared identifier 'CK_TILE_BUFFER_RESOURCE_3RD_DWORD'",
+    ),
+    (
+        "cms-sw/cmssw#51819",
+        "miopen-userdb-permission",
+        "MIOpen Error: filesystem error: cannot create directories: Permission denied [/tmp/miopen-cache/3.5.2.]",
+    ),
+    (
+        "ROCm/tensorflow-upstream#1419",
+        "miopen-database-unopened",
+        "MiOpen: Internal error while accessing SQLite database: disk I/O error",
+    ),
+    (
+        "advanced-lvl-up/Rx470#4",
+        "rocblas-tensile-no-solution",
+        'rocBLAS error: No Tensile solution found for { a_type: "f16_r", b_type: "f16_r", c_type: "f16_r", d_type: "f16_r", compute_type: "f32_r", transA: \'N\', transB: \'N\', M: 1, N: 8192, K: 512 }',
+    ),
+    (
+        "firewaterfire/HKDnet#1",
+        "hip-out-of-memory",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\ntorch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 10.01 GiB (GPU 0; 14.75 GiB total capacity; 10.12 GiB already allocated; 4.39 GiB free; 10.22 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation.",
+    ),
+    (
+        "axolotl-ai-cloud/axolotl#1571",
+        "flash-attn-card-unsupported",
+        "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+    ),
+    (
+        "ollama/ollama#8770",
+        "process-crashed",
+        "Error: llama runner process has terminated: exit status 2",
+    ),
+    (
+        "invoke-ai/InvokeAI#7535",
+        "hip-invalid-device-function",
+        "Attaching to invokeai-rocm-1\ninvokeai-rocm-1  | Could not load bitsandbytes native library: 'NoneType' object has no attribute 'split'\ninvokeai-rocm-1  | Traceback (most recent call last):\ninvokeai-rocm-1  |     lib = get_native_library()\nRuntimeError: HIP error: invalid device function",
+    ),
+    (
+        "ROCm/legacy-rocm-build#860",
+        "dpkg-file-conflict",
+        "trying to overwrite '/usr/share/dkms/modules_to_force_install/amdgpu', which is also in package amdgpu-dkms 19.20-812932",
+    ),
+    (
+        "ROCm/legacy-rocm-build#1186",
+        "apt-unmet-dependencies",
+        "rocm-dkms : Depends: rocm-dev but it is not going to be installed",
+    ),
+    (
+        "ggml-org/llama.cpp#3320",
+        "hip-invalid-device-function",
+        "ROCm error: ggml-cuda.cu:6246: invalid device function",
+    ),
+    (
+        "ggml-org/llama.cpp#22013",
+        "hip-invalid-device-function",
+        "ROCm error: invalid device function",
+    ),
+    (
+        "mosaicml/composer#1165",
+        "process-crashed",
+        "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -6",
+    ),
+    (
+        "mila-iqia/milabench#397",
+        "hip-unspecified-launch-failure",
+        '{"event": "line", "data": "[rank1]: torch.AcceleratorError: HIP error: unspecified launch failure\\n", "pipe": "stderr"}',
+    ),
+    (
+        "facefusion/facefusion-docker#42",
+        "docker-device-driver-rocm",
+        'Error response from daemon: could not select device driver "rocm" with capabilities: [[gpu video]]',
+    ),
+    (
+        "ROCm/TheRock#4150",
+        "libamdhip64-missing",
+        "ImportError: librocprofiler-sdk.so.1: cannot open shared object file: No such file or directory",
+    ),
+    (
+        "pytorch/torchtitan#2425",
+        "hipblas-not-supported",
+        "hipblaslt solution not found",
+    ),
+    (
+        "unslothai/unsloth#1160",
+        "triton-unsupported-target",
+        "unsloth/kernels/rms_layernorm.py\":22:0): error: unsupported target: 'gfx906'",
+    ),
+    (
+        "unslothai/unsloth#160",
+        "triton-hip-error",
+        "RuntimeError: Triton Error [HIP]:  Code: 1, Messsage: invalid argument",
+    ),
+    (
+        "jax-ml/jax#24458",
+        "hip-stream-capturing",
+        "Hip error: 'operation would make the legacy stream depend on a capturing blocking stream'(906) at hipBLASLt/library/src/amd_detail/hipblaslt.cpp:135\n\nrocBLAS error: Could not initialize Tensile host:\n_Map_base::at\n\nAborted (core dumped)",
+    ),
+    (
+        "ROCm/jax#489",
+        "hip-invalid-device-function",
+        "INTERNAL: Failed call to hipGetFuncBySymbol: hipError_t(98)",
+    ),
+    (
+        "AUTOMATIC1111/stable-diffusion-webui#6420",
+        "miopen-code-object-build-failed",
+        "terminate called after throwing an instance of 'miopen::Exception'\n  what():  /MIOpen/src/hipoc/hipoc_program.cpp:300: Code object build failed. Source: naive_conv.cpp\nAborted (core dumped)",
+    ),
+    (
+        "easydiffusion/easydiffusion#1426",
+        "process-crashed",
+        "scripts/on_sd_start.sh: line 82: 31452 Bus error               (core dumped) uvicorn main:server_api",
+    ),
+)
+
+
+@pytest.mark.parametrize(("report", "expected", "text"), MEASURED, ids=[report for report, _, _ in MEASURED])
+def test_a_message_of_a_thread_is_diagnosed_rightly(report, expected, text):
+    assert best(text + "\n") == expected

@@ -1,0 +1,22 @@
+"""The kernels of scaled_dot_product_attention by name, and having one of them alone used."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+BACKENDS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}  # of torch's SDPBackend
+
+
+def only(kernel: str | None) -> AbstractContextManager[Any]:
+    """Return the context in which attention uses `kernel` or fails; backward uses the forward's. None: torch chooses.
+
+    Raises:
+        ImportError: in torch before 2.3, for a kernel by name.
+    """
+    if kernel is None:
+        return nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    chosen: AbstractContextManager[Any] = sdpa_kernel(getattr(SDPBackend, BACKENDS[kernel]))
+    return chosen

@@ -8,7 +8,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +28,9 @@ _OS_ERRORS = {
     errno.EEXIST: "RM206",
     errno.ENOTDIR: "RM206",
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_NO_SUCH_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,6 +80,27 @@ def edge(function: F) -> F:
             sys.exit(1 if found.code == "RM499" else 2)
 
     return guarded  # type: ignore[return-value]
+
+
+@contextmanager
+def writing(path: Path, *, flag: str) -> Iterator[None]:
+    """Let `path` be written, as `flag` names it; what keeps it from that is told of it and of no other place.
+
+    Raises RM205 where the disk is full, RM206 where it may not be written, RM404 where nothing can be of that name.
+    """
+    try:
+        yield
+    except OSError as error:
+        what, another = f"{flag}: {error.strerror}", f"name another place with {flag}."
+        if error.errno in _FULL:
+            raise RocmatrixError("RM205", what=what, where=str(path), next=f"Free space there, or {another}") from error
+        if error.errno in _CLOSED:
+            next_step = f"Correct its permissions, or {another}"
+            raise RocmatrixError("RM206", what=what, where=str(path), next=next_step) from error
+        if error.errno in _NO_SUCH_PLACE:
+            next_step = f"Make the folder that it is to lie in, or {another}"
+            raise RocmatrixError("RM404", what=what, where=str(path), next=next_step) from error
+        raise
 
 
 def known(error: Exception) -> RocmatrixError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.commands import common, keeping
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import ROOT, edge, say, writing
 from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from rocmatrix.evidence.record import Record
     from rocmatrix.matrix import Matrix
 
+_LAST_PORT = 65535
+
 
 @edge
 def dashboard(*, out: str, serve: bool, port: int) -> None:
-    """Write the pages; `serve` shows them on the loopback address until Ctrl-C. Raises RM621, RM640."""
+    """Write the pages; `serve` shows them on the loopback address until Ctrl-C. Raises RM205, RM206, RM404, RM621, RM640."""
     from rocmatrix.dashboard import site, view
     from rocmatrix.evidence import store
 
+    if not 0 <= port <= _LAST_PORT:
+        raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {port}")
     path = keeping.evidence_file()
     try:
         records = store.read(path)
@@ -32,12 +36,28 @@ def dashboard(*, out: str, serve: bool, port: int) -> None:
     matrix, now = common.known_matrix(), datetime.now(UTC)
     pages = pages_of(matrix, records, now)
     folder = Path(out).resolve()
-    site.write(folder, site.files(pages, view.sections(matrix, pages), now=f"{now:%Y-%m-%d %H:%M} UTC"))
+    texts = site.files(pages, view.sections(matrix, pages), now=f"{now:%Y-%m-%d %H:%M} UTC")
+    with writing(folder, flag="--out"):
+        site.write(folder, texts)
     say(f"{folder / 'index.html'}: {len(pages)} cells, {len(records)} records")
     if serve:
-        with site.server(folder, port) as server:
-            say(f"http://{site.LOOPBACK}:{server.server_address[1]}/  (Ctrl-C ends it)")
-            server.serve_forever()
+        _show(folder, port)
+
+
+def _show(folder: Path, port: int) -> None:
+    from rocmatrix.dashboard import site
+
+    try:
+        server = site.server(folder, port)
+    except OSError as error:
+        raise _no_port(f"{site.LOOPBACK}:{port}: {error.strerror}") from error
+    with server:
+        say(f"http://{site.LOOPBACK}:{server.server_address[1]}/  (Ctrl-C ends it)")
+        server.serve_forever()
+
+
+def _no_port(what: str) -> RocmatrixError:
+    return RocmatrixError("RM404", what=what, next="Name another port; `--port 0` takes a free one.")
 
 
 def pages_of(matrix: Matrix, records: Sequence[Record], now: datetime) -> dict[str, CellPage]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.commands import keeping
 from rocmatrix.commands.common import known_matrix, print_json
-from rocmatrix.console import ROOT, edge, say, table
+from rocmatrix.console import ROOT, edge, say, table, writing
 from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _SHOWN = 12
 
 @edge
 def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str) -> None:
-    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM621, RM622."""
+    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622."""
     from rocmatrix.evidence import exchange, store
 
     path = keeping.evidence_file(file)
@@ -33,16 +33,27 @@ def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str) -> 
         matrix.cell(cell)
     try:
         if take:
-            records = exchange.read(Path(take))
+            records = _taken(Path(take))
             say(f"{take}: {len(records)} records, {store.add(path, records, origin=Path(take).name)} of them new")
         if export:
             records = store.read(path, cell=cell or None)
-            exchange.write(Path(export), records)
+            with writing(Path(export), flag="--export"):
+                exchange.write(Path(export), records)
             say(f"{export}: {len(records)} records")
         if not take and not export:
             _show(matrix, path, cell=cell, as_json=as_json)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
+
+
+def _taken(path: Path) -> list[Record]:
+    from rocmatrix.evidence import exchange
+
+    try:
+        return exchange.read(path)
+    except OSError as error:
+        next_step = "Name a file that `./invokew evidence --export FILE` wrote."
+        raise RocmatrixError("RM404", what=f"--import: {error.strerror}", where=str(path), next=next_step) from error
 
 
 def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:

@@ -5,6 +5,7 @@ The hash finds damage and careless edits. It is no signature: who sends a file v
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -32,6 +33,8 @@ def written(records: Iterable[Record]) -> str:
 
 def write(path: Path, records: Iterable[Record]) -> None:
     """Write the file whole or not at all. Raises OSError."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(written(records), encoding="utf-8")
@@ -41,7 +44,7 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 
 def read(path: Path, *, now: datetime | None = None) -> list[Record]:
-    """Return the records of a file. Raises RM622 with line and field: damaged, foreign, changed, of tomorrow."""
+    """Return the records of a file. Raises RM622 with line and field: damaged, foreign, changed, of tomorrow; OSError."""
     try:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text)

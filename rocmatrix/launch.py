@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Where = Literal["container", "native"]
 Event = dict[str, Any]
+_WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,17 @@ class Finished:
     def last(self, name: str) -> Event | None:
         """Return the last event of a name, or None."""
         return next((event for event in reversed(self.events) if event.get("event") == name), None)
+
+    @property
+    def misused(self) -> bool:
+        """Whether the program refused how it was called, which it has told: nothing was run."""
+        return (self.last("error") or {}).get("code") in _WRONG_USAGE
+
+    @property
+    def inapplicable(self) -> bool:
+        """Whether a bench reached its end, and nothing of what was chosen can be measured here."""
+        told = {event.get("status") for event in self.events if event.get("event") == "probe"}
+        return told == {"not-applicable"} and self.last("bench") is not None and self.status in (0, 1)
 
 
 def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:

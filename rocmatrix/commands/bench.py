@@ -61,6 +61,9 @@ def _described(done: Finished, place: Place, verdicts: list[Event], figures: tup
 
 
 def _judge(done: Finished, place: Place, verdicts: list[Event]) -> None:
+    if done.inapplicable:
+        say("nothing of what was chosen can be measured here; `./invokew bench` without --only measures what can be")
+        return
     failed = [f"{v['probe']} ({v['status']})" for v in verdicts if v["status"] not in ("pass", "not-applicable")]
     if not failed and verdicts and done.status == 0:
         return

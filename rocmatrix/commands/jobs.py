@@ -66,6 +66,8 @@ def smoke(wanted: Wanted) -> None:
     if (ended := ran(wanted)) is None:
         return
     done, place = ended
+    if done.misused:  # told already
+        sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
     table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
@@ -165,7 +167,7 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
     if in_container and not done.events and (error := session.refused(done.status)) is not None:
         explain(done, place)
         raise error
-    if wanted.program in keeping.RECORDED and not (wanted.program == "bench" and done.last("error")):
+    if keeping.is_evidence(wanted, done):
         keeping.keep_job(wanted, place, done)
     return done, place
 

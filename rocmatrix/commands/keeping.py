@@ -131,6 +131,13 @@ def _records(cell: str) -> list[Record]:
         return []  # writing will say what is wrong with it
 
 
+def is_evidence(wanted: Wanted, done: Finished) -> bool:
+    """Whether a job's end says anything of the cell: not a mistyped flag, nor a bench with nothing to measure here."""
+    if wanted.program not in RECORDED or done.misused:
+        return False
+    return wanted.program != "bench" or not (done.last("error") or done.inapplicable)
+
+
 @harmless
 def keep_job(wanted: Wanted, place: Place, done: Finished) -> Record:
     """Record a smoke suite, a bench or a training run; return the record, kept or not."""

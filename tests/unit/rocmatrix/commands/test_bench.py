@@ -23,6 +23,7 @@ NUMBERS = [
 ]
 MATMUL = {"event": "probe", "probe": "matmul", "status": "pass", "device": DEVICE, "numbers": NUMBERS}
 HUNG = {"event": "probe", "probe": "bandwidth", "status": "timeout", "summary": "No verdict within 1 s.", "numbers": []}
+UNFIT = {"event": "probe", "probe": "host_copy", "status": "not-applicable", "summary": "Nothing to copy to."}
 END = {"event": "bench", "ran_on": "the CPU, a CPU (x86_64); no card was measured"}
 
 
@@ -91,6 +92,21 @@ def test_wrong_usage_is_no_bench(bench, capsys):
     assert ended.value.code == 2
     assert "RM612" not in capsys.readouterr().err
     assert bench.records == []
+
+
+def test_where_nothing_applies_nothing_has_failed(bench, capsys):
+    bench(UNFIT, END | {"ran_on": "nothing"}, status=1)
+    told = capsys.readouterr().err
+    assert "nothing of what was chosen can be measured here" in told
+    assert "fail" not in told.casefold()
+    assert bench.records == []
+
+
+@pytest.mark.parametrize(("events", "status"), [((UNFIT,), 1), ((UNFIT, HUNG, END), 1), ((UNFIT, END), 137)])
+def test_one_that_does_not_apply_excuses_no_other_end(bench, events, status, capsys):
+    with pytest.raises(SystemExit):
+        bench(*events, status=status)
+    assert "RM612" in capsys.readouterr().err
 
 
 def test_json_is_for_programs(bench, capsys):

@@ -8,6 +8,7 @@ import pytest
 from rocmatrix import build
 from rocmatrix.build import Built
 from rocmatrix.commands import common, jobs, keeping
+from rocmatrix.evidence import store
 from rocmatrix.hardware import survey
 from rocmatrix.job import Wanted
 from rocmatrix.launch import Decision, Finished
@@ -80,6 +81,35 @@ def test_a_status_after_the_first_event_is_the_jobs_own(in_container, monkeypatc
     with pytest.raises(SystemExit):
         jobs.smoke(CPU_JOB)
     assert "RM208" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", ["RM500", "RM590"])
+def test_wrong_usage_of_a_suite_is_no_suite(in_container, monkeypatch, capsys, tmp_path, code):
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    monkeypatch.setattr("rocmatrix.engine.image_id", lambda _: f"sha256:{1:064}")
+    done = Finished(status=2, events=({"event": "error", "code": code, "what": "a typo"},))
+    monkeypatch.setattr("rocmatrix.launch.run", lambda *_, **__: done)
+    with pytest.raises(SystemExit) as ended:
+        jobs.smoke(CPU_JOB)
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "RM208" not in told.err
+    assert "PROBE" not in told.out
+    assert store.read(path) == []
+
+
+def test_a_suite_that_another_error_ended_has_failed_and_is_on_record(in_container, monkeypatch, capsys, tmp_path):
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    monkeypatch.setattr("rocmatrix.engine.image_id", lambda _: f"sha256:{1:064}")
+    done = Finished(status=2, events=({"event": "error", "code": "RM501", "what": "no torch"},))
+    monkeypatch.setattr("rocmatrix.launch.run", lambda *_, **__: done)
+    with pytest.raises(SystemExit):
+        jobs.smoke(CPU_JOB)
+    assert "RM208" in capsys.readouterr().err
+    (made,) = store.read(path)
+    assert not made.passed
 
 
 def test_a_card_that_is_missing_is_told_before_the_build(in_container, monkeypatch, capsys):

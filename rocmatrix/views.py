@@ -23,6 +23,7 @@ from rocmatrix.rule import Rule
 
 SCHEMA_FILE = "matrix.schema.json"
 OPTIONS_FILE = "rocmatrix/trainer_options.json"
+ERRORS_FILE = "rocmatrix/trainer_errors.json"
 PROBES_FILE = "rocmatrix/trainer_probes.json"
 CARDS_SHOWN = 4
 
@@ -32,7 +33,8 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     readme = (root / "README.md").read_text(encoding="utf-8")
     readme = between(readme, "support", support_table(matrix))
     readme = between(readme, "broken", rules_table(matrix))
-    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in ask_trainer(root, "errors"))]
+    told = ask_trainer(root, "errors")
+    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in told)]
     return {
         "README.md": readme,
         "docs/errors.md": errors_page(catalog),
@@ -41,6 +43,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         workflow.FILE: workflow.text(matrix),
         SCHEMA_FILE: matrix_schema(),
         OPTIONS_FILE: json.dumps(ask_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
+        ERRORS_FILE: json.dumps(told, indent=1, ensure_ascii=False) + "\n",
         PROBES_FILE: json.dumps(ask_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
     }
 

@@ -22,7 +22,10 @@ _LAST_PORT = 65535
 
 @edge
 def dashboard(*, out: str, serve: bool, port: int) -> None:
-    """Write the pages; `serve` shows them on the loopback address until Ctrl-C. Raises RM205, RM206, RM404, RM621, RM640."""
+    """Write the pages; `serve` shows them on the loopback address until Ctrl-C.
+
+    Raises RM205, RM206, RM404, RM621, RM640.
+    """
     from rocmatrix.dashboard import site, view
     from rocmatrix.evidence import store
 

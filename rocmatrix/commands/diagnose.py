@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 @edge
 def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
-    from rocmatrix.diagnosis import after, diagnosis, signature
+    from rocmatrix.diagnosis import after, diagnosis, own, signature
 
     matrix = known_matrix()
     here = _here(matrix, cell, gpu)
     with closing(_blocks(log)) as blocks:
         spoken = after.without_successes(blocks)
-        found = diagnosis.diagnose(spoken, name=_name(log), signatures=signature.load(ROOT), here=here, matrix=matrix)
+        known = (*signature.load(ROOT), *own.signatures())
+        found = diagnosis.diagnose(spoken, name=_name(log), signatures=known, here=here, matrix=matrix)
     if as_json:
         print_json(diagnosis.described(found))
     else:

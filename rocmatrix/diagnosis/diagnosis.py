@@ -91,13 +91,18 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         f"{signature.id}: {signature.title}",
         f"  seen:   line {best.line}{_times(best)}: {best.text}",
         f"  cause:  {signature.cause}",
-        f"  remedy: {signature.remedy}",
-        f"  next:   {NEXT[signature.area]}",
+        *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
+        f"  next:   {next_step(signature)}",
         f"  source: {signature.evidence.words}; words compared: {signature.checked}",
     ]
     if fit(signature, found.here) < 0:
         told.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
     return told + [f"  rule:   {line}" for line in _touched(found, signature)]
+
+
+def next_step(signature: Signature) -> str:
+    """Say what to do after a signature was seen."""
+    return signature.next or NEXT[signature.area]
 
 
 def _touched(found: Diagnosis, signature: Signature) -> Iterator[str]:
@@ -164,7 +169,7 @@ def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
         "text": match.text,
         "cause": signature.cause,
         "remedy": signature.remedy,
-        "next": NEXT[signature.area],
+        "next": next_step(signature),
         "sources": signature.evidence.sources,
         "confidence": signature.evidence.confidence,
         "checked": signature.checked,

@@ -44,7 +44,7 @@ class Signature(Strict):
     """One way to fail. `match` are patterns of which one suffices; a match of it hides those it `refines`.
 
     `when` says where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix that
-    speak of the same thing.
+    speak of the same thing. `next` stands where another step than its area's leads on.
     """
 
     id: RuleId
@@ -55,6 +55,7 @@ class Signature(Strict):
     sample: Text
     cause: Text
     remedy: Text
+    next: Text | None = None
     when: Selector = Selector()
     refines: list[RuleId] = Field(default_factory=list)
     rules: list[RuleId] = Field(default_factory=list)

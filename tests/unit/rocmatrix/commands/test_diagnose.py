@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from rocmatrix.commands import diagnose as command
+from rocmatrix.diagnosis import own
 
 FAULT = "RuntimeError: HIP error: invalid device function\n"
 
@@ -83,3 +84,37 @@ def test_standard_input_is_read(capsys, monkeypatch):
 def test_empty_standard_input_is_status_2(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b""))))
     assert diagnosed("-", capsys)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("RM566 No attention kernel is right", "No attention kernel is right"),  # the trainer's
+        ("2026-11-22T03:00:00Z RM303 No card of this host fits", "No card of this host fits"),  # the host's, by docker
+    ],
+)
+def test_the_project_s_own_errors_are_known_with_their_next_step(tmp_path, capsys, line, title):
+    path = tmp_path / "a.log"
+    path.write_text(f"step 1\n{line}\n  what:  the details\n")
+    status, out, _ = diagnosed(path, capsys)
+    code = line.split("Z ")[-1].split()[0]
+    entry = own.entries()[code]
+    assert status == 0
+    assert out.startswith(f"{code}: {title}\n  seen:   line 2")
+    assert f"cause:  {entry.meaning}" in out
+    assert f"next:   {entry.next}" in out
+    assert out.count(entry.next) == 1
+
+
+def test_what_led_to_an_error_of_the_project_comes_before_it(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text(f"{FAULT}RM208 The smoke suite failed\n")
+    _, out, _ = diagnosed(path, capsys)
+    assert out.startswith("hip-invalid-device-function: ")
+    assert "also:   RM208: The smoke suite failed (line 2)" in out
+
+
+def test_a_code_that_nobody_gave_is_no_error_of_the_project(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text("RM998 No attention kernel is right\nRM566 holds a number of ours and other words\n")
+    assert diagnosed(path, capsys)[0] == 1

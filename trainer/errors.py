@@ -70,3 +70,10 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     known = list(known)
     hits = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     return f"did you mean {' or '.join(hits)}?" if hits else f"known: {', '.join(known)}"
+
+
+def listing(name: str, known: Iterable[str], *, kind: str) -> str:
+    """Return what comes near an unknown name, where something does, and all that are known, once."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    return f"{suggestion(name, known) + ' ' if near else ''}All {kind}: {', '.join(known)}."

@@ -14,7 +14,7 @@ from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.ranking import Surroundings
-    from rocmatrix.matrix import Matrix
+    from rocmatrix.matrix import Cell, Matrix
 
 
 @edge
@@ -60,6 +60,15 @@ def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
 
     chosen = matrix.cell(cell) if cell else None
     if gpu not in ("", "auto"):
-        return surroundings(chosen, architecture=architecture_of(matrix.architectures, gpu))
+        return surroundings(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
     found = hardware.detect().architectures if chosen is None else ()
     return surroundings(chosen, architecture=found[0] if len(found) == 1 else None)
+
+
+def _card_of(cell: Cell | None, architecture: str) -> str:
+    """Return a card's architecture. Raises RM404 where the cell is for another."""
+    own = cell.architecture if cell else None
+    if cell is None or own in (None, architecture):
+        return architecture
+    what = f"--gpu names a card of {architecture}, and the cell {cell.name} is for {own}"
+    raise RocmatrixError("RM404", what=what, next="Leave --gpu or --cell out, or name a cell of that card.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -39,7 +40,8 @@ def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]
         raise RocmatrixError("RM610", what="it is empty", where=name)
     packing = next((packing for magic, packing in _PACKED.items() if head.startswith(magic)), None)
     plain = _unpacked(packing, buffered) if packing else buffered
-    yield from _whole_lines(_read(plain, packing, name, size), wide=head.startswith(_UTF16))
+    blocks = _read(plain, packing, name, size)
+    yield from _whole_lines(_narrowed(blocks) if head.startswith(_UTF16) else blocks)
 
 
 def _unpacked(packing: str, packed: IO[bytes]) -> IO[bytes]:
@@ -73,11 +75,18 @@ def _read(stream: IO[bytes], packing: str | None, name: str, size: int) -> Itera
         yield bytes(gathered)
 
 
-def _whole_lines(blocks: Iterator[bytes], *, wide: bool) -> Iterator[bytes]:
+def _narrowed(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Turn UTF-16 with its mark into UTF-8; what is not sound becomes U+FFFD."""
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    for block in blocks:
+        yield decoder.decode(block).encode(errors="replace")
+    yield decoder.decode(b"", final=True).encode(errors="replace")
+
+
+def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     rest = b""
     for block in blocks:
-        # Text of two bytes a letter is, for the words looked for here, text with a NUL beside each letter.
-        data = rest + (block.replace(b"\0", b"") if wide else block)
+        data = rest + block
         cut = data.rfind(b"\n") + 1 or (len(data) if len(data) > LONGEST_LINE else 0)
         rest = data[cut:]
         if cut:

@@ -6,7 +6,7 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +26,7 @@ LONGEST_SHOWN = 240
 
 @dataclass(kw_only=True)
 class Match:
-    """A signature in a log: the first line (from 1) and its text, how often, and how much fixed text it has matched."""
+    """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched."""
 
     signature: Signature
     line: int
@@ -118,6 +118,7 @@ class Scanner:
                 _merge(done.matches, name, match, counts=number == 0)
 
     def _search(self, chunk: _Chunk, found: dict[str, Match]) -> None:
+        seen: set[tuple[str, int]] = set()
         for number, spans in self._around_hits(chunk.squeezed).items():
             signature, pattern = self._patterns[number]
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
@@ -125,6 +126,10 @@ class Scanner:
             whole = (match for match in new if _is_whole(chunk, pattern, match))
             for match in islice(whole, MOST_COUNTED):
                 _record(found, signature, pattern, match[0], chunk)
+                seen.add((signature.id, chunk.line(match[0])))
+        counts = Counter(name for name, _ in seen)
+        for name, kept in found.items():
+            kept.count = min(counts[name], MOST_COUNTED)
 
     def _around_hits(self, text: bytes) -> dict[int, list[list[int]]]:
         """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
@@ -175,10 +180,8 @@ def _record(found: dict[str, Match], signature: Signature, pattern: Pattern, sta
     known = found.get(signature.id)
     line = chunk.first + chunk.line(start)
     if known is None or line < known.line:
-        count, weight = (known.count, known.weight) if known else (0, 0)
-        text = _readable(*chunk.place(start))
-        known = found[signature.id] = Match(signature=signature, line=line, text=text, weight=weight, count=count)
-    known.count = min(known.count + 1, MOST_COUNTED)
+        weight, text = known.weight if known else 0, _readable(*chunk.place(start))
+        known = found[signature.id] = Match(signature=signature, line=line, text=text, weight=weight)
     known.weight = max(known.weight, pattern.weight)
 
 

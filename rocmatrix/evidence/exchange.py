@@ -44,7 +44,7 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 
 def read(path: Path, *, now: datetime | None = None) -> list[Record]:
-    """Return the records of a file. Raises OSError, or RM622 with line and field: damaged, foreign, changed, of tomorrow."""
+    """Return a file's records. Raises OSError; RM622 with line and field: damaged, foreign, changed, of tomorrow."""
     try:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text)

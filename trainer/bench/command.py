@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from trainer.bench.registry import BENCHMARKS
-from trainer.errors import TrainerError, suggestion
+from trainer.errors import TrainerError, listing
 from trainer.events import emit, say
 from trainer.probes import runner
 from trainer.probes.entry import Expect, Request
@@ -60,7 +60,8 @@ def main(argv: Sequence[str]) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise TrainerError("RM500", what=message, where="bench", next=self.format_usage().strip())
+        hint = "Correct the flag that is named; `./invokew bench --help` lists them all."
+        raise TrainerError("RM500", what=message, where="bench", next=hint)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -95,7 +96,7 @@ def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
     known = [each.name for each in BENCHMARKS]
     for name in names or ():
         if name not in known:
-            hint = f"{suggestion(name, known)} All benchmarks: {', '.join(known)}."
+            hint = listing(name, known, kind="benchmarks")
             raise TrainerError("RM525", what=f"no benchmark is called {name!r}", where="--only", next=hint)
     return tuple(each for each in BENCHMARKS if names is None or each.name in names)
 

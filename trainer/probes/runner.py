@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn, get_args
 
-from trainer.errors import TrainerError, suggestion
+from trainer.errors import TrainerError, listing
 from trainer.events import emit, say
 from trainer.probes import registry, watched
 from trainer.probes.entry import Expect
@@ -51,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise TrainerError("RM500", what=message, where="smoke", next=self.format_usage().strip())
+        hint = "Correct the flag that is named; `./invokew smoke --help` lists them all."
+        raise TrainerError("RM500", what=message, where="smoke", next=hint)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -87,7 +88,7 @@ def select(names: Sequence[str] | None, cards: int | None = None) -> tuple[Probe
     known = [probe.name for probe in registry.PROBES]
     for name in names or ():
         if name not in known:
-            hint = f"{suggestion(name, known)} All probes: {', '.join(known)}."
+            hint = listing(name, known, kind="probes")
             raise TrainerError("RM590", what=f"no probe is called {name!r}", where="--probe", next=hint)
     if names is None:
         return tuple(probe for probe in registry.PROBES if cards is None or probe.cards <= cards)

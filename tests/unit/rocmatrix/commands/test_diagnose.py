@@ -9,6 +9,7 @@ import pytest
 from rocmatrix.commands import diagnose as command
 from rocmatrix.diagnosis import own
 
+OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
 FAULT = "RuntimeError: HIP error: invalid device function\n"
 
 
@@ -72,6 +73,33 @@ def test_no_log_is_status_2(tmp_path, capsys, name):
 def test_an_unknown_cell_or_card_is_status_2(log, capsys):
     assert diagnosed(log, capsys, cell="none")[0] == 2
     assert diagnosed(log, capsys, gpu="RX 79000")[0] == 2
+
+
+def test_a_card_that_its_cell_is_not_for_is_refused(log, capsys):
+    cell = next(cell.name for cell in command.known_matrix().cells if cell.architecture == "gfx1100")
+    status, _, err = diagnosed(log, capsys, cell=cell, gpu="MI50")
+    assert status == 2
+    assert "RM404" in err
+    assert "gfx906" in err
+    assert diagnosed(log, capsys, cell=cell, gpu="RX 7900 XT")[0] == 0
+
+
+def test_one_line_is_one_however_many_patterns_it_matches(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text(OUT_OF_MEMORY)
+    _, out, _ = diagnosed(path, capsys)
+    assert f"seen:   line 1: {OUT_OF_MEMORY[:40]}" in out
+    path.write_text(OUT_OF_MEMORY * 3)
+    assert "seen:   line 1 and 2 more: " in diagnosed(path, capsys)[1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_two_bytes_a_letter_are_read_as_letters(tmp_path, capsys, encoding):
+    path = tmp_path / "a.log"
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    path.write_bytes(mark + f"Größe Ċ 中文 {FAULT}".encode(encoding))
+    _, out, _ = diagnosed(path, capsys)
+    assert f"seen:   line 1: Größe Ċ 中文 {FAULT.strip()}" in out
 
 
 def test_standard_input_is_read(capsys, monkeypatch):

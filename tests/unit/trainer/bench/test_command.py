@@ -89,6 +89,17 @@ def test_wrong_usage_is_named(argv: list[str], code: str, phrase: str, capsys: p
     assert phrase in json.dumps(error)
 
 
+def test_the_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.main(["--only", "nope"]) == 2
+    assert events(capsys)[0]["next"].count("matmul") == 1
+    assert command.main(["--seconds", "x"]) == 2
+    told = events(capsys)[0]["next"]
+    assert "usage: trainer" not in told
+    assert "./invokew bench --help" in told
+
+
 def test_what_the_wrapper_is_told_is_what_the_parser_takes() -> None:
     taken = {action.dest for action in command.parser()._actions} - {"help"}
     assert taken == {option["name"] for option in command.OPTIONS}

@@ -23,6 +23,7 @@ from trainer.data.daily_features import FEATURES
 from trainer.data.files import read_bars
 from trainer.data.history_features import SESSIONS
 from trainer.data.recorded import recorded_features
+from trainer.data.split import FURTHEST
 from trainer.data.table_recorded import recorded_inputs
 from trainer.errors import TrainerError, suggestion
 from trainer.events import emit, say
@@ -48,8 +49,9 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
     network = load_network(model, metadata)
     names, features = inputs_of(metadata, data)
     known = usable(metadata, features)
-    forecasts = forecast(network, metadata, features[known])
     rows = {name: [value for value, use in zip(values, known, strict=True) if use] for name, values in names.items()}
+    require_near(features[known], rows, metadata, data)
+    forecasts = forecast(network, metadata, features[known])
     columns = rows | forecasts
     if output is not None:
         write_whole(output, as_csv(columns))
@@ -142,6 +144,18 @@ def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> 
     answers = [target.labels[place] for place in chances.argmax(axis=1)]
     each = {f"p({label})": chances[:, place].tolist() for place, label in enumerate(target.labels)}
     return {target.name: answers, **each}
+
+
+def require_near(features: NDArray[Any], rows: Mapping[str, Sequence[Any]], metadata: Metadata, data: Path) -> None:
+    """Raise RM580 for the first row of features (rows, features) with a value that 32 bits cannot compute with."""
+    away = np.abs(features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
+    bad = np.argwhere(away > FURTHEST)
+    if len(bad):
+        row, place = (int(each) for each in bad[0])
+        unit, names = next(iter(rows.items()))
+        far = f"{away[row, place]:.0e} standard deviations from the training rows' mean"
+        what = f"{features[row, place]:g} in {metadata.features[place].name!r} is {far}, too far for 32 bits"
+        raise TrainerError("RM580", what=what, where=f"{data}, {unit} {names[row]}")
 
 
 def compute(record: FeatureRecord, bars: Bars) -> Floats:

@@ -62,7 +62,9 @@ def refused(capsys: pytest.CaptureFixture[str], code: str, *argv: str) -> str:
 
 
 def forecast_in_training(network: torch.nn.Module, part: Any, task: Any) -> Any:
-    return forecast(SimpleNamespace(forward=network, train=SimpleNamespace(targets=torch.empty(0))), part, task)
+    return forecast(
+        SimpleNamespace(forward=network, device="cpu", train=SimpleNamespace(targets=torch.empty(0))), part, task
+    )
 
 
 def forecasts(run: Path, tmp_path: Path, data: Path = SAMPLE) -> dict[str, float]:

@@ -24,7 +24,7 @@ from trainer.launch import LAUNCHED, launch
 
 OF_PREDICT = [
     {"command": "predict", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
-    {"command": "predict", "name": "data", "kind": "text", "help": "CSV file of bars, as for training"},
+    {"command": "predict", "name": "data", "kind": "text", "help": "file of bars or a table, as for training"},
     {
         "command": "predict",
         "name": "output",
@@ -244,7 +244,7 @@ def _flags_of(listed: list[dict[str, str]]) -> list[str]:
 def _add_train(commands: Any) -> None:
     job = commands.add_parser(
         "train",
-        help="train on price bars and write a run folder",
+        help="train on price bars or a table and write a run folder",
         description="A flag or --set wins over the recipe, and the recipe over the default.",
         epilog="Accepted for familiarity, without effect. "
         + " ".join(f"--{name.replace('_', '-')}: {why}." for name, why in FAMILIAR.items()),

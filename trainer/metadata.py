@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from trainer.prepared import Task
 from trainer.records import SCHEMA_VERSION
 from trainer.scoring import baselines_of
 
+NOT_FINITE = "the figure is no finite number"
 WHY_ABSENT = {
     "data.source": "no SOURCE.md beside the data file names these very bytes",
     "matrix_cell": "the program that started the trainer did not give --cell",
@@ -141,3 +143,24 @@ def absent(config: TrainConfig, task: Task) -> dict[str, str]:
     }
     reasons = WHY_ABSENT | ({"matrix_cell": config.cell_absent} if config.cell_absent else {})
     return {name: reasons[name] for name, value in given.items() if value is None}
+
+
+def finite(record: dict[str, Any]) -> dict[str, Any]:
+    """Return `record` with null for each figure that is NaN or infinite, which JSON has no word for; `absent` says so.
+
+    A figure that cannot be written must not take the trained model with it.
+    """
+    gone: list[str] = []
+
+    def kept(value: Any, path: str) -> Any:
+        if isinstance(value, dict):
+            return {name: kept(each, f"{path}.{name}" if path else str(name)) for name, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [kept(each, f"{path}.{place}") for place, each in enumerate(value)]
+        if isinstance(value, float) and not math.isfinite(value):
+            gone.append(path)
+            return None
+        return value
+
+    whole: dict[str, Any] = kept(record, "")
+    return {**whole, "absent": whole["absent"] | dict.fromkeys(gone, NOT_FINITE)} if gone else record

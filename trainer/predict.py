@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,12 @@ from trainer.data.daily_features import FEATURES
 from trainer.data.files import read_bars
 from trainer.data.history_features import SESSIONS
 from trainer.data.recorded import recorded_features
+from trainer.data.split import FURTHEST
 from trainer.data.table_recorded import recorded_inputs
 from trainer.errors import TrainerError, suggestion
 from trainer.events import emit, say
 from trainer.models.storage import unpacked
+from trainer.output_file import require_output, write_whole
 from trainer.records import FeatureRecord, Metadata, read
 
 WEIGHTS = "model.safetensors"
@@ -37,15 +38,20 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
     """Forecast for each bar or row of `data` whose features are known, into the CSV file `output` or as JSON lines.
 
     Raises:
-        TrainerError: RM546 to RM548 for the model, RM510 to RM517 and RM580 to RM584 for the data.
+        TrainerError: RM546 to RM548 for the model, RM510 to RM517 and RM580 to RM584 for the data, RM500 for an
+            `output` that is one of their files, a folder, or below none.
         OSError: where `output` cannot be written.
     """
+    if output is not None:
+        inputs = {"--data": data, "--model": model / WEIGHTS, "--model's metadata": model / "metadata.json"}
+        require_output(output, "--output", inputs)
     metadata = read_metadata(model)
     network = load_network(model, metadata)
     names, features = inputs_of(metadata, data)
     known = usable(metadata, features)
-    forecasts = forecast(network, metadata, features[known])
     rows = {name: [value for value, use in zip(values, known, strict=True) if use] for name, values in names.items()}
+    require_near(features[known], rows, metadata, data)
+    forecasts = forecast(network, metadata, features[known])
     columns = rows | forecasts
     if output is not None:
         write_whole(output, as_csv(columns))
@@ -55,7 +61,8 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
     target, count = metadata.target, int(known.sum())
     emit("done", run=metadata.run, data=data.name, rows=count, output=str(output) if output else None)
     ahead = f", {target.horizon} bars ahead" if target.horizon else ""
-    say(f"{count:,} forecasts of {target.name}{ahead}, in {target.unit}")
+    unit = f"{target.unit} unit" if target.unit == "the column's own" else target.unit
+    say(f"{count:,} forecasts of {target.name}{ahead}, in {unit}")
 
 
 def inputs_of(metadata: Metadata, data: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
@@ -139,6 +146,18 @@ def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> 
     return {target.name: answers, **each}
 
 
+def require_near(features: NDArray[Any], rows: Mapping[str, Sequence[Any]], metadata: Metadata, data: Path) -> None:
+    """Raise RM580 for the first row of features (rows, features) with a value that 32 bits cannot compute with."""
+    away = np.abs(features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
+    bad = np.argwhere(away > FURTHEST)
+    if len(bad):
+        row, place = (int(each) for each in bad[0])
+        unit, names = next(iter(rows.items()))
+        far = f"{away[row, place]:.0e} standard deviations from the training rows' mean"
+        what = f"{features[row, place]:g} in {metadata.features[place].name!r} is {far}, too far for 32 bits"
+        raise TrainerError("RM580", what=what, where=f"{data}, {unit} {names[row]}")
+
+
 def compute(record: FeatureRecord, bars: Bars) -> Floats:
     """Return one feature as it was computed in training, shape (bars,).
 
@@ -163,21 +182,6 @@ def as_csv(columns: Mapping[str, Sequence[Any]]) -> bytes:
     for row in zip(*columns.values(), strict=True):
         writer.writerow([repr(value) if isinstance(value, float) else value for value in row])
     return text.getvalue().encode()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or, after a failure, as it was before."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.rename(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        error.filename = error.filename or str(path)
-        raise
 
 
 def _day(date: np.datetime64) -> str:

@@ -15,6 +15,7 @@ BASELINES = {
     "persistence": "the target's own statistic over the last horizon bars",
     "linear": "least squares on the same features, fitted to the training part",
 }
+EXACT = 1e-10  # of the target's spread: a forecast this near differs by rounding alone
 
 
 def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ()) -> dict[str, Floats]:
@@ -36,10 +37,12 @@ def rmse(target: Floats, forecast: Floats) -> float:
 def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
     """Return 1 - the squared error of `forecast` / that of `baseline`; None where the baseline is exact.
 
-    1 is a perfect forecast, 0 one as good as the baseline, below 0 a worse one.
+    1 is a perfect forecast, 0 one as good as the baseline, below 0 a worse one. Exact is an error of rounding: far
+    below what a network in 32 bits could tell apart.
     """
     error, base = rmse(target, forecast), rmse(target, baseline)
-    return 1 - (error / base) ** 2 if base > 0 else None
+    rounding = EXACT * float(target.std()) + np.finfo(np.float64).eps * float(np.abs(target).max())
+    return 1 - (error / base) ** 2 if base > rounding else None
 
 
 def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] = ()) -> dict[str, float | None]:

@@ -39,16 +39,22 @@ def _scores(record: dict[str, Any]) -> dict[str, str]:
     metrics = record["metrics"]
     if not record["target"]["classes"]:
         words = {name: words for name, words in WORDS.items() if name in record["baselines"]}
-        return {"R²": "validation / test: " + ", ".join(_against(metrics, name, words[name]) for name in words)}
+        return {"R²": "validation / test: " + ", ".join(_against(record, name, words[name]) for name in words)}
     parts = [metrics[part] for part in ("validation", "test")]
-    shown = {name: " / ".join(f"{part[name]:.3f}" for part in parts) for name in parts[0] if name != "rows"}
+    shown = {name: " / ".join(_shown(part[name], 3) for part in parts) for name in parts[0] if name != "rows"}
     return {
         "right": f"validation / test: {shown['accuracy']}, the most frequent class {shown['accuracy_of_majority']}; "
         f"log loss {shown['log_loss']}, of the shares alone {shown['log_loss_of_prior']}"
     }
 
 
-def _against(metrics: dict[str, Any], baseline: str, words: str) -> str:
-    values = [metrics[part][f"r2_vs_{baseline}"] for part in ("validation", "test")]
-    shown = " / ".join("none" if value is None else f"{value:.2f}" for value in values)
-    return f"{shown} against {words}"
+def _against(record: dict[str, Any], baseline: str, words: str) -> str:
+    name = f"r2_vs_{baseline}"
+    values = {f"metrics.{part}.{name}": record["metrics"][part][name] for part in ("validation", "test")}
+    if all(value is None and path not in record.get("absent", {}) for path, value in values.items()):
+        return f"{words} is exact"
+    return f"{' / '.join(_shown(value, 2) for value in values.values())} against {words}"
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "none" if value is None else f"{value:.{digits}f}"

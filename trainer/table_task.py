@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 
 from trainer.config import TrainConfig
 from trainer.data.bars import Floats
-from trainer.data.columns import MISSING, Column, Parsed, encode, features_of, fit_column, kind_of, parse_cells
+from trainer.data.columns import MISSING, Column, encode, features_of, fit_column, kind_of, parse_cells
 from trainer.data.dataset import Dataset, Target, class_weights
 from trainer.data.files import DataFile, digest_of, recorded_source
 from trainer.data.names import SPELLINGS, plain
-from trainer.data.split import Scaler, Split
+from trainer.data.split import FURTHEST, Scaler, Split
 from trainer.data.table_split import Parts, at_random, by_time
 from trainer.data.tabular import Cells, read_cells
 from trainer.data.times import find_format, parse
@@ -25,34 +24,18 @@ from trainer.errors import TrainerError, suggestion
 from trainer.events import say
 from trainer.models.embedded import embedding_width
 from trainer.prepared import Task
-
-MOST_CLASSES = 20  # different whole numbers up to which `auto` takes a target for classes
-ROWS_A_CLASS = 10
-
-
-@dataclass(kw_only=True)
-class Reading:
-    """A table on its way to a task: its cells by column, and the rows that are still in."""
-
-    cells: Cells
-    parsed: dict[str, Parsed]
-    kept: NDArray[np.bool_]
-    dropped: dict[str, int]
-
-    def drop(self, rows: NDArray[np.bool_], why: str) -> None:
-        """Leave rows out, and count them."""
-        count = int((rows & self.kept).sum())
-        if count:
-            self.dropped[why] = self.dropped.get(why, 0) + count
-        self.kept &= ~rows
+from trainer.table_reading import Reading, settle_missing, settle_wrong
+from trainer.table_target import classes_of, require_apart, target_values
 
 
 def prepare_table(config: TrainConfig) -> Task:
     """Read, clean, split, encode and scale a table.
 
     Raises:
-        TrainerError: RM510, RM511, RM516 to RM518 and RM580 to RM583, where the table is wrong or holds too little.
+        TrainerError: RM510, RM511, RM516 to RM518 and RM580 to RM583, where the table is wrong or holds too little,
+            RM500 for a target that is to be left out, too.
     """
+    require_apart(config)
     cells = read_cells(config.data)
     require_columns(cells, [config.target, *config.ignore, *config.categories])
     time = time_column(cells, config)
@@ -101,13 +84,17 @@ def prepare_table(config: TrainConfig) -> Task:
     scaler = Scaler.fit(split.train.features)
     codes = codes_of(columns)
     scaler.mean[list(codes)], scaler.std[list(codes)] = 0.0, 1.0
+    targets = Scaler.identity() if labels else Scaler.fit(split.train.target)
+    for place, feature in enumerate(features):
+        require_near(matrix[:, place], scaler.mean[place], scaler.std[place], feature["name"], used, cells)
+    require_near(values, targets.mean.item(), targets.std.item(), config.target, used, cells)
     return Task(
         file=file_of(cells),
         file_rows=len(cells.line),
         dates=when[used],
         split=split,
         inputs=scaler,
-        targets=Scaler.identity() if labels else Scaler.fit(split.train.target),
+        targets=targets,
         target=Target(
             name=config.target,
             formula=f"column {config.target!r}",
@@ -177,83 +164,6 @@ def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray
     return read.at
 
 
-def settle_wrong(reading: Reading, name: str, kind: str, config: TrainConfig) -> None:
-    """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values."""
-    cells = reading.parsed[name]
-    wrong = cells.wrong & reading.kept
-    if kind == "category" or not wrong.any():
-        return
-    if config.on_bad_row == "error":
-        row = int(np.flatnonzero(wrong)[0])
-        raise TrainerError(
-            "RM580",
-            what=f"{cells.text[row]!r} in column {name!r} is no finite number, as nearly all others are",
-            where=reading.cells.place(row),
-            next=f"Correct it, choose --on-bad-row drop or repair, or name the column in --categories {name}.",
-        )
-    if config.on_bad_row == "drop":
-        reading.drop(wrong, f"{name} is no number")
-    reading.parsed[name] = Parsed(
-        text=cells.text, missing=cells.missing | cells.wrong, number=cells.number, wrong=np.zeros_like(cells.wrong)
-    )
-
-
-def settle_missing(reading: Reading, name: str, config: TrainConfig) -> None:
-    """Treat missing values by --missing; raises RM581 under `error`."""
-    missing = reading.parsed[name].missing & reading.kept
-    if not missing.any() or config.missing == "fill":
-        return
-    if config.missing == "error":
-        row, count = int(np.flatnonzero(missing)[0]), int(missing.sum())
-        what = f"column {name!r} has {count:,} missing values"
-        raise TrainerError("RM581", what=what, where=reading.cells.place(row))
-    reading.drop(missing, f"{name} is missing")
-
-
-def classes_of(reading: Reading, config: TrainConfig) -> tuple[tuple[str, ...] | None, str]:
-    """Return the classes of the target in their order, None for a number, and why it was taken for that.
-
-    Raises:
-        TrainerError: RM500 where numbers are asked of words, RM581 where a target is missing under `error`.
-    """
-    cells = reading.parsed[config.target]
-    if (cells.missing & reading.kept).any() and config.missing == "error":
-        settle_missing(reading, config.target, config)
-    reading.drop(cells.missing, f"{config.target}, the target, is missing")
-    words, numbers = cells.wrong & reading.kept, cells.number[reading.kept & ~cells.missing & ~cells.wrong]
-    different = np.unique(numbers)
-    whole = bool((different == np.floor(different)).all())
-    few = whole and len(different) <= min(MOST_CLASSES, reading.kept.sum() // ROWS_A_CLASS)
-    classes = config.task == "classification" or (config.task == "auto" and (bool(words.any()) or few))
-    if not classes and words.any():
-        row = int(np.flatnonzero(words)[0])
-        raise TrainerError("RM580", what=f"the target {cells.text[row]!r} is no number", where=reading.cells.place(row))
-    why = f"--task {config.task}"
-    if config.task == "auto":
-        shown = f"{len(different)} different {'whole numbers' if whole else 'numbers'}"
-        why = "the target holds words" if words.any() else f"the target holds {shown}"
-    if not classes:
-        return None, why
-    labels = set(cells.text.filter(pl.Series(reading.kept)).to_list())
-    return tuple(sorted(labels, key=_numbers_first)), why
-
-
-def _numbers_first(label: str) -> tuple[int, float, str]:
-    try:
-        return 0, float(label), label
-    except ValueError:
-        return 1, 0.0, label
-
-
-def target_values(reading: Reading, config: TrainConfig, labels: Sequence[str] | None) -> Floats:
-    """Return the target of every row of the file as a number or as the place of its class."""
-    cells = reading.parsed[config.target]
-    if labels is None:
-        return cells.number
-    places = {label: float(place) for place, label in enumerate(labels)}
-    return np.array([places.get(label or "", math.nan) for label in cells.text.to_list()])
-
-
 def split_of(reading: Reading, dates: NDArray[Any] | None, classes: Floats | None, config: TrainConfig) -> Parts:
     """Return the parts, of the share --data-fraction of the rows: the latest, or without time a draw."""
     rows = np.flatnonzero(reading.kept)
@@ -282,6 +192,15 @@ def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -
     if np.ptp(target) == 0:
         shown = repr(labels[int(target[0])]) if labels else f"{target[0]:.6g}"
         raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
+
+
+def require_near(values: Floats, mean: float, std: float, name: str, used: NDArray[np.int64], cells: Cells) -> None:
+    """Raise RM580 for a value of the `used` rows that is too far from training's to be computed with in 32 bits."""
+    far = used[np.abs(values[used] - mean) / std > FURTHEST]
+    if len(far):
+        away = f"{abs(values[far[0]] - mean) / std:.0e} standard deviations from the training rows' mean"
+        what = f"{values[far[0]]:g} in column {name!r} is {away}, too far for 32 bits"
+        raise TrainerError("RM580", what=what, where=cells.place(int(far[0])))
 
 
 def dataset(when: NDArray[Any], matrix: NDArray[Any], values: Floats, rows: NDArray[np.int64]) -> Dataset:

@@ -30,7 +30,7 @@ from trainer.limits import require_memory
 from trainer.loop import Plan, StoppedError, Training, fit, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.memory import allocator_settings, first_size
-from trainer.metadata import metadata, model_record
+from trainer.metadata import NOT_FINITE, finite, metadata, model_record
 from trainer.model_config import require_fitting
 from trainer.models.build import build, size
 from trainer.onlookers import watch
@@ -356,6 +356,10 @@ def save(
     for log in (folder.partial / "batches.jsonl", folder.partial / "telemetry.jsonl"):
         if log.exists():
             record["artifacts"][log.name] = record_of(log.read_bytes())
+    record.update(finite(record))
+    gone = [name for name, why in record["absent"].items() if why == NOT_FINITE]
+    if gone:
+        say(f"null in metadata.json, as the figure is no finite number: {', '.join(gone)}")
     folder.write("metadata.json", (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
 
 

@@ -16,6 +16,7 @@ from trainer.errors import TrainerError
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # words for a missing value, in any case
 MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a few mistakes
 MOST_CATEGORIES = 10_000
+LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
 
 Flags = NDArray[np.bool_]
 Kind = Literal["number", "category"]
@@ -60,12 +61,25 @@ def parse_cells(column: pl.Series) -> Parsed:
     """Return the cells of a column as text and, where they are some, as numbers."""
     if column.dtype.is_numeric():
         number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
-        missing = np.isnan(number)
-        return Parsed(text=_plain(column), missing=missing, number=number, wrong=np.isinf(number))
+        return _parsed(_plain(column), np.isnan(number), number)
     text = column.cast(pl.String).str.strip_chars()
     missing = (text.is_null() | text.str.to_lowercase().is_in(MISSING).fill_null(True)).to_numpy()
     number = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
-    return Parsed(text=text, missing=missing, number=number, wrong=~np.isfinite(number) & ~missing)
+    return _parsed(text, missing, number)
+
+
+def _parsed(text: pl.Series, missing: Flags, number: Floats) -> Parsed:
+    wrong = ~(np.abs(number) <= LARGEST) & ~missing
+    return Parsed(text=text, missing=missing, number=np.where(wrong, np.nan, number), wrong=wrong)
+
+
+def fault(word: str) -> str:
+    """Return what keeps the text of a cell from being used as a number, as the end of a sentence on it."""
+    try:
+        finite = np.isfinite(float(word))
+    except ValueError:
+        finite = False
+    return f"is beyond the {LARGEST:.1e} that 32 bits hold" if finite else "is no finite number"
 
 
 def _plain(column: pl.Series) -> pl.Series:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainer.data.intraday_catalog import CATALOG
 from trainer.errors import TrainerError
 from trainer.events import emit, say
+from trainer.output_file import require_output
 
 if TYPE_CHECKING:
     from trainer.config import FeaturesConfig
@@ -56,7 +57,10 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     from trainer.data.progress import bar_counter
     from trainer.data.reader import open_source
     from trainer.data.survey import survey
+    from trainer.data.table import beside
 
+    for made in (out, beside(out)):
+        require_output(made, "--out", {"--data": data}, through=False)
     source = open_source(data, reading_of(config))
     found = survey(source)
     if config.features == "daily" or (config.features == "auto" and found.daily):

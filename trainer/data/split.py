@@ -14,6 +14,7 @@ from trainer.data.pieces import pieces
 from trainer.errors import TrainerError
 
 TRAIN, VALIDATION = 0.70, 0.15  # shares of the rows; the rest is test
+FURTHEST = 1e18  # standard deviations from the training mean whose square 32 bits still hold
 FEWEST = 10  # rows of a part below which a score says nothing
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trainer.data.bars import Floats
-from trainer.data.columns import Column, encode, parse_cells
+from trainer.data.columns import Column, encode, fault, parse_cells
 from trainer.data.tabular import Cells, read_cells
 from trainer.errors import TrainerError, suggestion
 from trainer.events import say
@@ -52,7 +52,7 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
     values, new = encode(column, parsed)
     if column.kind == "number" and parsed.wrong.any():
         row = int(np.flatnonzero(parsed.wrong)[0])
-        what = f"{parsed.text[row]!r} in column {column.name!r} is no finite number"
+        what = f"{parsed.text[row]!r} in column {column.name!r} {fault(parsed.text[row])}"
         raise TrainerError("RM580", what=what, where=cells.place(row))
     if new.any():
         _tell_unknown(column, parsed.text.filter(pl.Series(new)), cells.place(int(np.flatnonzero(new)[0])), made)

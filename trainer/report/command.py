@@ -15,7 +15,7 @@ from trainer.compress.subject import Subject, read_subject
 from trainer.data.dataset import Dataset
 from trainer.events import emit, say
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of
-from trainer.predict import write_whole
+from trainer.output_file import require_output, write_whole
 from trainer.report import figures
 from trainer.report.importance import importances
 from trainer.report.page import facts, folded, page, table
@@ -30,11 +30,13 @@ def report(run: Path, data: Path | None = None, output: Path | None = None, repe
     """Write the page of the run in folder `run`, by default beside its model.
 
     Raises:
-        TrainerError: RM524, RM546, RM547 for the folder and its data.
+        TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
         OSError: where the page cannot be written.
     """
     subject = read_subject(run, data)
     place = output or run / "report.html"
+    own = {f"the run's {name}": run / name for name in ("metadata.json", *subject.metadata.artifacts)}
+    require_output(place, "--output", {"--data": subject.config.data} | own)
     write_whole(place, html(subject, repeats, seed).encode())
     emit("report", run=subject.metadata.run, file=str(place))
     say(f"report  {place}")

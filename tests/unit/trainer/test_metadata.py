@@ -9,7 +9,7 @@ import pytest
 from trainer.accelerator import Accelerator
 from trainer.config import TrainConfig
 from trainer.data.daily_features import FEATURES
-from trainer.metadata import absent, metadata, span_record
+from trainer.metadata import absent, finite, metadata, span_record
 from trainer.task import Task, prepare
 
 CARD = Accelerator(device="cuda:0", kind="rocm", name="Radeon", arch="gfx1100", memory_bytes=1, reason="why")
@@ -51,3 +51,11 @@ def test_what_is_null_has_its_reason(task: Task) -> None:
 def test_dates_show_a_time_of_day_only_if_there_is_one(last: str, shown: str) -> None:
     dates = np.array(["2020-01-02T00:00:00", last], "datetime64[s]")
     assert span_record(dates) == {"first_date": "2020-01-02", "last_date": shown}
+
+
+def test_figures_that_are_not_finite_become_null_with_a_reason() -> None:
+    record = {"a": [1.0, float("nan")], "b": {"c": float("-inf"), "d": "x"}, "absent": {"e": "why"}}
+    whole = finite(record)
+    assert (whole["a"], whole["b"]) == ([1.0, None], {"c": None, "d": "x"})
+    assert whole["absent"].keys() == {"a.1", "b.c", "e"}
+    assert finite({"a": 1.0, "absent": {}}) == {"a": 1.0, "absent": {}}

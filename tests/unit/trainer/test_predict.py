@@ -3,7 +3,9 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,7 +62,9 @@ def refused(capsys: pytest.CaptureFixture[str], code: str, *argv: str) -> str:
 
 
 def forecast_in_training(network: torch.nn.Module, part: Any, task: Any) -> Any:
-    return forecast(SimpleNamespace(forward=network, train=SimpleNamespace(targets=torch.empty(0))), part, task)
+    return forecast(
+        SimpleNamespace(forward=network, device="cpu", train=SimpleNamespace(targets=torch.empty(0))), part, task
+    )
 
 
 def forecasts(run: Path, tmp_path: Path, data: Path = SAMPLE) -> dict[str, float]:
@@ -175,3 +179,30 @@ def test_an_output_that_cannot_be_written_leaves_nothing(run: Path, mount_tmpfs,
     refused(capsys, "RM543", "--model", str(run), "--data", str(SAMPLE), "--output", str(disk / "old.csv"))
     assert [path.name for path in disk.iterdir()] == ["old.csv"]
     assert (disk / "old.csv").read_text() == "as before"
+
+
+def test_the_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path, capsys) -> None:
+    data = tmp_path / "t.csv"
+    data.write_bytes(SAMPLE.read_bytes())
+    (tmp_path / "link.csv").symlink_to(data)
+    for output in (data, tmp_path / "link.csv", run / "model.safetensors", run / "metadata.json"):
+        before = output.read_bytes()
+        said = refused(capsys, "RM500", "--model", str(run), "--data", str(data), "--output", str(output))
+        assert "--output" in said and ("--data" in said or "--model" in said)
+        assert output.read_bytes() == before
+
+
+def test_a_mistake_in_the_path_of_the_output_is_named(run: Path, tmp_path: Path, capsys) -> None:
+    words = ("--model", str(run), "--data", str(SAMPLE), "--output")
+    assert "there is no folder" in refused(capsys, "RM500", *words, str(tmp_path / "nodir" / "x.csv"))
+    assert "is a folder" in refused(capsys, "RM500", *words, str(tmp_path))
+
+
+def test_forecasts_go_through_a_pipe_that_stays(run: Path, tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", list[str]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    assert main(["predict", "--model", str(run), "--data", str(SAMPLE), "--output", str(pipe)]) == 0
+    reader.join(timeout=5)
+    assert pipe.is_fifo() and read[0].startswith("date,realised_next\n")

@@ -53,3 +53,9 @@ def test_the_score_holds_rows_error_and_every_baseline(split: Split) -> None:
     assert figures["rmse"] == rmse(split.test.target, split.test.persistence)
     assert figures["r2_vs_persistence"] == 0
     assert {name for name in figures if name.startswith("r2")} == {f"r2_vs_{name}" for name in BASELINES}
+
+
+def test_a_baseline_that_misses_by_rounding_alone_is_exact() -> None:
+    target = np.linspace(100, 900, 50)
+    assert r2(target, target + 1, np.nextafter(target, np.inf)) is None
+    assert r2(target, target + 1, target + 1e-4) == pytest.approx(1 - 1e8, rel=1e-3)

@@ -33,3 +33,11 @@ def test_five_lines_say_all() -> None:
         "-0.10 / 0.00 against a linear fit",
         "folder  TRAINING/one",
     ]
+
+
+def test_an_exact_baseline_is_said_and_a_figure_that_is_gone_is_none() -> None:
+    metrics = {part: {"r2_vs_mean": None, "r2_vs_linear": None} for part in ("validation", "test")}
+    record = RECORD | {"metrics": {"best": {"epoch": 1}} | metrics, "baselines": {"mean": "", "linear": ""}}
+    record |= {"absent": {"metrics.test.r2_vs_mean": "the figure is no finite number"}}
+    line = summary(record, HISTORY, Path("one")).splitlines()[3]
+    assert line == "R²      validation / test: none / none against the training mean, a linear fit is exact"

@@ -200,3 +200,19 @@ def test_one_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks
     assert {path.name for path in run.iterdir()} == FILES | {"telemetry.jsonl"}, done.stderr[-2000:]
     record = json.loads((run / "metadata.json").read_text())
     assert record["data"]["rows_used"] == 126
+
+
+@pytest.mark.parametrize(("cell", "words"), [("1e300", "32 bits hold"), ("3e38", "too far for 32 bits")])
+def test_a_row_that_cannot_be_computed_with_has_no_forecast(tmp_path: Path, cell: str, words: str, capsys) -> None:
+    table = mixed(gaps=False).drop("y")
+    train(tmp_path, written(table, tmp_path), "--target", "z")
+    scaled = [str(value) for value in table["x"]]
+    scaled[7] = cell
+    path = written(table.with_columns(pl.Series("x", scaled)), tmp_path, "new.csv")
+    capsys.readouterr()
+    assert main(["predict", "--model", str(tmp_path / "one"), "--data", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("RM580") and "'x'" in captured.err and words in captured.err
+    assert f"{path}, line 9" in captured.err and '"forecast"' not in captured.out
+    assert main(["predict", "--model", str(tmp_path / "one"), "--data", str(tmp_path / "table.csv")]) == 0
+    assert capsys.readouterr().err.endswith("forecasts of z, in the column's own unit\n")

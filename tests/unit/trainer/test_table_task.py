@@ -166,3 +166,57 @@ def test_a_bar_target_of_a_name_nearly_right_is_a_column(table: Path) -> None:
     assert "no column 'volatilty'" in refused(table, "RM580", target="volatilty").what
     with pytest.raises(TrainerError, match="did you mean volatility"):
         prepare(TrainConfig(target="volatilty", features="daily"))
+
+
+def numbers(tmp_path: Path, **cells: str) -> Path:
+    """A table of 300 rows with a cell of `x` or `z` on line 102 changed."""
+    table = mixed(gaps=False).drop("y")
+    for name, cell in cells.items():
+        words = [cell if row == 100 else str(value) for row, value in enumerate(table[name])]
+        table = table.with_columns(pl.Series(name, words))
+    return written(table, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x", "z"])
+@pytest.mark.parametrize("cell", ["1e300", "-1e39", "1e308", "inf", "oops"])
+def test_a_cell_that_no_network_can_hold_is_named_with_its_line(tmp_path: Path, name: str, cell: str) -> None:
+    path = numbers(tmp_path, **{name: cell})
+    error = refused(path, "RM580", target="z")
+    assert error.what.startswith(f"{cell!r} in column {name!r} ") and error.where == f"{path}, line 102"
+    assert ("32 bits" in error.what) == (cell[-1].isdigit())
+    assert ("--task classification" in error.next) == (name == "z")
+    assert sum(task_of(path, target="z", on_bad_row="drop").made["dropped_rows"].values()) == 1
+    assert task_of(path, target="z", on_bad_row="repair").labels is None
+
+
+def test_numbers_within_32_bits_train(tmp_path: Path) -> None:
+    assert task_of(numbers(tmp_path, x="3e38"), target="z").labels is None
+
+
+def test_a_value_too_far_from_the_training_rows_is_named(tmp_path: Path) -> None:
+    table = mixed(gaps=False).with_columns(time=pl.Series(hours(300)))
+    for name in ("x", "z"):
+        far = [1e25 if row == 299 else value for row, value in enumerate(table[name])]
+        path = written(table.with_columns(pl.Series(name, far)), tmp_path)
+        error = refused(path, "RM580", target="z")
+        assert repr(name) in error.what and error.where == f"{path}, line 301"
+
+
+def test_a_target_with_decimal_commas_is_no_classes(tmp_path: Path) -> None:
+    table = mixed(gaps=False)
+    path = tmp_path / "comma.csv"
+    table.with_columns(table["z"].cast(pl.String).str.replace(".", ",", literal=True)).write_csv(path, separator=";")
+    error = refused(path, "RM580", target="z")
+    assert "comma" in error.what and error.where == f"{path}, line 2"
+
+
+def test_classes_may_be_numbers_and_a_word(tmp_path: Path) -> None:
+    grades = [("1", "2", "3", "none given")[(row % 50 == 0) * 3 or row % 3] for row in range(300)]
+    task = task_of(written(mixed().with_columns(y=pl.Series(grades)), tmp_path))
+    assert task.labels == ("1", "2", "3", "none given")
+
+
+@pytest.mark.parametrize("flag", ["ignore", "categories"])
+def test_a_target_is_not_left_out_too(table: Path, flag: str) -> None:
+    error = refused(table, "RM500", **{flag: ("y",)})
+    assert f"--{flag}" in error.what and "--target" in error.what

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -118,6 +119,18 @@ def test_bad_rows_are_in_the_metadata_and_told(
     assert "1 dropped, a cell is no number (first: line 101)" in capsys.readouterr().err
     said = json.loads((tmp_path / "f.arrow.json").read_text())
     assert said["input"]["read"]["bad_rows"]["dropped"] == {"number": 1}
+
+
+def test_the_bars_are_never_written_over_and_a_pipe_stays(
+    minutes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "bars.json"  # the name of what `features` writes beside --out bars
+    data.write_bytes(minutes.read_bytes())
+    os.mkfifo(tmp_path / "pipe")
+    for out in (data, tmp_path / "bars", tmp_path / "pipe", tmp_path):
+        assert main(["features", f"--data={data}", f"--out={out}"]) == 2
+        assert capsys.readouterr().err.startswith("RM500")
+    assert data.read_bytes() == minutes.read_bytes() and (tmp_path / "pipe").is_fifo()
 
 
 def test_daily_bars_have_no_intraday_features(

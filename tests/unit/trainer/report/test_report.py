@@ -54,6 +54,13 @@ def page(folder: Path) -> str:
     return (folder / "report.html").read_text()
 
 
+def test_the_page_is_never_written_over_its_data_or_model(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (classes.parent / "table.csv", classes / "model.safetensors"):
+        before = file.read_bytes()
+        assert main(["report", str(classes), "--repeats", "1", "--output", str(file)]) == 2
+        assert "RM500" in capsys.readouterr().err and file.read_bytes() == before
+
+
 @pytest.mark.parametrize("which", ["bars", "classes"])
 def test_the_page_is_one_file_without_script_and_speaks_to_those_who_do_not_see(
     which: str, request: pytest.FixtureRequest

@@ -11,6 +11,7 @@ from functools import partial
 
 from torch import Tensor
 
+from trainer.batch_schedule import CONSTANT
 from trainer.direct import DirectSteps
 from trainer.errors import TrainerError
 from trainer.loop import Training
@@ -62,10 +63,11 @@ def advice_for(training: Training, choice: Choice) -> Advice | None:
 def can_be_timed(training: Training, choice: Choice) -> bool:
     """Return whether a few steps of either size are quick and can be taken back whole.
 
-    A graph would have to be captured anew, and a compiled model compiled.
+    A graph would have to be captured anew, and a compiled model compiled. Who lets batches grow so far is not told to.
     """
     plain = training.forward is training.model and training.scaler is None and training.ranks.world_size == 1
-    enough = training.sampler.rows >= FEWEST * LARGER * training.sampler.batch_size
+    sampler, larger = training.sampler, LARGER * training.sampler.batch_size
+    enough = sampler.rows >= FEWEST * larger and max(sampler.different(0, training.epochs)) < larger
     return plain and enough and choice.name in ("direct", "eager") and arithmetic(training) is None
 
 
@@ -73,7 +75,7 @@ def rate(training: Training, choice: Choice, size: int, before: Memory) -> float
     """Return rows a second in batches of `size`; leaves the weights anywhere."""
     there = replace(
         training,
-        sampler=replace(training.sampler, batch_size=size),
+        sampler=replace(training.sampler, batch_size=size, schedule=CONSTANT),
         state=replace(training.state, micro_batch=first_size(None, size)),
         scheduler=None,
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+from trainer.batch_schedule import CONSTANT, MOST_EPOCHS, MOST_ROWS, BatchSchedule, parse_batch_schedule
 from trainer.data_config import DataConfig
 from trainer.flags import Flag as _Flag
 from trainer.flags import number as _number
@@ -39,7 +40,7 @@ OUTSIDE = (  # options of `train` that are not settings themselves, but give som
 )
 TRACKERS = ("tensorboard", "wandb", "mlflow")
 # Bounds that no sensible run meets: beyond them numbers overflow in torch, or a run could never end.
-MOST_EPOCHS, MOST_ROWS, MOST_WIDTH, MOST_LAYERS = 1_000_000, 2**31 - 1, 2**20, 256
+MOST_WIDTH, MOST_LAYERS = 2**20, 256
 
 
 def _rows_or_auto(text: str) -> int | None:
@@ -94,6 +95,9 @@ class TrainConfig(ModelConfig, TableConfig):
     run: Annotated[str | None, _Flag("name of the run (default: UTC time and a suffix)", _run_name, "run")] = None
     epochs: Annotated[int, _Flag("passes over the training rows", _whole(1, MOST_EPOCHS))] = 300
     batch_size: Annotated[int, _Flag("rows per optimizer step", _whole(1, MOST_ROWS))] = 32
+    batch_schedule: Annotated[
+        BatchSchedule, _Flag("other batches from an epoch on: epoch:rows, as 10:64,30:256", parse_batch_schedule)
+    ] = CONSTANT
     learning_rate: Annotated[float, _Flag("step size of AdamW", _number(10))] = 5e-5
     hidden_layers: Annotated[tuple[int, ...], _Flag("widths of the hidden layers, or none", widths, "model")] = (
         32,
@@ -166,7 +170,7 @@ class TrainConfig(ModelConfig, TableConfig):
     def as_dict(self) -> dict[str, Any]:
         """Return the settings in JSON's types."""
         values = {name: getattr(self, name) for name in settings()}
-        worded = (Path, Interval, Retention)
+        worded = (Path, Interval, Retention, BatchSchedule)
         return {name: str(value) if isinstance(value, worded) else value for name, value in values.items()}
 
 

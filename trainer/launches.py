@@ -6,7 +6,7 @@ same steps as in the loop. The last batch of an epoch, where it is smaller, is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,34 +27,40 @@ class Steps(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Launches:
-    """The whole batches of an epoch in launches of at most `steps.most`."""
+    """The whole batches of an epoch in launches of at most `most` steps.
 
-    steps: Steps
+    `steps` are by the rows of a batch; an epoch whose batches have another size is the loop's.
+    """
+
+    steps: Mapping[int, Steps]
 
     def __call__(self, training: Training) -> Iterator[tuple[bool, bool]]:
         """Take all whole batches still to come; after each launch, yield whether to stop and what is due."""
         state, sampler = training.state, training.sampler
-        if state.micro_batch.size < sampler.batch_size:
-            return  # memory ran out, and batches are taken in pieces
-        whole = sampler.rows // sampler.batch_size
+        size = sampler.size(state.epoch)
+        steps = self.steps.get(size)
+        if steps is None or state.micro_batch.size < size:
+            return  # in the second case memory ran out, and batches are taken in pieces
+        whole = sampler.rows // size
         order = sampler.order(state.epoch)
         on_device = order.to(training.device)
         while state.batch < whole:
             training.watch.step_begins()
             first = state.batch
-            batches, stop, due = planned(training, order, min(self.steps.most, whole - first))
-            span = slice(first * sampler.batch_size, state.batch * sampler.batch_size)
+            batches, stop, due = planned(training, order, min(steps.most, whole - first))
+            span = slice(first * size, state.batch * size)
             losses = state.losses[first : state.batch]
             training.ranks.at_step(state.step)
             with training.ranks.section("forward"):
-                self.steps.take(on_device[span], losses)
+                steps.take(on_device[span], losses)
             training.watch.launch_ended(state.step - len(batches) + 1, batches, losses)
             yield stop, due
 
 
 def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor], bool, bool]:
     """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due."""
-    state, size, keeper = training.state, training.sampler.batch_size, training.keeper
+    state, keeper = training.state, training.keeper
+    size = training.sampler.size(state.epoch)
     batches: list[Tensor] = []
     for rows in order[state.batch * size : (state.batch + most) * size].split(size):
         due = keeper is not None and keeper.due(state)

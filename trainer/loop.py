@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from trainer.batch_schedule import CONSTANT, BatchSchedule
+from trainer.batches import change_batches
 from trainer.data.feed import Part as Part  # noqa: PLC0414 -- others take it from here
 from trainer.data.feed import batches
 from trainer.data.sampler import Sampler
@@ -35,13 +37,17 @@ Launches = Callable[["Training"], Iterator[tuple[bool, bool]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run is to do; `micro_batch` None means as many rows at a time as fit."""
+    """What a run is to do; `micro_batch` None means as many rows at a time as fit.
+
+    `batch_size` holds until `batch_schedule` sets another.
+    """
 
     epochs: int
     batch_size: int
     learning_rate: float
     seed: int
     micro_batch: int | None = None
+    batch_schedule: BatchSchedule = CONSTANT
 
 
 class Keeper(Protocol):
@@ -69,7 +75,10 @@ class StoppedError(Exception):
 
 @dataclass(kw_only=True)
 class Training:
-    """A run in motion. `model` is what holds the weights, `forward` what is called (wrapped for several ranks)."""
+    """A run in motion. `model` is what holds the weights, `forward` what is called (wrapped for several ranks).
+
+    `most_rows` is what a rank computes at a time at most, by request or because memory ran out in an earlier attempt.
+    """
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
@@ -90,6 +99,7 @@ class Training:
     weigh: Weigh | None = None
     keep_last: bool = False
     loader_workers: int = 0
+    most_rows: int | None = None
     watch: Watch = field(default_factory=Watch)
     launches: Launches | None = None  # takes whole batches faster, in the same way; the loop takes the rest
     device: torch.device
@@ -115,9 +125,9 @@ def new_training(
     device = device or weights.device
     precision = precision or Precision(name="fp32", reason="default", device_type=device.type)
     scaler = precision.scaler()
-    sampler = Sampler(rows=len(train), batch_size=plan.batch_size, seed=plan.seed)
+    sampler = Sampler(rows=len(train), batch_size=plan.batch_size, seed=plan.seed, schedule=plan.batch_schedule)
     share = -(-min(plan.batch_size, len(train)) // ranks.world_size)
-    losses, sizes = (torch.zeros(len(sampler), device=device, dtype=weights.dtype) for _ in range(2))
+    losses, sizes = (torch.zeros(sampler.count(0), device=device, dtype=weights.dtype) for _ in range(2))
     return Training(
         model=model,
         forward=ranks.prepare(model),
@@ -130,6 +140,7 @@ def new_training(
         precision=precision,
         scaler=scaler,
         ranks=ranks,
+        most_rows=plan.micro_batch,
         device=device,
         # only an accelerator's memory runs out by exception
         **({"guarded": device.type != "cpu" and ranks.undoes} | more),
@@ -165,6 +176,8 @@ def run_epoch(training: Training) -> None:
     """Take one optimizer step for each batch of the epoch that is still to come."""
     state, keeper = training.state, training.keeper
     training.forward.train()
+    if state.batch == 0:
+        change_batches(training)
     began = time.perf_counter()
     for stop, due in steps(training):
         now = time.perf_counter()
@@ -327,7 +340,7 @@ def close_epoch(training: Training) -> Epoch:
 def measured(training: Training, losses: Tensor, began: float) -> Epoch:
     """Return the epoch's figures; the mean loss weighs each batch by its rows, or by what `weigh` found in them."""
     state, sampler = training.state, training.sampler
-    sizes = sampler.sizes() if training.weigh is None else state.weights.double().cpu()
+    sizes = sampler.sizes(state.epoch) if training.weigh is None else state.weights.double().cpu()
     train_loss = ((losses.double().cpu() * sizes).sum() / sizes.sum()).item()
     held_out = training.validation
     how = (training.loss_sum, training.weigh, training.device)

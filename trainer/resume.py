@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from trainer.batch_schedule import CONSTANT, parse_batch_schedule
 from trainer.config import TrainConfig
 from trainer.data.files import DataFile
 from trainer.data_config import DECIDING
@@ -17,7 +18,8 @@ from trainer.table_config import TABLE_DECIDING
 
 # What decides the weights. None of it may change, or the run would be neither the old nor a new one.
 FIXED = (
-    *("batch_size", "learning_rate", "hidden_layers", "horizon", "data_fraction", "seed", "precision"),
+    *("batch_size", "batch_schedule", "learning_rate", "hidden_layers", "horizon"),
+    *("data_fraction", "seed", "precision"),
     *DECIDING,
     *TABLE_DECIDING,
     *MODEL_DECIDING,
@@ -53,7 +55,8 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
     Raises:
         TrainerError: RM551 where a setting that decides the weights was given and differs.
     """
-    stored = {key: _typed(key, value) for key, value in settings["config"].items() if key in (*FIXED, *KEPT)}
+    before = {"batch_schedule": str(CONSTANT)} | settings["config"]  # earlier trainers knew no schedule
+    stored = {key: _typed(key, value) for key, value in before.items() if key in (*FIXED, *KEPT)}
     named = given(config)
     fixed = (*FIXED, "epochs") if stored.get("schedule") == "cosine" else FIXED  # the cosine ends with the last epoch
     differing = [key for key in fixed if key in named and key in stored and getattr(config, key) != stored[key]]
@@ -93,6 +96,8 @@ def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, A
 def _typed(key: str, value: Any) -> Any:
     if key == "data":
         return Path(value)
+    if key == "batch_schedule":
+        return parse_batch_schedule(value)
     return tuple(value) if isinstance(value, list) else value
 
 

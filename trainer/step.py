@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from trainer import direct, fused, graph
+from trainer.batches import at_size
 from trainer.errors import TrainerError
 from trainer.launches import Launches, Steps
 from trainer.loop import Training, gradients, step_optimizer
@@ -47,13 +48,36 @@ def choose_step(asked: str, training: Training) -> Choice:
     """Set how `training` takes its whole batches, and return what was chosen.
 
     `auto` takes the faster way only where a trial gave eager's results to the bit, so that a run may be resumed
-    under either.
+    under either. Each size that batches are still to have is tried for itself, so that no change of size ends a run.
 
     Raises:
         TrainerError: RM585 where a way that was asked for by name is not possible here.
     """
     if asked == "eager":
         return Choice(name="eager", reason="asked for with --step")
+    sizes = training.sampler.different(training.state.epoch, training.epochs)
+    found = {size: chosen_at(asked, at_size(training, size)) for size in sizes}
+    steps = {size: taken for size, (_, taken) in found.items() if taken is not None}
+    training.launches = Launches(steps=steps) if steps else None
+    return together({size: choice for size, (choice, _) in found.items()})
+
+
+def together(choices: dict[int, Choice]) -> Choice:
+    """Return one choice for those of each size; its name is that of the faster way, if any size is taken so."""
+    first, *others = choices.values()
+    if not others:
+        return first
+    name = next((each.name for each in choices.values() if each.name != "eager"), "eager")
+    reason = "; ".join(f"batches of {size:,} {each.name}, {each.reason}" for size, each in choices.items())
+    return Choice(name=name, reason=reason, same_bits=all(each.same_bits for each in choices.values()))
+
+
+def chosen_at(asked: str, training: Training) -> tuple[Choice, Steps | None]:
+    """Return how `training`, whose batches have one size, takes them, and who takes them where it is not the loop.
+
+    Raises:
+        TrainerError: RM585 as `choose_step`.
+    """
     name = asked if asked != "auto" else "graph" if training.device.type == "cuda" else "direct"
     against = reason_against(name, training) or (unproven(name, training) if asked == "auto" else None)
     try:
@@ -63,10 +87,9 @@ def choose_step(asked: str, training: Training) -> Choice:
     if tried:
         against = tried.fault(exact=asked == "auto")
     if tried and not against:
-        training.launches = Launches(steps=tried.steps)
-        return Choice(name=name, reason=tried.words(asked), same_bits=tried.apart == 0)
+        return Choice(name=name, reason=tried.words(asked), same_bits=tried.apart == 0), tried.steps
     if asked == "auto":
-        return Choice(name="eager", reason=f"auto: not {name}: {against}")
+        return Choice(name="eager", reason=f"auto: not {name}: {against}"), None
     raise TrainerError("RM585", what=f"--step {name}", why=against or "")
 
 

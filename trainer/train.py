@@ -18,6 +18,7 @@ from trainer.accelerator import choose, make_reproducible
 from trainer.activations import checkpointed, layers
 from trainer.advice import advice_for
 from trainer.attention import attend
+from trainer.batches import require_rows, rows_at_most, steps_of
 from trainer.checkpoint import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.compilation import compile_if_worth_it
 from trainer.config import TrainConfig
@@ -117,6 +118,7 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     """Train under `config`; `name` is the unfinished run to go on with, `settings` what it was started with."""
     require_fitting(config)
     task = prepare(config)
+    require_rows(config.batch_schedule, len(task.split.train))
     make_reproducible(seed=config.seed, threads=config.threads)
     require_alike(lobby, config, task.file.sha256)
     accelerator = choose(device_of_rank(config.device))
@@ -130,8 +132,7 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
     checkpointed(model, config.activation_checkpointing, layers(model))
     if settings and name:
         require_same_data(task.file, name, settings)
-    steps = -(-len(task.split.train) // config.batch_size)
-    needed = size_estimate(model, config.epochs, steps)
+    needed = size_estimate(model, config.epochs, steps_of(config, len(task.split.train)))
     with (
         open_on(lobby, config, name, need_bytes=needed) as folder,
         stop_on_sigterm() as stop,
@@ -199,6 +200,7 @@ def training_of(model: nn.Module, task: Task, config: TrainConfig, place: Place,
     plan = Plan(
         epochs=config.epochs,
         batch_size=config.batch_size,
+        batch_schedule=config.batch_schedule,
         learning_rate=config.learning_rate,
         seed=config.seed,
         micro_batch=config.micro_batch,
@@ -222,7 +224,7 @@ def training_of(model: nn.Module, task: Task, config: TrainConfig, place: Place,
     )
     for group in training.optimizer.param_groups:
         group["weight_decay"] = config.weight_decay
-    training.scheduler = schedule_of(config.schedule, training.optimizer, config.epochs * len(training.sampler))
+    training.scheduler = schedule_of(config.schedule, training.optimizer, training.sampler.steps(config.epochs))
     return training
 
 
@@ -260,11 +262,13 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
     found = ranks.broadcast(newest_good(folder.checkpoints, tell_damaged) if ranks.leads else None)
     step, tree = found or (0, None)
     if tree is not None:
-        asked = training.state.micro_batch
         restore(training, tree)
         require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
-        training.state.micro_batch = asked if fixed_size else training.state.micro_batch.within(asked.limit)
+        limit = rows_at_most(training)
+        before = training.state.micro_batch
+        training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)
     if (most := ranks.broadcast(most_rows(folder.partial))) is not None:
+        training.most_rows = min(most, training.most_rows or most)
         training.state.micro_batch = first_size(most, training.state.micro_batch.size)
         if ranks.leads:
             emit("out_of_memory_before", most_rows=most)
@@ -386,9 +390,9 @@ def plain(weights: dict[str, Tensor], precision: Precision, network: dict[str, A
 
 
 def size_estimate(model: nn.Module, epochs: int, steps: int) -> int:
-    """Return about how many bytes a run writes: the weights twice, two lines an epoch of `steps`, metadata.
+    """Return about how many bytes a run writes: the weights twice, two lines an epoch with all its `steps`, metadata.
 
     Checkpoints are not counted: a run goes on without them where the disk has no room.
     """
     weights: int = sum(value.numel() * value.element_size() for value in model.parameters())
-    return 2 * weights + (400 + 16 * steps) * epochs + 64 * 1024
+    return 2 * weights + 400 * epochs + 16 * steps + 64 * 1024

@@ -133,14 +133,15 @@ def batches(
 
     `share` returns the slice of a batch of so many rows that is this rank's.
     """
-    if start == len(sampler):
+    if start == sampler.count(epoch):
         return
-    left = sampler.order(epoch)[start * sampler.batch_size :]
-    numbers = left.split(sampler.batch_size)
+    size = sampler.size(epoch)
+    left = sampler.order(epoch)[start * size :]
+    numbers = left.split(size)
     if workers or part.targets.device != device:
         yield from load(numbers, lambda rows: part.rows(rows[share(len(rows))], device), workers)
         return
     # One copy an epoch: a copy for each batch would make the host wait for all that the device still has to do.
-    here = left.to(device).split(sampler.batch_size)
+    here = left.to(device).split(size)
     for rows, on_device in zip(numbers, here, strict=True):
         yield rows, *part.rows(on_device[share(len(rows))], device)

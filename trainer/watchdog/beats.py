@@ -73,6 +73,11 @@ class Beats:
         """Note which optimizer step is under way."""
         self._words[2] = number
 
+    def forget(self) -> None:
+        """Learn anew how long sections take: steps are about to be larger ones."""
+        for slot in range(HEAD, WORDS):  # each count before its longest stay, so that no reader takes 0 for learned
+            self._words[slot] = 0
+
     def end(self) -> None:
         """Say that this rank has nothing left to do, so that nobody waits for it."""
         self._words[3] = SECTIONS.index("end")

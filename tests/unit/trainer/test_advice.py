@@ -24,7 +24,7 @@ def run(step: str, **more: Any) -> Training:
     torch.manual_seed(3)
     made = training(model=network() if step == "eager" else mlp(3, (8, 4)), epochs=1, **more)
     made.train, made.sampler = part(ROWS), Sampler(rows=ROWS, batch_size=8, seed=0)
-    made.state.losses = torch.zeros(len(made.sampler))
+    made.state.losses = torch.zeros(made.sampler.count(0))
     return made
 
 

@@ -40,6 +40,10 @@ def test_memory_that_runs_out_on_one_rank_makes_both_cut_smaller(answers: list[d
     assert all(answer["out_of_memory_on_rank_1_is_identical"] for answer in answers)
 
 
+def test_batches_that_grow_on_two_ranks_go_on_bit_for_bit(answers: list[dict[str, Any]]) -> None:
+    assert all(answer["growing_batches_go_on_identically"] for answer in answers)
+
+
 def test_all_ranks_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
     assert all(answer["ranks_agree"] for answer in answers)
 

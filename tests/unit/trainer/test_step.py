@@ -232,7 +232,7 @@ def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     order = made.sampler.order(1)  # the fourth batch of the second epoch
     bad.inputs[order[24]] = torch.inf
     made.train = bad
-    made.launches = Launches(steps=choose_and_take(made))
+    made.launches = Launches(steps={8: choose_and_take(made)})
     from trainer.loop import gradients, step_optimizer
 
     again = Again(
@@ -290,14 +290,14 @@ def test_launches_of_a_graph_cover_the_epoch_with_a_stand_in(rows: int, monkeypa
         made = training(model=network(), **more)
         data = part(rows)
         made.train, made.sampler = data, Sampler(rows=rows, batch_size=8, seed=0)
-        made.state.losses = torch.zeros(len(made.sampler))
+        made.state.losses = torch.zeros(made.sampler.count(0))
         return made
 
     want = make()
     ended = {name: value.clone() for name, value in weights(want).items()}
     found = make()  # from here on the generators are where they were then
     steps = StandIn(found)
-    found.launches = Launches(steps=steps)
+    found.launches = Launches(steps={8: steps})
     assert same(weights(found), ended)
     assert found.state.chain.head == want.state.chain.head
     whole = rows // 8
@@ -327,7 +327,7 @@ def test_each_launch_is_as_long_as_it_may_be() -> None:
         def take(self, rows: Tensor, losses: Tensor) -> None:
             taken.append(len(losses))
 
-    launches: Iterator[tuple[bool, bool]] = Launches(steps=Count())(made)
+    launches: Iterator[tuple[bool, bool]] = Launches(steps={8: Count()})(made)
     assert list(launches) == [(False, False)] * 2
     assert taken == [4, 2]
 

@@ -176,7 +176,7 @@ def test_the_size_estimate_covers_what_is_written(tmp_path: Path) -> None:
     model = mlp(12, (32, 16))
     assert train(tmp_path, "--run", "one") == 0
     written = sum(path.stat().st_size for path in (tmp_path / "one").iterdir())
-    assert written <= job.size_estimate(model, epochs=3, steps=26)
+    assert written <= job.size_estimate(model, epochs=3, steps=3 * 26)
 
 
 def test_sigterm_keeps_a_checkpoint_and_ends_resumably(tmp_path: Path) -> None:

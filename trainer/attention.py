@@ -35,6 +35,7 @@ MOST_SCORES = 2**21  # of the trial's attention weights: 16 MiB in fp64
 # bf16 and 2e-4 in fp16; gradients add a few products, each rounded. A wrong mask or scale errs by more than 0.1.
 LIMITS = {torch.float64: 1e-12, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 ROUNDS = 5
+ASK_FOR_NONE = "Use --attention auto, which takes the first kernel that is right."
 FASTER = 1.5  # from here on a kernel that is not used is named for its speed
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -111,7 +112,9 @@ def choose_attention(
     own = [examine(name, device=device, dtype=dtype, shape=shape, seed=seed) for name in names]
     findings = [worst(told) for told in zip(*ranks.gather(own), strict=True)]
     where = f"{device}, {str(dtype).removeprefix('torch.')}, {shape}"
-    return choose_from(findings, where=where, why="the first that is right" if requested == "auto" else "asked for")
+    if requested == "auto":
+        return choose_from(findings, where=where)
+    return choose_from(findings, where=where, why="asked for", remedy=ASK_FOR_NONE)
 
 
 def attend(
@@ -181,16 +184,18 @@ def worst(told: Sequence[Finding]) -> Finding:
     return max(told, key=lambda one: (one.wrong, bool(one.refused), one.seconds))
 
 
-def choose_from(findings: Sequence[Finding], *, where: str, why: str = "the first that is right") -> Chosen:
+def choose_from(
+    findings: Sequence[Finding], *, where: str, why: str = "the first that is right", remedy: str = ""
+) -> Chosen:
     """Return the first finding without a refusal.
 
     Raises:
-        TrainerError: RM566 where there is none.
+        TrainerError: RM566 where there is none, with `remedy` or the catalog's next step.
     """
     told = "; ".join(words(finding) for finding in findings)
     right = [finding for finding in findings if not finding.refused]
     if not right:
-        raise TrainerError("RM566", what=told, where=where)
+        raise TrainerError("RM566", what=told, where=where, next=remedy)
     first, fastest = right[0], min(right, key=lambda finding: finding.seconds)
     reason = f"{why}: {told}"
     if first.seconds > FASTER * fastest.seconds:
@@ -218,10 +223,15 @@ def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: i
         error = compare(fused, inputs, causal=shape.causal)
         seconds = timed(fused, inputs)
     except RuntimeError as refusal:  # no kernel for this card, dtype or shape; running out of memory is one, too
-        return Finding(kernel=name, error=math.inf, seconds=math.inf, refused=str(refusal).strip().splitlines()[0])
+        return Finding(kernel=name, error=math.inf, seconds=math.inf, refused=reason_of(refusal))
     limit = LIMITS[dtype]
     refused = "" if error <= limit else f"error {error:.1e} against fp64, allowed is {limit:.0e}"
     return Finding(kernel=name, error=error, seconds=seconds, refused=refused, wrong=bool(refused))
+
+
+def reason_of(refusal: RuntimeError) -> str:
+    """Return torch's first line without its guess that all kernels were turned off: the trial itself leaves one on."""
+    return str(refusal).strip().splitlines()[0].partition(" This is likely due to turning off")[0]
 
 
 def draw(shape: Shape, *, device: str, dtype: torch.dtype, seed: int) -> list[Tensor]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from trainer.errors import TrainerError
 
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 LAUNCHED = "RANK"  # torchrun's; a rank never launches again
 
 
@@ -35,7 +37,8 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     Raises:
         TrainerError: RM564 where they failed in every attempt.
     """
-    with subprocess.Popen(command(words, ranks=ranks, max_restarts=max_restarts)) as process:
+    argv = command(words, ranks=ranks, max_restarts=max_restarts)
+    with subprocess.Popen(argv, preexec_fn=ended_with_this_process()) as process:  # noqa: PLW1509 -- the only thread
         with passing_on(process) as asked:
             status = process.wait()
         if status == 0:
@@ -44,6 +47,23 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
             return TrainerError("RM554", what="stopped among ranks").exit_status
         what = f"{ranks} ranks failed in {max_restarts + 1} attempt(s); torchrun's status is {status}"
         raise TrainerError("RM564", what=what)
+
+
+def ended_with_this_process() -> Callable[[], None] | None:
+    """Return what a child calls before it becomes another program, to get SIGTERM when this process ends.
+
+    However it ends: nobody can handle SIGKILL. None where the system is not Linux. See prctl(2), PR_SET_PDEATHSIG.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # looked up here: a child of fork should do little
+
+    def tie() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before it could be tied to
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return tie
 
 
 @contextlib.contextmanager

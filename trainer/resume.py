@@ -73,6 +73,19 @@ def require_same_data(file: DataFile, name: str, settings: dict[str, Any]) -> No
         raise TrainerError("RM551", what=f"run {name} was started on other data", where=file.name, why=why)
 
 
+def require_epochs(name: str, *, asked: int, trained: int) -> None:
+    """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few."""
+    if trained > asked:
+        what = f"run {name} has trained {trained} epochs, more than --epochs {asked}"
+        why = "What is trained cannot be taken back."
+        raise TrainerError("RM551", what=what, why=why, next=f"Give --epochs {trained} or more, or start a new run.")
+
+
+def longer(settings: dict[str, Any] | None, config: TrainConfig) -> dict[str, Any] | None:
+    """Return what the run was started with, but for its epochs, which a resume may change for all that follow."""
+    return settings and {**settings, "config": {**settings["config"], "epochs": config.epochs}}
+
+
 def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, Any]) -> list[str]:
     """Return, in words, what now differs and makes the rest of the run equal only up to rounding."""
     now = config.as_dict() | {"world_size": world_size}

@@ -104,17 +104,25 @@ def to_resume(output: Path, asked: str, name: str | None) -> str | None:
     """Return the unfinished run that `--resume` means; None where `auto` finds nothing to go on with.
 
     Raises:
-        TrainerError: RM550 where the run that was named is not there.
+        TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only runs under way.
     """
     known = unfinished(output)
     if asked == "auto" and name:
         return name if name in known else None
     if asked == "auto":
-        return next((one for one in known if not under_way(folder_of(output, one))), None)
+        return _first_free(output, known)
     if asked not in known:
         why = suggestion(asked, known) if known else "no unfinished run is there"
         raise TrainerError("RM550", what=f"no unfinished run {asked!r}", where=str(output), why=why)
     return asked
+
+
+def _first_free(output: Path, known: list[str]) -> str | None:
+    """Return the first of the runs that nobody works on, None where there are no runs; RM555 where all are busy."""
+    free = next((one for one in known if not under_way(folder_of(output, one))), None)
+    if known and free is None:
+        raise TrainerError("RM555", what=f"another process works on {', '.join(known)}", where=str(output))
+    return free
 
 
 def under_way(folder: RunFolder) -> bool:

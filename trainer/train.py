@@ -40,7 +40,15 @@ from trainer.precision import Precision, choose_precision
 from trainer.prepared import Task
 from trainer.random_state import seed_all
 from trainer.ranks import Ranks
-from trainer.resume import require_same_data, rounding_changes, settings_of, with_settings_of, write_settings
+from trainer.resume import (
+    longer,
+    require_epochs,
+    require_same_data,
+    rounding_changes,
+    settings_of,
+    with_settings_of,
+    write_settings,
+)
 from trainer.rows import fed, scaled
 from trainer.run_folder import RunFolder, folder_of, most_rows, open_run, record_of, to_resume
 from trainer.schedule import schedule_of
@@ -76,6 +84,8 @@ def train(config: TrainConfig) -> None:
         if ranks.lead(lambda: tidied(config)):
             return
         name = ranks.lead(lambda: to_resume(config.output, config.resume, config.run) if config.resume else None)
+        if config.resume and not name and ranks.leads:
+            tell_nothing_to_resume(config)
         settings = ranks.lead(lambda: folder_of(config.output, name).settings()) if name else None
         run(with_settings_of(config, name, settings) if name and settings else config, name, settings, ranks)
     finally:
@@ -95,6 +105,13 @@ def tidied(config: TrainConfig) -> bool:
     emit("complete", run=name, folder=str(folder.final))
     say(f"resume  run {name} is complete: {folder.final}")
     return True
+
+
+def tell_nothing_to_resume(config: TrainConfig) -> None:
+    """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
+    emit("nothing_to_resume", folder=str(config.output), run=config.run)
+    named = f" {config.run}" if config.run else ""
+    say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
 
 
 def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, lobby: Ranks) -> None:
@@ -130,15 +147,17 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
             told = ("run", "data", "split", "device", "precision", "allocator", "seed", "threads")
             emit("start", **{name: record[name] for name in told})
             tell_rounding(config, ranks, settings)
-        started = settings or settings_of(config, task.file, world_size=ranks.world_size)
+        started = longer(settings, config) or settings_of(config, task.file, world_size=ranks.world_size)
         started = {**started, "attention": attention.kernel if attention else None}
-        if ranks.leads:
+        if ranks.leads and not settings:
             write_settings(folder, started)
         place = Place(device=accelerator.device, precision=precision, ranks=ranks)
         training = training_of(model, task, config, place, keeper_of(config, folder, started))
         training.stop = stop
         if name:
             go_on(training, folder, fixed_size=config.micro_batch is not None)
+            if ranks.leads:
+                write_settings(folder, started)  # only now: where it refused to go on, the run stays as it was
         compile_if_worth_it(training, config)
         paced(training, config)
         training.watch = watch(training, config, folder, accelerator, network | {"class_weights": task.class_weights})
@@ -235,12 +254,16 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
     """Put `training` where the newest good checkpoint is; without one it begins anew, and says so.
 
     The micro-batch is the checkpoint's, unless its size is fixed by hand.
+
+    Raises:
+        TrainerError: RM551 where more epochs are trained than are asked for.
     """
     ranks = training.ranks
     found = ranks.broadcast(newest_good(folder.checkpoints, tell_damaged) if ranks.leads else None)
     step, tree = found or (0, None)
     if tree is not None:
         restore(training, tree)
+        require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
         limit = rows_at_most(training)
         before = training.state.micro_batch
         training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)

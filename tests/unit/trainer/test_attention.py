@@ -101,6 +101,7 @@ def test_a_kernel_that_is_wrong_on_this_card_is_left_out(monkeypatch: pytest.Mon
     with pytest.raises(TrainerError, match="RM566") as caught:
         choose_attention("auto", device="cpu", dtype=torch.float32, shape=SMALL)
     assert "error 5.0e-01 against fp64, allowed is 1e-04" in caught.value.what
+    assert caught.value.next.startswith("Use --precision fp32")
 
 
 def test_times_are_told_and_do_not_decide() -> None:
@@ -118,8 +119,10 @@ def test_times_are_told_and_do_not_decide() -> None:
 def test_a_kernel_that_refuses_says_why() -> None:
     found = examine("efficient", device="cpu", dtype=torch.float32, shape=SMALL, seed=0)
     assert found.refused  # torch has no such kernel for the CPU
-    with pytest.raises(TrainerError, match="RM566"):
+    assert "turning off" not in found.refused
+    with pytest.raises(TrainerError, match="RM566") as caught:
         choose_attention("efficient", device="cpu", dtype=torch.float32, shape=SMALL)
+    assert caught.value.next == "Use --attention auto, which takes the first kernel that is right."
 
 
 NETWORK = {"kind": "transformer", "widths": [4, 8, 8, 1], "token_width": 8, "heads": 2}

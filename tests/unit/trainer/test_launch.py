@@ -21,6 +21,7 @@ from trainer import launch as launch_module
 from trainer.errors import TrainerError
 from trainer.launch import command
 from trainer.watchdog.beats import read_beat
+from trainer.watchdog.process_state import alive
 
 ROOT = Path(__file__).resolve().parents[3]
 FLOOR_S = 2.0
@@ -41,8 +42,9 @@ def start() -> Iterator[Start]:
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    for pid in [*descendants(process.pid), process.pid]:  # torchrun gives each rank a session of its own
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.communicate()
 
 
@@ -119,6 +121,57 @@ def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_r
     stacks = [evidence / f"rank{rank}.stacks.txt" for rank in range(2)]
     assert all("trainer/loop.py" in path.read_text() for path in stacks)
     assert not (tmp_path / "calm" / "watchdog").exists()
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that `pid` started, and those that they started."""
+    own = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent_of(path) == pid]
+    return own + [below for each in own for below in descendants(each)]
+
+
+def parent_of(stat: Path) -> int | None:
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it ended while we looked
+        return None
+
+
+def alive_after(pids: list[int], *, seconds: float) -> list[int]:
+    """Return which of the processes are still there; those that end sooner are not waited for."""
+    deadline = time.monotonic() + seconds
+    while (left := [pid for pid in pids if alive(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def test_nothing_outlives_a_killed_launcher_and_the_run_goes_on(tmp_path: Path, start: Start) -> None:
+    killed = start(tmp_path, "one", "--epochs", "100000")
+    events_until(killed, "checkpoint")
+    below = descendants(killed.pid)
+    assert len(below) >= 4, "torchrun, two ranks and the watcher"
+    os.kill(killed.pid, signal.SIGKILL)
+    left = alive_after(below, seconds=40)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+
+    checkpoints = [path.name for path in (tmp_path / ".one.partial" / "checkpoints").iterdir()]
+    assert checkpoints
+    again = start(tmp_path, "one", "--epochs", "100000", "--resume", "auto")
+    (*_, resumed) = events_until(again, "resumed")
+    assert not resumed["from_start"]
+    again.send_signal(signal.SIGTERM)
+    again.communicate(timeout=60)
+    assert again.returncode == 75
+
+
+def test_a_child_whose_parent_is_gone_already_ends_before_it_becomes_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    tie = launch_module.ended_with_this_process()
+    assert tie is not None
+    monkeypatch.setattr(os, "getppid", lambda: 1)  # as after the parent's end
+    assert subprocess.run(["/bin/true"], preexec_fn=tie, check=False).returncode == -signal.SIGTERM
+    monkeypatch.undo()
+    assert subprocess.run(["/bin/true"], preexec_fn=tie, check=False).returncode == 0
 
 
 def ended_by(monkeypatch: pytest.MonkeyPatch, program: str) -> int:

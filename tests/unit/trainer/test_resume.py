@@ -24,6 +24,20 @@ pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 ROOT = Path(job.__file__).parents[1]
 QUICK = ("--epochs", "6", "--device", "cpu", "--hidden-layers", "8")
+STOPPING = """
+import os, signal, sys
+from trainer import loop
+from trainer.cli import main
+
+def close_epoch(training, whole=loop.close_epoch):
+    closed = whole(training)
+    if closed.epoch == {epochs}:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return closed
+
+loop.close_epoch = close_epoch
+sys.exit(main(sys.argv[1:]))
+"""
 SAME = ("model.pt", "model.safetensors", "metrics.jsonl", "batches.jsonl")
 
 
@@ -143,6 +157,34 @@ def test_more_epochs_are_the_same_run_longer(stopped: Path, tmp_path: Path) -> N
     assert content(stopped / "one") == content(tmp_path / "whole" / "one")
 
 
+def test_fewer_epochs_than_were_trained_are_refused(
+    stopped: Path, undisturbed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained_for(stopped, 3)
+    assert train(stopped, "--resume", "one", "--epochs", "1") == 2
+    error = events(capsys)[-1]
+    assert (error["code"], error["what"]) == ("RM551", "run one has trained 3 epochs, more than --epochs 1")
+    assert train(stopped, "--resume", "one") == 0  # the refusal left the run, and its settings, as they were
+    assert content(stopped / "one") == content(undisturbed)
+
+
+def test_a_longer_run_that_is_stopped_again_stays_longer(stopped: Path, undisturbed: Path, tmp_path: Path) -> None:
+    trained_for(stopped, 3, "--epochs", "8")
+    trained_for(stopped, 7)
+    assert train(stopped, "--resume", "auto") == 0
+    assert json.loads((stopped / "one" / "metadata.json").read_text())["config"]["epochs"] == 8
+    assert "epochs: 8" in (stopped / "one" / "recipe.yaml").read_text()
+    lines = [(run / "metrics.jsonl").read_text().splitlines() for run in (stopped / "one", undisturbed)]
+    assert (len(lines[0]), lines[0][:6]) == (8, lines[1])
+
+
+def trained_for(output: Path, epochs: int, *flags: str) -> None:
+    """Go on with the stopped run, and stop it by SIGTERM when `epochs` of its epochs are trained."""
+    command = [sys.executable, "-c", STOPPING.format(epochs=epochs), "train", "--output", str(output)]
+    run = subprocess.run([*command, "--resume", "one", *flags], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 75, run.stderr
+
+
 def test_a_run_that_is_not_there_names_those_that_are(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(stopped, "--resume", "on") == 2
     error = events(capsys)[-1]
@@ -151,7 +193,11 @@ def test_a_run_that_is_not_there_names_those_that_are(stopped: Path, capsys: pyt
 
 def test_auto_starts_anew_where_nothing_is_unfinished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--resume", "auto", "--run", "one", *QUICK) == 0
-    assert "resumed" not in {event["event"] for event in events(capsys)}
+    captured = capsys.readouterr()
+    told = [json.loads(line) for line in captured.out.splitlines()]
+    assert told[0] == {"event": "nothing_to_resume", "folder": str(tmp_path), "run": "one"}
+    assert "resumed" not in {event["event"] for event in told}
+    assert f"resume  nothing to resume in {tmp_path}: begins a new run" in captured.err
 
 
 def test_a_complete_run_is_tidied_and_left_alone(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +219,22 @@ def test_a_run_under_way_is_not_touched(stopped: Path, capsys: pytest.CaptureFix
         assert train(stopped, "--resume", "one") == 2
         assert events(capsys)[-1]["code"] == "RM555"
         assert (stopped / ".one.partial" / "checkpoints").exists()
+        assert train(stopped, "--resume", "auto") == 2
+        (error,) = events(capsys)
+        assert (error["code"], error["what"]) == ("RM555", "another process works on one")
+        assert [path.name for path in stopped.iterdir()] == [".one.partial"]  # no other model instead
         assert train(stopped, "--resume", "auto", "--run", "two", *QUICK) == 0
+    finally:
+        os.close(handle)
+
+
+def test_auto_passes_over_a_run_under_way(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(stopped / ".one.partial", stopped / ".live.partial")
+    handle = os.open(stopped / ".live.partial", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        assert train(stopped, "--resume", "auto") == 0
+        assert events(capsys)[-1]["run"] == "one"
     finally:
         os.close(handle)
 

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from trainer import export
 from trainer.accelerator import choose, make_reproducible
 from trainer.activations import checkpointed, layers
 from trainer.advice import advice_for
 from trainer.attention import attend
-from trainer.batches import require_rows, rows_at_most, steps_of
-from trainer.checkpoint import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.batches import require_rows, steps_of
+from trainer.checkpoint import CheckpointKeeper, finish
 from trainer.compilation import compile_if_worth_it
 from trainer.config import TrainConfig
-from trainer.data.bars import Floats
-from trainer.data.dataset import Dataset
-from trainer.errors import TrainerError
-from trainer.events import emit, progress, say
+from trainer.events import emit, say
+from trainer.fitting import fit_with_progress
+from trainer.going_on import go_on, tell_nothing_to_resume, tell_rounding, tidied
 from trainer.limits import require_memory
-from trainer.loop import Plan, StoppedError, Training, fit, new_training
+from trainer.loop import Plan, Training, new_training
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.memory import allocator_settings, first_size
-from trainer.metadata import NOT_FINITE, finite, metadata, model_record
+from trainer.memory import allocator_settings
+from trainer.metadata import metadata, model_record
 from trainer.model_config import require_fitting
 from trainer.models.build import build, size
 from trainer.onlookers import watch
@@ -40,25 +36,21 @@ from trainer.precision import Precision, choose_precision
 from trainer.prepared import Task
 from trainer.random_state import seed_all
 from trainer.ranks import Ranks
+from trainer.results import best_of, plain, save, scores, size_estimate
 from trainer.resume import (
     longer,
-    require_epochs,
     require_same_data,
-    rounding_changes,
     settings_of,
     with_settings_of,
     write_settings,
 )
-from trainer.rows import fed, scaled
-from trainer.run_folder import RunFolder, folder_of, most_rows, open_run, record_of, to_resume
+from trainer.rows import fed
+from trainer.run_folder import RunFolder, folder_of, open_run, to_resume
 from trainer.schedule import schedule_of
-from trainer.scoring import as_numbers, score_of
-from trainer.state import Epoch
 from trainer.step import choose_step
 from trainer.stop import stop_on_sigterm
 from trainer.summary import summary
 from trainer.task import prepare
-from trainer.watch import Watch
 from trainer.watchdog.guard import guarded
 
 
@@ -90,28 +82,6 @@ def train(config: TrainConfig) -> None:
         run(with_settings_of(config, name, settings) if name and settings else config, name, settings, ranks)
     finally:
         ranks.close()
-
-
-def tidied(config: TrainConfig) -> bool:
-    """Return whether the run to resume is complete; what a kill just after its end left is removed then.
-
-    So the same command can be started again and again, as schedulers do.
-    """
-    name = config.run if config.resume == "auto" else config.resume
-    if not (config.resume and name and folder_of(config.output, name).final.exists()):
-        return False
-    folder = folder_of(config.output, name)
-    finish(folder.final, config.keep)
-    emit("complete", run=name, folder=str(folder.final))
-    say(f"resume  run {name} is complete: {folder.final}")
-    return True
-
-
-def tell_nothing_to_resume(config: TrainConfig) -> None:
-    """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
-    emit("nothing_to_resume", folder=str(config.output), run=config.run)
-    named = f" {config.run}" if config.run else ""
-    say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
 
 
 def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, lobby: Ranks) -> None:
@@ -250,153 +220,9 @@ def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) 
     )
 
 
-def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
-    """Put `training` where the newest good checkpoint is; without one it begins anew, and says so.
-
-    The micro-batch is the checkpoint's, unless its size is fixed by hand.
-
-    Raises:
-        TrainerError: RM551 where more epochs are trained than are asked for.
-    """
-    ranks = training.ranks
-    found = ranks.broadcast(newest_good(folder.checkpoints, tell_damaged) if ranks.leads else None)
-    step, tree = found or (0, None)
-    if tree is not None:
-        restore(training, tree)
-        require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
-        limit = rows_at_most(training)
-        before = training.state.micro_batch
-        training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)
-    if (most := ranks.broadcast(most_rows(folder.partial))) is not None:
-        training.most_rows = min(most, training.most_rows or most)
-        training.state.micro_batch = first_size(most, training.state.micro_batch.size)
-        if ranks.leads:
-            emit("out_of_memory_before", most_rows=most)
-            say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
-    if ranks.leads:
-        emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
-        where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"
-        say(f"resume  run {folder.name} {where}")
-
-
 def agreed(precision: Precision, ranks: Ranks) -> Precision:
     """Return the format that all ranks compute in: fp32 where their own choices differ."""
     names = ranks.gather(precision.name)
     if len(set(names)) == 1:
         return precision
     return replace(precision, name="fp32", reason=f"the ranks differ: {', '.join(names)}")
-
-
-def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
-    """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding."""
-    changes = rounding_changes(config, ranks.world_size, settings) if settings else []
-    if changes:
-        emit("rounding_changes", changes=changes)
-        say(f"resume  no longer bit for bit: {'; '.join(changes)}")
-
-
-def fit_with_progress(training: Training) -> list[Epoch]:
-    """Train, and report each epoch as a JSON event and on the progress line.
-
-    Raises:
-        TrainerError: RM554 where the run was asked to end.
-    """
-    leads = training.ranks.leads
-    with progress(training.epochs) if leads else contextlib.nullcontext() as bar:
-        if bar is not None:
-            bar.update(training.state.epoch)
-
-        line = ProgressLine(bar=bar, watch=training.watch)
-        training.watch.show = line.show
-
-        def report(epoch: Epoch) -> None:
-            if bar is None:
-                return
-            emit("epoch", **asdict(epoch))
-            training.watch.epoch_was({"train_loss": epoch.train_loss, "validation_loss": epoch.validation_loss})
-            line.losses = f"loss {epoch.train_loss:.3f} train {epoch.validation_loss:.3f} validation"
-            line.rate = f"{epoch.rows_per_second:,.0f} rows/s"
-            line.show(refresh=False)
-            bar.update()
-
-        try:
-            return fit(training, report)
-        except StoppedError:
-            raise TrainerError("RM554", what=f"stopped after step {training.state.step:,}") from None
-        finally:
-            training.watch.close()
-            if training.keeper:
-                training.keeper.close()
-
-
-@dataclass(kw_only=True)
-class ProgressLine:
-    """What follows the bar: the last epoch's losses, and the latest figures of the telemetry."""
-
-    bar: Any
-    watch: Watch
-    losses: str = ""
-    rate: str = ""
-
-    def show(self, *, refresh: bool = True) -> None:
-        """Put the line together anew."""
-        figures = (self.watch.telemetry.words() if self.watch.telemetry else "") or self.rate
-        if self.bar is not None:
-            self.bar.set_postfix_str(", ".join(filter(None, [self.losses, figures])), refresh=refresh)
-
-
-def best_of(history: list[Epoch]) -> Epoch:
-    """Return the epoch whose weights were kept: the last that improved on all before it."""
-    return [epoch for epoch in history if epoch.best][-1]
-
-
-def scores(training: Training, task: Task) -> dict[str, Any]:
-    """Return the figures of the trained model on the validation and the test part."""
-    parts = {"validation": task.split.validation, "test": task.split.test}
-    return {name: score_of(task, part, outputs_for(training, part, task)) for name, part in parts.items()}
-
-
-@torch.no_grad()
-def outputs_for(training: Training, part: Dataset, task: Task) -> Floats:
-    """Return the model's raw outputs, shape (rows, outputs)."""
-    training.forward.eval()
-    rows = scaled(part, task, training.train.targets.dtype)
-    return np.concatenate([as_numbers(training.forward(each.inputs.to(training.device))) for each in rows])
-
-
-def forecast(training: Training, part: Dataset, task: Task) -> Floats:
-    """Return the model's forecasts of a number in the target's unit, shape (rows,)."""
-    return task.targets.unscale(outputs_for(training, part, task)[:, 0])
-
-
-def save(
-    folder: RunFolder, model: nn.Module, history: list[Epoch], record: dict[str, Any], config: TrainConfig
-) -> None:
-    """Write the model's files and metrics.jsonl, then metadata.json with the hashes of all."""
-    metrics = "".join(json.dumps(epoch.facts()) + "\n" for epoch in history)
-    files = {**export.files(model, config, record), "metrics.jsonl": metrics.encode()}
-    record["artifacts"] = {name: folder.write(name, content) for name, content in files.items()}
-    for log in (folder.partial / "batches.jsonl", folder.partial / "telemetry.jsonl"):
-        if log.exists():
-            record["artifacts"][log.name] = record_of(log.read_bytes())
-    record.update(finite(record))
-    gone = [name for name, why in record["absent"].items() if why == NOT_FINITE]
-    if gone:
-        say(f"null in metadata.json, as the figure is no finite number: {', '.join(gone)}")
-    folder.write("metadata.json", (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
-
-
-def plain(weights: dict[str, Tensor], precision: Precision, network: dict[str, Any]) -> nn.Module:
-    """Return the network with these weights on the CPU, whatever the ranks made of the one they trained."""
-    model = build(network).to(dtype=precision.weights)
-    model.load_state_dict({name: value.cpu() for name, value in weights.items()})
-    return model
-
-
-def size_estimate(model: nn.Module, epochs: int, steps: int) -> int:
-    """Return about how many bytes a run writes: the weights twice, two lines an epoch with all its `steps`, metadata.
-
-    Checkpoints are not counted: a run goes on without them where the disk has no room.
-    """
-    weights: int = sum(value.numel() * value.element_size() for value in model.parameters())
-    return 2 * weights + 400 * epochs + 16 * steps + 64 * 1024

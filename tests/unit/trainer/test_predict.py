@@ -18,8 +18,8 @@ import torch
 import trainer
 from trainer.cli import main
 from trainer.config import SAMPLE, TrainConfig
+from trainer.results import forecast
 from trainer.task import prepare
-from trainer.train import forecast
 
 HAS_ONNX = importlib.util.find_spec("onnx") is not None and importlib.util.find_spec("onnxscript") is not None
 ROOT = Path(trainer.__file__).parents[1]

@@ -20,7 +20,8 @@ def checkout(tmp_path):
     """A copy of what rendering reads and writes."""
     for name in ("images", "compose", "trainer", "docs", "matrix"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    copied = (views.SCHEMA_FILE, views.OPTIONS_FILE, views.PROBES_FILE, SIGNATURES_FILE, workflow.FILE)
+    told = (views.OPTIONS_FILE, views.ERRORS_FILE, views.PROBES_FILE)
+    copied = (views.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE)
     for name in ("README.md", *copied):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -23,20 +23,22 @@ from trainer.random_state import draw_state, set_state
 from trainer.retention import Interval, Retention
 from trainer.run_folder import MOST_ROWS, SETTINGS, note_most_rows
 from trainer.state import TrainState
-from trainer.tree import on_host, pack, unpack
+from trainer.tensor_bytes import pieces
+from trainer.tree import HostMemory, pack, unpack
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 PATIENCE_SECONDS = 0.5  # how long training waits for the checkpoint before; then this one is left out
 
 
-def capture(training: Training) -> dict[str, Any] | None:
+def capture(training: Training, memory: HostMemory | None = None) -> dict[str, Any] | None:
     """Return all that the next step depends on, on the host, apart from the run; None on ranks that do not write.
 
-    Collective: each rank's random number generators and losses come along.
+    `memory` is that of an earlier capture, which this one overwrites. Collective: each rank's random number
+    generators and losses come along.
     """
-    ranks, state = training.ranks, training.state
+    ranks, state, memory = training.ranks, training.state, memory or HostMemory()
     losses = ranks.sum(state.losses.clone())
-    random = ranks.gather(on_host(draw_state(training.device)))
+    random = ranks.gather(memory.copy(draw_state(training.device), "random"))
     model = ranks.whole(dict(training.model.state_dict()))
     best = ranks.whole(state.best)
     optimizer = ranks.whole_optimizer(training.optimizer)
@@ -45,11 +47,11 @@ def capture(training: Training) -> dict[str, Any] | None:
         return None
     state.losses.copy_(losses)
     return {
-        "state": on_host(state.as_tree() | {"best": best}),
-        "model": on_host(model),
-        "optimizer": on_host(optimizer),
+        "state": memory.copy(state.as_tree() | {"best": best}, "state"),
+        "model": memory.copy(model, "model"),
+        "optimizer": memory.copy(optimizer, "optimizer"),
         "scaler": training.scaler.state_dict() if training.scaler else None,
-        "scheduler": on_host(training.scheduler.state_dict()) if training.scheduler else None,
+        "scheduler": memory.copy(training.scheduler.state_dict(), "scheduler") if training.scheduler else None,
         "random": random,
     }
 
@@ -72,15 +74,15 @@ def restore(training: Training, tree: dict[str, Any]) -> None:
         set_state(tree["random"][ranks.rank], device)
 
 
-def encode(tree: dict[str, Any]) -> dict[str, bytes]:
-    """Return a captured tree as the files of a checkpoint: JSON and safetensors."""
+def encode(tree: dict[str, Any]) -> dict[str, store.Pieces]:
+    """Return a captured tree as the files of a checkpoint, each in pieces: JSON and safetensors."""
     tensors: dict[str, Tensor] = {}
     record = pack(tree, tensors)
-    return {STATE: json.dumps(record, allow_nan=False).encode(), TENSORS: safetensors.torch.save(tensors)}
+    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(pieces(tensors))}
 
 
 def decode(files: dict[str, bytes]) -> dict[str, Any]:
-    """Return the tree that `encode` wrote; only bytes that were verified come here."""
+    """Return the tree of files that `encode` made; only bytes that were verified come here."""
     tree: dict[str, Any] = unpack(json.loads(files[STATE]), safetensors.torch.load(files[TENSORS]))
     return tree
 
@@ -114,6 +116,7 @@ class CheckpointKeeper:
         self.interval, self.retention, self.facts = interval, retention, facts or {}
         self.step_before, self.time_before = 0, time.monotonic()
         self.writer: threading.Thread | None = None
+        self.memory = HostMemory()
         self.written_at: float | None = None
         store.sweep(self.folder)
 
@@ -131,7 +134,7 @@ class CheckpointKeeper:
             if training.ranks.leads:
                 emit("checkpoint_left_out", step=training.state.step, reason="the one before is still being written")
             return
-        tree = capture(training)
+        tree = capture(training, self.memory)  # nobody reads the one before any more
         if tree is None:
             return
         lowest = training.state.history[-1].validation_loss if training.state.history else None

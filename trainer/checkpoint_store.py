@@ -13,7 +13,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 MANIFEST = "manifest.json"
 FORMAT = 1
 _NAME = re.compile(r"step-(\d{12})")
+Pieces = Sequence[bytes | memoryview]  # of a file, one behind the other
 
 
 class DamagedCheckpointError(Exception):
@@ -35,8 +36,10 @@ class Stored:
     path: Path
 
 
-def write(folder: Path, step: int, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> Path:
+def write(folder: Path, step: int, files: Mapping[str, Pieces], facts: Mapping[str, Any]) -> Path:
     """Write a checkpoint of `step` to `folder`, durable when this returns; `facts` go into the manifest.
+
+    Other threads run meanwhile: neither the disk nor a checksum holds Python's lock.
 
     Raises:
         OSError: where it cannot be written (a full disk); nothing of it is left then.
@@ -46,9 +49,8 @@ def write(folder: Path, step: int, files: Mapping[str, bytes], facts: Mapping[st
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        for name, content in files.items():
-            write_durably(partial / name, content)
-        write_durably(partial / MANIFEST, _manifest(step, files, facts))
+        records = {name: write_pieces(partial / name, content) for name, content in files.items()}
+        write_durably(partial / MANIFEST, _manifest(step, records, facts))
         sync_folder(partial)
         if final.exists():  # a resumed run that passes the step again; a damaged one must not be in the way
             shutil.rmtree(final)
@@ -74,8 +76,8 @@ def read(stored: Stored) -> tuple[dict[str, bytes], dict[str, Any]]:
     except OSError as error:
         raise DamagedCheckpointError(f"{Path(error.filename or stored.path).name}: {error.strerror}") from error
     for name, content in files.items():
-        if (found := _record(content)) != manifest["files"][name]:
-            raise DamagedCheckpointError(f"{name}: {found['bytes']:,} bytes whose checksum is not the manifest's")
+        if _record(len(content), hashlib.sha256(content)) != manifest["files"][name]:
+            raise DamagedCheckpointError(f"{name}: {len(content):,} bytes whose checksum is not the manifest's")
     return files, manifest["facts"]
 
 
@@ -102,19 +104,29 @@ def facts_of(folder: Path) -> Iterator[tuple[Stored, dict[str, Any]]]:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file down to the disk.
+    """Write a file down to the disk; raises what `write_pieces` does."""
+    write_pieces(path, [content])
+
+
+def write_pieces(path: Path, content: Iterable[bytes | memoryview]) -> dict[str, Any]:
+    """Write a file down to the disk piece by piece; return its size and checksum as they were in memory.
 
     Raises:
         OSError: with the file's name, also where the system leaves it out (a full disk).
     """
+    digest, size = hashlib.sha256(), 0
     try:
         with path.open("wb") as stream:
-            stream.write(content)
+            for piece in content:
+                stream.write(piece)
+                digest.update(piece)
+                size += len(piece)
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:
         error.filename = str(path)
         raise
+    return _record(size, digest)
 
 
 def sync_folder(folder: Path) -> None:
@@ -127,14 +139,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _manifest(step: int, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> bytes:
-    content = {
-        "format": FORMAT,
-        "step": step,
-        "files": {name: _record(data) for name, data in files.items()},
-        "facts": dict(facts),
-    }
-    return _encoded(content)
+def _manifest(step: int, records: Mapping[str, Any], facts: Mapping[str, Any]) -> bytes:
+    return _encoded({"format": FORMAT, "step": step, "files": dict(records), "facts": dict(facts)})
 
 
 def _verified_manifest(data: bytes) -> dict[str, Any]:
@@ -152,8 +158,8 @@ def _verified_manifest(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _record(content: bytes) -> dict[str, Any]:
-    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+def _record(size: int, digest: hashlib._Hash) -> dict[str, Any]:
+    return {"bytes": size, "sha256": digest.hexdigest()}
 
 
 def _encoded(content: dict[str, Any]) -> bytes:

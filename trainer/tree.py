@@ -59,15 +59,36 @@ def unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
     return tensors[content] if kind == "tensor" else _LEAVES[kind](content)
 
 
+class HostMemory:
+    """Tensors on the host that copies go to, time and again: memory that nobody has touched yet costs most of a copy.
+
+    A copy holds until the next one is made.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[object, ...], Tensor] = {}
+
+    def copy(self, value: Any, *path: object) -> Any:
+        """Return `value` with its tensors copied; those of an earlier copy with the same `path` are overwritten."""
+        if isinstance(value, Tensor):
+            return self._tensor(path, value)
+        if isinstance(value, dict):
+            return {key: self.copy(item, *path, key) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self.copy(item, *path, index) for index, item in enumerate(value))
+        return bytes(value) if isinstance(value, bytearray) else value
+
+    @torch.no_grad()
+    def _tensor(self, path: tuple[object, ...], value: Tensor) -> Tensor:
+        held = self._held.get(path)
+        if held is None or (held.shape, held.dtype) != (value.shape, value.dtype):
+            self._held[path] = held = torch.empty(value.shape, dtype=value.dtype)
+        return held.copy_(value)
+
+
 def on_host(value: Any) -> Any:
     """Return a copy of `value` whose tensors are the CPU's own: later changes of the original do not reach it."""
-    if isinstance(value, Tensor):
-        return value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
-    if isinstance(value, dict):
-        return {key: on_host(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(on_host(item) for item in value)
-    return bytes(value) if isinstance(value, bytearray) else value
+    return HostMemory().copy(value)
 
 
 def _items(values: list[Any] | tuple[Any, ...], tensors: dict[str, Tensor], name: str) -> list[Any]:

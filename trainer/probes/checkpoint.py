@@ -196,7 +196,7 @@ def train_for_ever(device: Device, seed: int, folder: Path) -> int:
     while True:
         training.step()
         if training.done % EVERY == 0:
-            checkpoint_store.write(folder, training.done, {STATE: save(training)}, {})
+            checkpoint_store.write(folder, training.done, {STATE: [save(training)]}, {})
         if training.done == STEPS - EVERY:
             time.sleep(3600)  # the end is not for this process to reach
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.fixtures.training import ROWS, gone_on, interrupted, network, same, training, weights
+from tests.fixtures.training import ROWS, gone_on, interrupted, joined, network, same, training, weights
 from trainer.advice import can_be_timed
 from trainer.batch_schedule import CONSTANT, BatchSchedule, parse_batch_schedule
 from trainer.batches import require_rows, rows_at_most
@@ -62,7 +62,7 @@ def ended(made: Training) -> dict[str, bytes]:
     assert tree is not None
     for epoch in tree["state"]["history"]:
         epoch["seconds"] = epoch["rows_per_second"] = 0.0
-    return encode(tree)
+    return joined(encode(tree))
 
 
 class Log:

@@ -100,7 +100,7 @@ def test_the_newest_good_one_is_used_and_the_damaged_one_told(
 
 
 def test_a_whole_checkpoint_of_something_else_is_not_used(tmp_path: Path) -> None:
-    files = {"state.json": b'{"map": 3}', "tensors.safetensors": b""}
+    files = {"state.json": [b'{"map": 3}'], "tensors.safetensors": [b""]}
     checkpoint_store.write(tmp_path, 9, files, {})
     told: list[str] = []
     assert newest_good(tmp_path, lambda path, reason: told.append(reason)) is None

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.fixtures.training import StopAt, gone_on, interrupted, network, part, same, training, weights
+from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
 from trainer import fused
 from trainer.checkpoint import capture, encode
 from trainer.config import FEEDS, STEPS
@@ -109,7 +109,7 @@ def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
             tree["state"]["seconds"] = 0.0
             for epoch in tree["state"]["history"]:
                 epoch["seconds"] = epoch["rows_per_second"] = 0.0
-            self.taken.append((run.state.step, b"".join(encode(tree).values())))
+            self.taken.append((run.state.step, b"".join(joined(encode(tree)).values())))
 
     found = []
     for make in (direct, eager):

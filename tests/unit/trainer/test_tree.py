@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from trainer.tree import on_host, pack, unpack
+from trainer.tree import HostMemory, on_host, pack, unpack
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False)
 KEYS = st.text() | st.integers()
@@ -64,3 +64,24 @@ def test_a_copy_on_the_host_does_not_change_with_the_original() -> None:
     original["links"].extend(b"c")
     assert copy["weights"][0].tolist() == [1, 1, 1]
     assert copy["links"] == b"ab"
+
+
+def test_a_later_copy_takes_the_place_of_the_one_before() -> None:
+    memory, original = HostMemory(), {"a/b": {"c": torch.ones(3)}, "a": {"b/c": torch.zeros(3)}}
+    first = memory.copy(original, "model")
+    address = first["a/b"]["c"].data_ptr()
+    original["a/b"]["c"] += 1
+    second = memory.copy(original, "model")
+    assert second["a/b"]["c"].tolist() == [2, 2, 2]
+    assert second["a"]["b/c"].tolist() == [0, 0, 0]
+    assert second["a/b"]["c"].data_ptr() == address
+    assert memory.copy({"a/b": {"c": torch.ones(2)}}, "model")["a/b"]["c"].tolist() == [1, 1]
+    assert memory.copy({"a/b": {"c": torch.ones(2).half()}}, "model")["a/b"]["c"].dtype == torch.float16
+
+
+def test_a_copy_of_what_is_turned_over_is_contiguous_and_needs_no_gradient() -> None:
+    value = torch.arange(6.0).reshape(2, 3).requires_grad_().t()
+    copy = on_host(value)
+    assert copy.is_contiguous()
+    assert not copy.requires_grad
+    assert copy.tolist() == value.tolist()

@@ -89,7 +89,7 @@ def test_a_scaler_stays_eager_and_says_why() -> None:
 
 def test_all_ways_to_feed_give_the_same_bits() -> None:
     on_device = weights(training(device="cuda"))
-    for lay in (lambda data: data, mapped):
+    for lay in (lambda data: data, lambda data: mapped([data])):
         made = training(device="cuda", loader_workers=2)
         made.train = lay(Part(inputs=made.train.inputs.cpu(), targets=made.train.targets.cpu()))
         assert same(weights(made), on_device)

@@ -293,19 +293,26 @@ def folder_given(arguments: dict[str, Any]) -> Path | None:
 
 def in_catalog_words(error: BaseException, output: Path | None) -> TrainerError:
     """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
-    torch = sys.modules.get("torch")  # if it was never imported, this is none of its errors
     if isinstance(error, TrainerError):
         return error
     if isinstance(error, KeyboardInterrupt):
         return TrainerError("RM598", what="the run was stopped before its end")
     if isinstance(error, ImportError):
         return TrainerError("RM501", what=str(error))
+    known = from_os_error(error) if isinstance(error, OSError) else memory_ran_out(error)
+    return known or unexpected(error, output)
+
+
+def memory_ran_out(error: BaseException) -> TrainerError | None:
+    """Return `error` in the catalog's words where it says that a device or the host has no memory left."""
+    torch = sys.modules.get("torch")  # if it was never imported, this is none of its errors
+    if isinstance(error, MemoryError):
+        return TrainerError("RM587", what=str(error))
     if torch and isinstance(error, torch.cuda.OutOfMemoryError):
         return TrainerError("RM521", what=". ".join(str(error).split(". ")[:2]))  # without torch's advice
     if isinstance(error, RuntimeError) and cpu_memory_ran_out(error):
         return TrainerError("RM521", what=str(error).partition("DefaultCPUAllocator: ")[2] or str(error))
-    known = from_os_error(error) if isinstance(error, OSError) else None
-    return known or unexpected(error, output)
+    return None
 
 
 def cpu_memory_ran_out(error: RuntimeError) -> bool:

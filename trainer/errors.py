@@ -21,6 +21,7 @@ CATALOG = catalog(USAGE, DATA, RUNS, RANKS)
 _OS_CODES = {
     errno.ENOSPC: "RM543",
     errno.EDQUOT: "RM543",
+    errno.ENOMEM: "RM587",
     errno.EROFS: "RM542",
     errno.EACCES: "RM541",
     errno.EPERM: "RM541",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from trainer.data.bars import Dates
 from trainer.data.dataset import Target
 from trainer.data.files import DataFile
 from trainer.data.split import Scaler, Split
+
+if TYPE_CHECKING:
+    from trainer.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,3 +44,11 @@ class Task:
     def outputs(self) -> int:
         """How many numbers the network gives: one, or one for each class."""
         return len(self.labels) if self.labels else 1
+
+
+def disk_of(config: TrainConfig) -> Path | None:
+    """Return the folder for rows that are mapped: that of the runs, as /tmp may be memory. None for the usual one."""
+    if config.feed != "mapped":
+        return None
+    config.output.mkdir(parents=True, exist_ok=True)
+    return config.output

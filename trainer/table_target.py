@@ -26,7 +26,7 @@ def classes_of(reading: Reading, config: TrainConfig) -> tuple[tuple[str, ...] |
             under `error`.
     """
     settle_numbers(reading, config)
-    cells = reading.parsed[config.target]
+    cells = reading.parsed(config.target)
     if (cells.missing & reading.kept).any() and config.missing == "error":
         settle_missing(reading, config.target, config)
     reading.drop(cells.missing, f"{config.target}, the target, is missing")
@@ -44,7 +44,7 @@ def classes_of(reading: Reading, config: TrainConfig) -> tuple[tuple[str, ...] |
         why = "the target holds words" if words.any() else f"the target holds {shown}"
     if not classes:
         return None, why
-    labels = set(cells.text.filter(pl.Series(reading.kept)).to_list())
+    labels = cells.text.filter(pl.Series(reading.kept)).unique().to_list()
     return tuple(sorted(labels, key=_numbers_first)), why
 
 
@@ -56,7 +56,7 @@ def settle_numbers(reading: Reading, config: TrainConfig) -> None:
     Raises:
         TrainerError: RM580 for such a word under `error`, and for numbers with a comma for a point.
     """
-    cells = reading.parsed[config.target]
+    cells = reading.parsed(config.target)
     numbers = cells.number[reading.kept & np.isfinite(cells.number)]
     few = cells.text.filter(pl.Series(reading.kept)).n_unique() <= MOST_CLASSES
     if config.task == "classification" or (few and (numbers == np.floor(numbers)).all()):
@@ -95,8 +95,8 @@ def _numbers_first(label: str) -> tuple[int, float, str]:
 
 def target_values(reading: Reading, config: TrainConfig, labels: Sequence[str] | None) -> Floats:
     """Return the target of every row of the file as a number or as the place of its class."""
-    cells = reading.parsed[config.target]
+    cells = reading.parsed(config.target)
     if labels is None:
         return cells.number
-    places = {label: float(place) for place, label in enumerate(labels)}
-    return np.array([places.get(label or "", math.nan) for label in cells.text.to_list()])
+    places = pl.Series(range(len(labels)), dtype=pl.Float64)
+    return cells.text.replace_strict(pl.Series(labels), places, default=math.nan).to_numpy().copy()

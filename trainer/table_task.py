@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,95 +13,58 @@ from numpy.typing import NDArray
 
 from trainer.config import TrainConfig
 from trainer.data.bars import Floats
-from trainer.data.columns import MISSING, Column, encode, features_of, fit_column, kind_of, parse_cells
+from trainer.data.columns import MISSING, Column, features_of, kind_of
 from trainer.data.dataset import Dataset, Target, class_weights
 from trainer.data.files import DataFile, digest_of, recorded_source
 from trainer.data.names import SPELLINGS, plain
-from trainer.data.split import FURTHEST, Scaler, Split
+from trainer.data.split import Scaler, Split
 from trainer.data.table_split import Parts, at_random, by_time
 from trainer.data.tabular import Cells, read_cells
 from trainer.data.times import find_format, parse
 from trainer.errors import TrainerError, suggestion
 from trainer.events import say
 from trainer.models.embedded import embedding_width
-from trainer.prepared import Task
+from trainer.prepared import Task, disk_of
+from trainer.table_matrix import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.table_reading import Reading, settle_missing, settle_wrong
 from trainer.table_target import classes_of, require_apart, target_values
 
 
 def prepare_table(config: TrainConfig) -> Task:
-    """Read, clean, split, encode and scale a table.
+    """Read, clean, split, encode and scale a table; with --feed mapped a column at a time is in memory.
 
     Raises:
         TrainerError: RM510, RM511, RM516 to RM518 and RM580 to RM583, where the table is wrong or holds too little,
             RM500 for a target that is to be left out, too.
+        OSError: where the output folder has no room for rows that are mapped.
     """
     require_apart(config)
-    cells = read_cells(config.data)
-    require_columns(cells, [config.target, *config.ignore, *config.categories])
-    time = time_column(cells, config)
-    left_out = {config.target, time, *config.ignore}
-    names = [name for name in cells.table.columns if name not in left_out]
-    if not names:
-        raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
-    parsed = {name: parse_cells(cells.table[name]) for name in [*names, config.target]}
-    reading = Reading(cells=cells, parsed=parsed, kept=np.ones(len(cells.line), np.bool_), dropped={})
-    kinds = {name: kind_of(name, parsed[name], config.categories) for name in names}
-    for name, (kind, _) in kinds.items():
-        settle_wrong(reading, name, kind, config)
-        settle_missing(reading, name, config)
+    reading, names, time = opened(config)
+    kinds = settled(reading, names, config)
     labels, why = classes_of(reading, config)
     values = target_values(reading, config, labels)
     dates = times_of(reading, time, config)
     parts = split_of(reading, dates, values if labels else None, config)
-    columns = [fit_column(name, *kinds[name], parsed[name], parts.train) for name in names]
-    matrix = np.column_stack([value for column in columns for value in encode(column, parsed[column.name])[0]])
-    when = cells.line if dates is None else dates
-    split = Split(
-        **{part: dataset(when, matrix, values, getattr(parts, part)) for part in ("train", "validation", "test")},
-        embargo=config.embargo or 0 if dates is not None else 0,
-    )
+    matrix = matrix_of(reading, kinds, parts, disk_of(config))
+    cells = reading.cells
+    when: NDArray[Any] = cells.line if dates is None else dates
+    split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, cells)
-    used = np.sort(np.concatenate([parts.train, parts.validation, parts.test]))
-    features = tuple(feature for column in columns for feature in features_of(column))
-    missing = {name: int(parsed[name].missing[reading.kept].sum()) for name in names}
-    made = {
-        "set": "table",
-        "why": "--features table" if config.features == "table" else f"--target names the column {config.target!r}",
-        "columns": [column.as_dict() for column in columns],
-        "kinds_from": "all rows; medians and categories from training rows alone",
-        "missing": {
-            "policy": config.missing,
-            "words": list(MISSING),
-            "cells": {name: count for name, count in missing.items() if count},
-        },
-        "unknown": config.unknown,
-        "time": time,
-        "ignored": list(config.ignore),
-        "dropped_rows": reading.dropped,
-        "task_why": why,
-    }
-    tell(made, columns, parts)
-    scaler = Scaler.fit(split.train.features)
-    codes = codes_of(columns)
-    scaler.mean[list(codes)], scaler.std[list(codes)] = 0.0, 1.0
-    targets = Scaler.identity() if labels else Scaler.fit(split.train.target)
-    for place, feature in enumerate(features):
-        require_near(matrix[:, place], scaler.mean[place], scaler.std[place], feature["name"], used, cells)
-    require_near(values, targets.mean.item(), targets.std.item(), config.target, used, cells)
+    made = made_of(config, matrix) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
+    tell(made, matrix.columns, parts)
+    features = tuple(feature for column in matrix.columns for feature in features_of(column))
+    codes = codes_of(matrix.columns)
+    inputs, targets = scalers(split.train, codes, labels)
+    require_near(matrix, inputs, [feature["name"] for feature in features], cells)
+    require_near(of_target(matrix, values), targets, [config.target], cells)
     return Task(
         file=file_of(cells),
         file_rows=len(cells.line),
-        dates=when[used],
+        dates=when[np.sort(matrix.order)],
         split=split,
-        inputs=scaler,
+        inputs=inputs,
         targets=targets,
-        target=Target(
-            name=config.target,
-            formula=f"column {config.target!r}",
-            unit="class" if labels else "the column's own",
-            classes=len(labels or ()),
-        ),
+        target=target_of(config, labels),
         features=features,
         made=made,
         class_weights=class_weights(split.train.target, config.class_weights, len(labels)) if labels else None,
@@ -111,11 +75,70 @@ def prepare_table(config: TrainConfig) -> Task:
     )
 
 
+def opened(config: TrainConfig) -> tuple[Reading, list[str], str | None]:
+    """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
+    folder = disk_of(config)
+    cells = read_cells(config.data, folder=folder)
+    require_columns(cells, [config.target, *config.ignore, *config.categories])
+    time = time_column(cells, config)
+    left_out = {config.target, time, *config.ignore}
+    names = [name for name in cells.types if name not in left_out]
+    if not names:
+        raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
+    held = [config.target] if folder else [config.target, *names]
+    return Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_)), names, time
+
+
+def settled(reading: Reading, names: Sequence[str], config: TrainConfig) -> Kinds:
+    """Return what each column is taken for; wrong and missing cells are treated by the policies."""
+    kinds = {}
+    for name in names:
+        kinds[name] = kind_of(name, reading.parsed(name), config.categories)
+        settle_wrong(reading, name, kinds[name][0], config)
+        settle_missing(reading, name, config)
+    return kinds
+
+
+def made_of(config: TrainConfig, matrix: Matrix) -> dict[str, Any]:
+    """Return how inputs were made, for the metadata."""
+    return {
+        "set": "table",
+        "why": "--features table" if config.features == "table" else f"--target names the column {config.target!r}",
+        "columns": [column.as_dict() for column in matrix.columns],
+        "kinds_from": "all rows; medians and categories from training rows alone",
+        "missing": {
+            "policy": config.missing,
+            "words": list(MISSING),
+            "cells": {name: count for name, count in matrix.missing.items() if count},
+        },
+        "unknown": config.unknown,
+        "ignored": list(config.ignore),
+    }
+
+
+def scalers(train: Dataset, codes: Mapping[int, dict[str, int]], labels: Sequence[str] | None) -> tuple[Scaler, Scaler]:
+    """Return those of inputs and target; codes of categories stay as they are, and so do classes."""
+    inputs = Scaler.fit(train.features)
+    inputs.mean[list(codes)], inputs.std[list(codes)] = 0.0, 1.0
+    return inputs, Scaler.identity() if labels else Scaler.fit(train.target)
+
+
+def of_target(matrix: Matrix, values: Floats) -> Matrix:
+    """Return the target of the same rows as a matrix of one column."""
+    return replace(matrix, values=values[matrix.order][:, np.newaxis])
+
+
+def target_of(config: TrainConfig, labels: Sequence[str] | None) -> Target:
+    """Return what is forecast."""
+    unit = "class" if labels else "the column's own"
+    return Target(name=config.target, formula=f"column {config.target!r}", unit=unit, classes=len(labels or ()))
+
+
 def require_columns(cells: Cells, names: Sequence[str]) -> None:
     """Raise RM580 for a name that is no column, with the nearest that is one."""
     for name in names:
-        if name not in cells.table.columns:
-            hint = suggestion(name, cells.table.columns)
+        if name not in cells.types:
+            hint = suggestion(name, cells.types)
             raise TrainerError("RM580", what=f"no column {name!r}; {hint}", where=str(cells.path))
 
 
@@ -130,14 +153,14 @@ def time_column(cells: Cells, config: TrainConfig) -> str | None:
     if config.time_column != "auto":
         require_columns(cells, [config.time_column])
         return config.time_column
-    others = [name for name in cells.table.columns if name not in (config.target, *config.ignore, *config.categories)]
-    typed = [name for name in others if cells.table[name].dtype.is_temporal()]
-    called = [name for name in others if plain(name) in SPELLINGS["date"] and cells.table[name].dtype == pl.String]
+    others = [name for name in cells.types if name not in (config.target, *config.ignore, *config.categories)]
+    typed = [name for name in others if cells.types[name].is_temporal()]
+    called = [name for name in others if plain(name) in SPELLINGS["date"] and cells.types[name] == pl.String]
     return next((name for name in (*typed, *called) if name in typed or _holds_times(cells, name)), None)
 
 
 def _holds_times(cells: Cells, name: str) -> bool:
-    text = cells.table[name]
+    text = cells.column(name)
     if text.cast(pl.Float64, strict=False).is_not_null().any():
         return False  # numbers may be anything: one that is a time has to be named
     try:
@@ -152,7 +175,7 @@ def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray
     if time is None:
         return None
     cells = reading.cells
-    text = cells.table[time]
+    text = cells.column(time)
     text = text.dt.to_string("iso:strict") if isinstance(text.dtype, pl.Datetime) else text.cast(pl.String)
     form = find_format(text.head(1000), cells.place(0), config.time_format)
     read = parse(text, form, config.time_zone, None)
@@ -192,21 +215,6 @@ def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -
     if np.ptp(target) == 0:
         shown = repr(labels[int(target[0])]) if labels else f"{target[0]:.6g}"
         raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
-
-
-def require_near(values: Floats, mean: float, std: float, name: str, used: NDArray[np.int64], cells: Cells) -> None:
-    """Raise RM580 for a value of the `used` rows that is too far from training's to be computed with in 32 bits."""
-    far = used[np.abs(values[used] - mean) / std > FURTHEST]
-    if len(far):
-        away = f"{abs(values[far[0]] - mean) / std:.0e} standard deviations from the training rows' mean"
-        what = f"{values[far[0]]:g} in column {name!r} is {away}, too far for 32 bits"
-        raise TrainerError("RM580", what=what, where=cells.place(int(far[0])))
-
-
-def dataset(when: NDArray[Any], matrix: NDArray[Any], values: Floats, rows: NDArray[np.int64]) -> Dataset:
-    """Return rows of a table; nothing is known of an earlier target, so there is no persistence."""
-    unknown = np.full(len(rows), np.nan)
-    return Dataset(date=when[rows], features=matrix[rows], target=values[rows], persistence=unknown)
 
 
 def codes_of(columns: Sequence[Column]) -> dict[int, dict[str, int]]:

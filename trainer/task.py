@@ -24,7 +24,7 @@ from trainer.data.split import Scaler, split_by_time
 from trainer.data.survey import Survey, survey
 from trainer.data.table import FeatureTable, read_table
 from trainer.errors import TrainerError, suggestion
-from trainer.prepared import Task
+from trainer.prepared import Task, disk_of
 from trainer.table_task import prepare_table
 
 
@@ -143,14 +143,6 @@ def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepare
         features=tuple({**feature, "lookback": None} for feature in record["features"]),
         made={"set": "intraday", "why": chosen(config, found), "cached": hit, **{name: record[name] for name in kept}},
     )
-
-
-def disk_of(config: TrainConfig) -> Path | None:
-    """Return the folder for rows that are mapped: that of the runs, as /tmp may be memory. None for the usual one."""
-    if config.feed != "mapped":
-        return None
-    config.output.mkdir(parents=True, exist_ok=True)
-    return config.output
 
 
 def table_rows(table: FeatureTable, config: TrainConfig) -> Dataset:

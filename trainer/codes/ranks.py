@@ -1,4 +1,4 @@
-"""RM520 to RM523: devices. RM56x: ranks, kernels and compiling. RM585 to RM589: steps and feeds."""
+"""RM520 to RM523: devices. RM56x: ranks, kernels and compiling. RM585 to RM589: steps, feeds and host memory."""
 
 from __future__ import annotations
 
@@ -100,5 +100,11 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "The rows do not fit on the device",
         "Weights, activations and gradients need memory beside the rows.",
         "Give --feed host or --feed mapped, or auto, which chooses.",
+    ),
+    (
+        "RM587",
+        "Out of host memory",
+        "The machine, or the limit this process runs under, has no memory left for the rows and what is made of them.",
+        "Give --feed mapped, which keeps rows on disk, or a smaller --data-fraction, --chunk-size or --batch-size.",
     ),
 )

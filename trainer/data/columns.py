@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -49,28 +50,41 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """A column's cells: `text` and `missing` (rows,), and `number` with NaN where missing or `wrong`."""
+    """A column's cells: `missing` (rows,), and `number` with NaN where missing or `wrong`."""
 
-    text: pl.Series
+    column: pl.Series
     missing: Flags
     number: Floats
     wrong: Flags
+
+    @cached_property
+    def text(self) -> pl.Series:
+        """The cells as text, (rows,); made when asked for, as numbers take several times their room as words."""
+        return _plain(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
+
+    def repaired(self) -> Parsed:
+        """Return the cells with those that are wrong as missing ones."""
+        return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
 
 
 def parse_cells(column: pl.Series) -> Parsed:
     """Return the cells of a column as text and, where they are some, as numbers."""
     if column.dtype.is_numeric():
         number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
-        return _parsed(_plain(column), np.isnan(number), number)
-    text = column.cast(pl.String).str.strip_chars()
+        return _parsed(column, np.isnan(number), number)
+    text = _stripped(column)
     missing = (text.is_null() | text.str.to_lowercase().is_in(MISSING).fill_null(True)).to_numpy()
     number = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
-    return _parsed(text, missing, number)
+    return _parsed(column, missing, number)
 
 
-def _parsed(text: pl.Series, missing: Flags, number: Floats) -> Parsed:
+def _stripped(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String).str.strip_chars()
+
+
+def _parsed(column: pl.Series, missing: Flags, number: Floats) -> Parsed:
     wrong = ~(np.abs(number) <= LARGEST) & ~missing
-    return Parsed(text=text, missing=missing, number=np.where(wrong, np.nan, number), wrong=wrong)
+    return Parsed(column=column, missing=missing, number=np.where(wrong, np.nan, number), wrong=wrong)
 
 
 def fault(word: str) -> str:
@@ -116,7 +130,7 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         return Column(name=name, kind=kind, why=why, fill=fill, indicator=not known.all())
-    values = sorted(set(cells.text.gather(train[known]).to_list()))
+    values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
         raise TrainerError("RM582", what=what, next=f"Leave it out with --ignore {name}, or make fewer words of it.")
@@ -130,8 +144,8 @@ def encode(column: Column, cells: Parsed) -> tuple[list[Floats], Flags]:
         values = np.where(missing, column.fill, cells.number)
         more = [missing.astype(np.float64)] if column.indicator else []
         return [values, *more], np.zeros(len(values), np.bool_)
-    codes = {word: code for code, word in enumerate(column.categories, 1)}
-    found = np.array([0 if word is None else codes.get(word, 0) for word in cells.text.to_list()], np.float64)
+    codes = pl.Series(range(1, len(column.categories) + 1), dtype=pl.Float64)
+    found = cells.text.replace_strict(pl.Series(column.categories), codes, default=0.0).to_numpy().copy()
     found[cells.missing] = 0.0
     return [found], (found == 0) & ~cells.missing
 

@@ -5,6 +5,7 @@ Sums over rows go by the same pieces wherever the rows lie, so that they come ou
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,13 +28,23 @@ def mapped(parts: Iterable[NDArray[Any]], folder: Path | None = None) -> NDArray
     The file has no name, and is gone when nobody uses the array.
 
     Raises:
-        OSError: where the file cannot be written.
+        OSError: where the file cannot be written; it names the folder.
     """
     rows = 0
-    with tempfile.TemporaryFile(dir=folder) as file:
+    with naming(folder), tempfile.TemporaryFile(dir=folder) as file:
         for part in parts:
             file.write(np.ascontiguousarray(part).data)
             rows, last = rows + len(part), part
         file.flush()
         # shared, as private memory that could be written to would count as the program's own; nobody writes
         return np.memmap(file, dtype=last.dtype, mode="r+", shape=(rows, *last.shape[1:])) if rows else last
+
+
+@contextlib.contextmanager
+def naming(folder: Path | None) -> Iterator[None]:
+    """Let an error from a file without a name say in which folder it is."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(folder or tempfile.gettempdir())
+        raise

@@ -39,16 +39,16 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
     if refused.any():
         say(f"{int(refused.sum()):,} rows have no forecast: a value is missing, and the policy is to drop such rows")
     names: dict[str, list[Any]] = {cells.unit: cells.line.tolist()}
-    if made["time"] in cells.table.columns:
-        names["date"] = cells.table[made["time"]].cast(pl.String).to_list()
+    if made["time"] in cells.types:
+        names["date"] = cells.column(made["time"]).cast(pl.String).to_list()
     return names, matrix
 
 
 def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list[Floats], NDArray[np.bool_]]:
-    if column.name not in cells.table.columns:
-        hint = suggestion(column.name, cells.table.columns)
+    if column.name not in cells.types:
+        hint = suggestion(column.name, cells.types)
         raise TrainerError("RM580", what=f"no column {column.name!r}; {hint}", where=str(cells.path))
-    parsed = parse_cells(cells.table[column.name])
+    parsed = parse_cells(cells.column(column.name))
     values, new = encode(column, parsed)
     if column.kind == "number" and parsed.wrong.any():
         row = int(np.flatnonzero(parsed.wrong)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,28 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars import selectors
 
 from trainer.data.columnar import PARQUET, is_columnar
+from trainer.data.spool import Spool
 from trainer.data.stream import kind_of, line_blocks
 from trainer.errors import TrainerError
 
 SEPARATORS = ",;\t|"
+CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
     """A table as it stands: text from CSV, typed columns from Parquet and Arrow.
 
+    types: by the columns' names, in their order. column: returns the cells of one, (rows,).
     line: (rows,) of each row in its file, from 1; a `unit` is a line of text, or a row of a typed file.
     read: how the file was understood, in JSON's types.
     """
 
-    table: pl.DataFrame
+    types: Mapping[str, pl.DataType]
+    column: Callable[[str], pl.Series]
     line: NDArray[np.int64]
     unit: str
     path: Path
@@ -39,33 +44,48 @@ class Cells:
         return f"{self.path}, {self.unit} {self.line[row]}"
 
 
-def read_cells(path: Path, chunk: int = 50_000) -> Cells:
-    """Read the whole table at `path`.
+def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -> Cells:
+    """Read the table at `path`: into memory, or with a `folder` so that no more than a column is in memory at a time.
+
+    Text then lies in files without a name in `folder`; a typed file is read anew for each column.
 
     Raises:
         TrainerError: RM510 for what is no table, RM511 for one without rows, RM516 for a damaged file, RM580 for
             a line with another number of cells or a header that names a column twice.
+        OSError: where `folder` has no room.
     """
-    cells = _typed(path) if is_columnar(path) else _text(path, chunk)
-    if not len(cells.table):
+    cells = _typed(path, folder) if is_columnar(path) else _text(path, chunk, folder)
+    if not len(cells.line):
         raise TrainerError("RM511", what="the file holds no row", where=str(path))
     return cells
 
 
-def _typed(path: Path) -> Cells:
+def _typed(path: Path, folder: Path | None) -> Cells:
+    with path.open("rb") as file:
+        parquet = file.read(4) == PARQUET
+    frame = pl.scan_parquet(path) if parquet else pl.scan_ipc(path)
+    if folder is None:
+        frame = _collected(frame, path).lazy()
+    rows = _collected(frame.select(pl.len()), path).item()
+    return Cells(
+        types=frame.collect_schema(),
+        column=lambda name: _collected(frame.select(selectors.by_name(name)), path)[name],
+        line=np.arange(1, rows + 1),
+        unit="row",
+        path=path,
+        read={"format": "Parquet" if parquet else "Arrow"},
+    )
+
+
+def _collected(frame: pl.LazyFrame, path: Path) -> pl.DataFrame:
     try:
-        with path.open("rb") as file:
-            parquet = file.read(4) == PARQUET
-        table = pl.read_parquet(path) if parquet else pl.read_ipc(path)
+        return frame.collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         why = str(error).splitlines()[0][:200]
         raise TrainerError("RM516", what="the file is damaged or cut off", where=str(path), why=why) from error
-    kind = "Parquet" if parquet else "Arrow"
-    lines = np.arange(1, len(table) + 1)
-    return Cells(table=table, line=lines, unit="row", path=path, read={"format": kind})
 
 
-def _text(path: Path, chunk: int) -> Cells:
+def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     lines = _lines(path)
     first = next((line for line in lines if line.strip()), "")
     if not first:
@@ -74,14 +94,28 @@ def _text(path: Path, chunk: int) -> Cells:
     reader = csv.reader(itertools.chain([first], lines), delimiter=separator, strict=True)
     try:
         names = _header(next(reader), path)
-        parts = list(_parts(reader, names, chunk, path))
+        column, line = _gathered(_parts(reader, names, chunk, path), names, folder)
     except csv.Error as error:
         where = f"{path}, line {reader.line_num}"
         raise TrainerError("RM510", what="the file is no CSV text", where=where, why=str(error)) from error
-    schema = dict.fromkeys(names, pl.String)
-    table = pl.concat([part for part, _ in parts]) if parts else pl.DataFrame(schema=schema)
-    line = np.concatenate([numbers for _, numbers in parts]) if parts else np.empty(0, np.int64)
-    return Cells(table=table, line=line, unit="line", path=path, read={"format": "CSV", "separator": separator})
+    types = dict.fromkeys(names, pl.String())
+    read = {"format": "CSV", "separator": separator}
+    return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
+
+
+def _gathered(
+    parts: Iterator[tuple[pl.DataFrame, NDArray[np.int64]]], names: list[str], folder: Path | None
+) -> tuple[Callable[[str], pl.Series], NDArray[np.int64]]:
+    """Return what gives a column of all parts, and the line of each row."""
+    spool, held = (Spool(names, folder) if folder else None), []
+    lines = [np.empty(0, np.int64)]
+    for part, numbers in parts:
+        lines.append(numbers)
+        spool.add(part) if spool else held.append(part)
+    if spool:
+        return spool.column, np.concatenate(lines)
+    table = pl.concat(held) if held else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return table.__getitem__, np.concatenate(lines)
 
 
 def _header(names: list[str], path: Path) -> list[str]:
@@ -94,7 +128,8 @@ def _header(names: list[str], path: Path) -> list[str]:
 
 def _parts(reader: Any, names: list[str], chunk: int, path: Path) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
     schema = dict.fromkeys(names, pl.String)
-    while rows := list(itertools.islice(_numbered(reader, len(names), path), chunk)):
+    most = max(1, min(chunk, CELLS // len(names)))
+    while rows := list(itertools.islice(_numbered(reader, len(names), path), most)):
         lines, cells = zip(*rows, strict=True)
         columns = zip(*cells, strict=True)
         yield pl.DataFrame(dict(zip(names, columns, strict=True)), schema=schema), np.array(lines, np.int64)

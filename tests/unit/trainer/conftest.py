@@ -77,4 +77,4 @@ def mount_tmpfs(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
     yield mount
     for place in mounted:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)  # a file without a name may still be open

@@ -102,6 +102,8 @@ def test_smoke_hands_its_flags_over(monkeypatch: pytest.MonkeyPatch) -> None:
         (OSError(errno.EROFS, "Read-only file system", "/x"), "RM542", 2),
         (OSError(errno.ENOSPC, "No space left on device", "/x"), "RM543", 2),
         (FileExistsError(errno.EEXIST, "File exists", "/x"), "RM544", 2),
+        (MemoryError("Unable to allocate 32.5 MiB"), "RM587", 2),
+        (OSError(errno.ENOMEM, "Cannot allocate memory", "/x"), "RM587", 2),
     ],
 )
 def test_failures_get_their_code_and_status(

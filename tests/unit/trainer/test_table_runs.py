@@ -21,6 +21,7 @@ from tests.fixtures.tables import hours, mixed, written
 from trainer.cli import main
 from trainer.compress.measure import tensor
 from trainer.compress.subject import read_subject
+from trainer.data import pieces
 from trainer.records import json_schema
 from trainer.scoring import as_numbers
 
@@ -139,6 +140,26 @@ def test_a_table_as_parquet_gives_the_same_model(tmp_path: Path) -> None:
         folder = tmp_path / path.suffix
         scores.append(train(folder, path, "--target", "y")["metrics"]["test"])
     assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "flags", [("--target", "y", "--ignore", "at"), ("--target", "z", "--missing", "drop", "--time-column", "at")]
+)
+def test_mapped_rows_give_the_same_files_to_the_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], kind: str
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 64)
+    table = mixed().with_columns(at=pl.Series(hours(300)[::-1]))
+    path = tmp_path / f"t.{kind}"
+    table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
+    records = [train(tmp_path / feed, path, *flags, "--feed", feed) for feed in ("device", "mapped")]
+    assert [sorted(each.name for each in (tmp_path / "mapped").iterdir())] == [["one"]]
+    for name in ("model.safetensors", "model.pt", "batches.jsonl"):
+        one, other = ((tmp_path / feed / "one" / name).read_bytes() for feed in ("device", "mapped"))
+        assert one == other, name
+    for key in ("metrics", "split", "made", "features"):
+        assert records[0].get(key) == records[1].get(key)
 
 
 def test_the_same_command_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_path: Path) -> None:

@@ -8,9 +8,13 @@ import polars as pl
 import pytest
 
 from tests.fixtures.tables import hours, mixed, written
+from trainer import table_task
 from trainer.config import TrainConfig
+from trainer.data import pieces
+from trainer.data.columns import Parsed
 from trainer.errors import TrainerError
 from trainer.prepared import Task
+from trainer.table_reading import Reading
 from trainer.task import prepare
 
 
@@ -220,3 +224,49 @@ def test_classes_may_be_numbers_and_a_word(tmp_path: Path) -> None:
 def test_a_target_is_not_left_out_too(table: Path, flag: str) -> None:
     error = refused(table, "RM500", **{flag: ("y",)})
     assert f"--{flag}" in error.what and "--target" in error.what
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_of_mapped_rows_one_column_at_a_time_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    table = mixed()
+    path = tmp_path / f"t.{kind}"
+    table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
+    readings: list[Reading] = []
+    most: list[int] = []
+
+    class Watched(Reading):
+        def parsed(self, name: str) -> Parsed:
+            found = super().parsed(name)
+            most.append(len(self._parsed))
+            readings.append(self)
+            return found
+
+    monkeypatch.setattr(table_task, "Reading", Watched)
+    found = task_of(path, feed="mapped", output=tmp_path / "runs")
+    assert max(most) == 2  # the target, and the column that is looked at
+    assert readings[-1].held == ["y"]
+    for part in (found.split.train, found.split.validation, found.split.test):
+        base = part.features
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        assert isinstance(base, np.memmap)
+    most.clear()
+    want = task_of(path)
+    assert max(most) == len(table.columns)
+    assert np.array_equal(want.split.test.features, found.split.test.features)
+
+
+@pytest.mark.parametrize("feed", ["device", "mapped"])
+def test_the_first_column_and_the_first_row_that_are_too_far_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 16)
+    table = mixed().with_columns(at=pl.Series(hours(300)))
+    cells = {name: table[name].to_list() for name in table.columns}
+    cells["noise"][290] = 1e37
+    cells["x"][295], cells["x"][280] = 1e37, 1e37
+    error = refused(written(pl.DataFrame(cells), tmp_path), "RM580", time_column="at", feed=feed, output=tmp_path / "r")
+    assert "column 'x'" in error.what
+    assert error.where.endswith("line 282")

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from trainer.data.columns import parse_cells
-from trainer.data.tabular import read_cells
+from trainer.data.tabular import Cells, read_cells
 from trainer.errors import TrainerError
 
 
@@ -17,27 +18,33 @@ def csv(folder: Path, text: str) -> Path:
     return path
 
 
+def rows(cells: Cells) -> list[tuple[object, ...]]:
+    return list(zip(*(cells.column(name).to_list() for name in cells.types), strict=True))
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_separators_and_line_ends(tmp_path: Path, separator: str, end: str) -> None:
     lines = ["a,b", "1,x", "2,y"]
     cells = read_cells(csv(tmp_path, end.join(line.replace(",", separator) for line in lines)))
-    assert cells.table.rows() == [("1", "x"), ("2", "y")]
+    assert rows(cells) == [("1", "x"), ("2", "y")]
     assert cells.line.tolist() == [2, 3]
     assert cells.read["separator"] == separator
 
 
 def test_quotes_may_hold_separators_and_line_ends_and_lines_keep_their_numbers(tmp_path: Path) -> None:
     cells = read_cells(csv(tmp_path, 'a,b\n"1,\n5",x\n\n2,"y ""z"""\n'))
-    assert cells.table.rows() == [("1,\n5", "x"), ("2", 'y "z"')]
+    assert rows(cells) == [("1,\n5", "x"), ("2", 'y "z"')]
     assert cells.line.tolist() == [3, 5]  # the line on which each row ends
 
 
 def test_chunks_change_nothing(tmp_path: Path) -> None:
     path = csv(tmp_path, "a,b\n" + "".join(f"{n},{n * n}\n" for n in range(100)))
-    whole, cut = read_cells(path), read_cells(path, chunk=7)
-    assert whole.table.equals(cut.table)
-    assert whole.line.tolist() == cut.line.tolist() == list(range(2, 102))
+    whole = read_cells(path)
+    for cut in (read_cells(path, chunk=7), read_cells(path, chunk=7, folder=tmp_path)):
+        assert rows(whole) == rows(cut)
+        assert whole.line.tolist() == cut.line.tolist() == list(range(2, 102))
+    assert [each.name for each in tmp_path.iterdir()] == ["t.csv"]
 
 
 def test_csv_parquet_arrow_and_packed_csv_hold_the_same(tmp_path: Path) -> None:
@@ -47,9 +54,9 @@ def test_csv_parquet_arrow_and_packed_csv_hold_the_same(tmp_path: Path) -> None:
     table.write_csv(tmp_path / "t.csv")
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
     found = []
-    for name in ("t.parquet", "t.arrow", "t.csv", "t.csv.gz"):
-        cells = read_cells(tmp_path / name)
-        parsed = [parse_cells(cells.table[column]) for column in ("n", "w", "t")]
+    for name, folder in itertools.product(("t.parquet", "t.arrow", "t.csv", "t.csv.gz"), (None, tmp_path)):
+        cells = read_cells(tmp_path / name, folder=folder)
+        parsed = [parse_cells(cells.column(column)) for column in ("n", "w", "t")]
         words = [p.text.filter(pl.Series(~p.missing)).to_list() for p in parsed[1:]]
         found.append((parsed[0].number[~parsed[0].missing].tolist(), words, [p.missing.tolist() for p in parsed]))
     assert all(each == found[0] for each in found)
@@ -88,4 +95,16 @@ def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(TrainerError) as caught:
         read_cells(path)
+    assert caught.value.code == "RM516"
+
+
+def test_damage_within_a_parquet_file_is_found_when_its_column_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": list(range(10_000)), "b": ["x"] * 10_000}).write_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[4:2000] = bytes(1996)
+    path.write_bytes(content)
+    cells = read_cells(path, folder=tmp_path)
+    with pytest.raises(TrainerError) as caught:
+        cells.column("a")
     assert caught.value.code == "RM516"

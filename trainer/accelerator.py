@@ -52,7 +52,7 @@ def make_reproducible(*, seed: int, threads: int) -> None:
     os.environ.update(DETERMINISTIC_ENVIRONMENT)
     torch.use_deterministic_algorithms(True)
     # Torch would fill all memory it is given with NaN, in a kernel of its own: a captured small step takes 8 % longer.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(threads)
     seed_all(seed)
 

@@ -40,7 +40,7 @@ def pieces(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     wide_first = dict(sorted(tensors.items(), key=lambda each: (-each[1].element_size(), each[0])))  # keeps all aligned
     yield header(wide_first)
     for value in wide_first.values():
-        yield memoryview(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        yield value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def header(tensors: Mapping[str, Tensor]) -> bytes:

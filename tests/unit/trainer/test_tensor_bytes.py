@@ -14,15 +14,18 @@ NAME = st.text(max_size=12).filter(lambda name: name != "__metadata__")
 SHAPE = st.lists(st.integers(0, 4), max_size=3)
 
 
+def drawn(dtype: torch.dtype, shape: list[int], generator: torch.Generator) -> torch.Tensor:
+    """Any bits, where a type has no others than numbers."""
+    if dtype is torch.bool:
+        return torch.rand(shape, generator=generator) < 0.5
+    drawn = torch.randint(0, 256, (*shape, dtype.itemsize), generator=generator, dtype=torch.uint8)
+    return drawn.view(dtype)[..., 0]
+
+
 @given(st.dictionaries(NAME, st.tuples(st.sampled_from(list(NAMES)), SHAPE), max_size=6), st.integers(0, 2**32))
 def test_the_library_reads_what_was_written(asked: dict[str, tuple[torch.dtype, list[int]]], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    tensors = {
-        name: torch.randint(0, 256, (*shape, dtype.itemsize), generator=generator, dtype=torch.uint8).view(dtype)[..., 0]
-        if dtype is not torch.bool
-        else torch.rand(shape, generator=generator) < 0.5
-        for name, (dtype, shape) in asked.items()
-    }
+    tensors = {name: drawn(dtype, shape, generator) for name, (dtype, shape) in asked.items()}
     read = safetensors.torch.load(b"".join(pieces(tensors)))
     assert read.keys() == tensors.keys()
     for name, value in tensors.items():

@@ -13,6 +13,7 @@ from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 from rocmatrix.console import edge
+from rocmatrix.option import checked
 
 if TYPE_CHECKING:
     from rocmatrix.job import Wanted
@@ -67,7 +68,7 @@ class FlagTask(Task[Any]):
         for argument in arguments:
             argument.names = tuple(TYPED.get(name, name) if name in own else name for name in argument.names)
             argument.names += tuple(Verbatim(name.replace("-", "_")) for name in argument.names if "-" in name)
-        return arguments
+        return [checked(argument, task=self.name) for argument in arguments]
 
     def for_body(self, typed: dict[str, Any]) -> dict[str, Any]:
         """Return what the body is called with for the options that were typed."""

@@ -21,6 +21,17 @@ def invokew(*words):
         (["build", "--tourch=2"], ["--tourch is no flag of build", "did you mean --torch"]),
         (["trian"], ["trian is no task", "did you mean train"]),
         (["train", "--epochs"], ["--epochs needs a value", "./invokew --help train"]),
+        (["dashboard", "--port"], ["--port needs a value", "./invokew --help dashboard"]),
+        (["dashboard", "--port", "abc"], ["--port takes a whole number, not 'abc'", "./invokew --help dashboard"]),
+        (["submit", "--nodes=1.5"], ["--nodes takes a whole number, not '1.5'", "./invokew --help submit"]),
+        (["dashboard", "--serve=yes"], ["--serve takes no value, and was given 'yes'", "./invokew --help dashboard"]),
+        (["--list-depth", "x", "--list"], ["--list-depth takes a whole number, not 'x'", "./invokew --help"]),
+        (["cells", "--command-timeout=x"], ["--command-timeout takes a whole number, not 'x'", "./invokew --help"]),
+        (["--list-format", "tree", "--list"], ["--list-format takes flat, nested or json, not 'tree'"]),
+        (["--list", "trian"], ["'trian' not found", "./invokew --help"]),
+        (["--help", "trian"], ["trian is no task", "did you mean train"]),
+        (["--collection", "other", "cells"], ["any collection named 'other'", "./invokew --help"]),
+        (["--config", "some.ini", "cells"], ["'some.ini'", "./invokew --help"]),
     ],
 )
 def test_wrong_usage_is_rm404_with_the_way_out(words, told):

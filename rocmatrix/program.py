@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from invoke.exceptions import Exit, ParseError, UnknownFileType
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 from invoke.program import Program
+from invoke.terminals import pty_size
 
 LISTS = ("flat", "nested", "json")
 
@@ -55,6 +57,16 @@ class TaskProgram(Program):
         """Take in what the program's own options say; end with 2 where --config names a file of no known kind."""
         with self._explained():
             super().update_config(merge)
+
+    def print_task_help(self, name: str) -> None:
+        """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""
+        from rocmatrix import task_help
+        from rocmatrix.console import edge
+
+        options = self.parser.contexts[name].help_tuples()
+        usage = f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(options)}[other tasks here ...]"
+        docstring = inspect.getdoc(self.collection[name]) or ""
+        edge(print)(task_help.text(usage, docstring, options, width=pty_size()[0]), flush=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -44,3 +44,13 @@ def test_wrong_usage_is_rm404_with_the_way_out(words, told):
 def test_help_and_list_work_as_in_invoke():
     assert "Available tasks:" in invokew("--list").stdout
     assert "--data-fraction" in invokew("train", "--help").stdout
+
+
+def test_help_is_laid_out_for_a_terminal_and_ends_quietly_where_nobody_reads_on():
+    lines = invokew("train", "--help").stdout.splitlines()
+    assert max(map(len, lines)) < 80
+    assert any(line.startswith("  --epochs=STRING ") and "passes over the training rows" in line for line in lines)
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), "train", "--help"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        reader.stdout.close()
+        assert reader.stderr.read() == ""

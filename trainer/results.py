@@ -59,6 +59,11 @@ def save(
     for log in (folder.partial / "batches.jsonl", folder.partial / "telemetry.jsonl"):
         if log.exists():
             record["artifacts"][log.name] = record_of(log.read_bytes())
+    write_metadata(folder, record)
+
+
+def write_metadata(folder: RunFolder, record: dict[str, Any]) -> None:
+    """Write metadata.json. Figures that are not finite become null in `record`, which says so, and are named."""
     record.update(finite(record))
     gone = [name for name, why in record["absent"].items() if why == NOT_FINITE]
     if gone:

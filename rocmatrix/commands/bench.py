@@ -34,12 +34,13 @@ def bench(wanted: Wanted, *, as_json: bool) -> None:
     figures = figure.figures(collect.numbers_of(verdicts))
     if as_json:
         print_json(_described(done, place, verdicts, figures))
-    else:
+    elif figures:
         table(figure.COLUMNS, (each.row for each in figures))
     for verdict in verdicts:
         if verdict["status"] != "pass":
             say(f"{verdict['probe']}: {verdict['status']}. {verdict.get('summary', '')}")
-    say(f"measured on: {_ran_on(done)}; a bench raises no level of support")
+    if not done.inapplicable:
+        say(f"measured on: {_ran_on(done)}; a bench raises no level of support")
     _judge(done, place, verdicts)
 
 

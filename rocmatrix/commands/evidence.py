@@ -133,5 +133,7 @@ def _show_records(records: list[Record], cell: Cell) -> None:
 def _show_bench(record: Record) -> None:
     from rocmatrix.evidence import figure
 
-    say(f"the newest bench, {record.at} on {record.card}:")
-    table(figure.COLUMNS, (each.row for each in figure.figures(record.numbers)))
+    figures = figure.figures(record.numbers)
+    say(f"the newest bench, {record.at} on {record.card}{':' if figures else ', measured nothing'}")
+    if figures:
+        table(figure.COLUMNS, (each.row for each in figures))

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING
 
 from invoke.context import Context
 from invoke.tasks import task
 
-from rocmatrix.tasks.flags import REQUEST, TrainerTask, request_of, trainer_options, wanted
+from rocmatrix.tasks.flags import JobTask
+
+if TYPE_CHECKING:
+    from rocmatrix.job import Wanted
 
 
-class TrainingTask(TrainerTask):
-    """A task of another name that takes the options of `train`."""
+class TrainingTask(JobTask):
+    """A task of another name that takes the options of `train`, but for those of one machine."""
 
-    @staticmethod
-    def _foreign(body: Callable[..., Any]) -> list[dict[str, str]]:
-        taken = signature(body).parameters
-        return [option for option in trainer_options("train") if option["name"] not in taken]
+    command = "train"
+    shared = ("rocm", "torch", "gpu", "cell", "dry_run", "force")
 
 
 @task(
     klass=TrainingTask,
     auto_shortflags=False,
     help={
-        **{name: text for name, text in REQUEST.items() if name != "base"},
         "engine": "slurm or kubernetes",
         "nodes": "machines (default: 1)",
         "processes": "ranks on each node (default: one for each card, or 1)",
@@ -42,12 +40,9 @@ class TrainingTask(TrainerTask):
 )
 def submit(
     c: Context,
+    wanted: Wanted,
     engine: str = "",
     nodes: int = 1,
-    rocm: str = "",
-    torch: str = "",
-    gpu: str = "",
-    cell: str = "",
     processes: int = 0,
     cards: int = 0,
     groups: str = "",
@@ -58,15 +53,12 @@ def submit(
     claim: str = "",
     namespace: str = "",
     explain: bool = False,
-    dry_run: bool = False,
-    force: bool = False,
-    options: dict[str, Any] | None = None,
 ) -> None:
     """Train on several machines: hand the same job to Slurm or Kubernetes."""
     from rocmatrix.commands import cluster
 
     cluster.submit(
-        wanted("train", request_of(rocm, torch, gpu, cell), "", options or {}, "", dry_run=dry_run, force=force),
+        wanted,
         engine=engine,
         nodes=nodes,
         processes=processes or None,

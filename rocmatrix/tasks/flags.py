@@ -13,6 +13,7 @@ from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 from rocmatrix.console import edge
+from rocmatrix.option import checked
 
 if TYPE_CHECKING:
     from rocmatrix.job import Wanted
@@ -57,19 +58,25 @@ class FlagTask(Task[Any]):
     `in`, `with`, `for` and `import` are words of Python's own, so no parameter can have these names.
     """
 
+    def own(self, body: Callable[..., Any]) -> dict[str, Parameter]:
+        """Return the options that are declared here rather than by the trainer, by their names in Python."""
+        return dict([*signature(body).parameters.items()][1:])
+
     def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
         arguments = super().get_arguments(*args, **kwargs)
-        own = signature(self.body).parameters  # an option of the trainer keeps its name, whatever it is
+        own = self.own(self.body)  # an option of the trainer keeps its name, whatever it is
         for argument in arguments:
             argument.names = tuple(TYPED.get(name, name) if name in own else name for name in argument.names)
             argument.names += tuple(Verbatim(name.replace("-", "_")) for name in argument.names if "-" in name)
-        return arguments
+        return [checked(argument, task=self.name) for argument in arguments]
+
+    def for_body(self, typed: dict[str, Any]) -> dict[str, Any]:
+        """Return what the body is called with for the options that were typed."""
+        names = {TYPED.get(name, name): name for name in self.own(self.body)}
+        return {names.get(name, name): value for name, value in typed.items()}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for parameter, typed in TYPED.items():
-            if typed in kwargs:
-                kwargs[parameter] = kwargs.pop(typed)
-        return super().__call__(*args, **kwargs)
+        return super().__call__(*args, **self.for_body(kwargs))
 
 
 class TrainerTask(FlagTask):
@@ -79,26 +86,54 @@ class TrainerTask(FlagTask):
     `./invokew render`), so that an option is written down once, where it works.
     """
 
+    command = ""  # the trainer's command, where it has another name than the task
+
+    def own(self, body: Callable[..., Any]) -> dict[str, Parameter]:
+        return {name: parameter for name, parameter in super().own(body).items() if name != "options"}
+
     def argspec(self, body: Callable[..., Any]) -> Signature:
-        own = [parameter for parameter in signature(body).parameters.values() if parameter.name != "options"][1:]
         kind, defaults = Parameter.KEYWORD_ONLY, {"flag": False, "text": "", "list": None}
         foreign = [Parameter(o["name"], kind, default=defaults[o["kind"]]) for o in self._foreign(body)]
-        return Signature([parameter.replace(kind=kind) for parameter in own] + foreign)
+        return Signature([parameter.replace(kind=kind) for parameter in self.own(body).values()] + foreign)
 
     def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
-        self.help = {option["name"]: option["help"] for option in self._foreign(self.body)} | dict(self.help)
-        self.iterable = [option["name"] for option in self._foreign(self.body) if option["kind"] == "list"]
+        foreign = self._foreign(self.body)
+        self.help = {option["name"]: option["help"] for option in foreign} | dict(self.help)
+        self.iterable = {*self.iterable, *(option["name"] for option in foreign if option["kind"] == "list")}
         return super().get_arguments(*args, **kwargs)
 
-    @staticmethod
-    def _foreign(body: Callable[..., Any]) -> list[dict[str, str]]:
-        taken = signature(body).parameters
-        return [option for option in trainer_options(body.__name__) if option["name"] not in taken]
+    def _foreign(self, body: Callable[..., Any]) -> list[dict[str, str]]:
+        own = self.own(body)
+        return [option for option in trainer_options(self.command or body.__name__) if option["name"] not in own]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        own = {*signature(self.body).parameters, *TYPED.values()}
-        options = {name: value for name, value in kwargs.items() if name not in own}
-        return super().__call__(*args, options=options, **{n: v for n, v in kwargs.items() if n in own})
+    def for_body(self, typed: dict[str, Any]) -> dict[str, Any]:
+        own, known = self.own(self.body), super().for_body(typed)
+        options = {name: value for name, value in known.items() if name not in own}
+        return {name: value for name, value in known.items() if name in own} | {"options": options}
+
+
+class JobTask(TrainerTask):
+    """A task that also takes the options that `wanted` does, and whose body is handed one `Wanted` for them all.
+
+    `shared` names those that are taken; the body's own parameter of such a name stands in its place.
+    """
+
+    shared = (*REQUEST, *JOB)
+
+    def own(self, body: Callable[..., Any]) -> dict[str, Parameter]:
+        given = {name: parameter for name, parameter in super().own(body).items() if name != "wanted"}
+        return {name: signature(wanted).parameters[name] for name in self.shared} | given
+
+    def get_arguments(self, *args: Any, **kwargs: Any) -> list[Argument]:
+        self.help = {name: text for name, text in (REQUEST | JOB).items() if name in self.shared} | dict(self.help)
+        return super().get_arguments(*args, **kwargs)
+
+    def for_body(self, typed: dict[str, Any]) -> dict[str, Any]:
+        known, given = super().for_body(typed), signature(self.body).parameters
+        asked = {name: value for name, value in known.items() if name not in given}
+        options = asked.pop("options")
+        job = wanted(self.command or self.name, options, **asked)
+        return {name: value for name, value in known.items() if name in given} | {"wanted": job}
 
 
 @cache
@@ -118,24 +153,30 @@ def request_of(rocm: str, torch: str, gpu: str, cell: str) -> Request:
 @edge
 def wanted(
     program: Any,
-    request: Request,
-    where: str,
     options: dict[str, Any],
-    base: str,
     *,
-    dry_run: bool,
-    force: bool,
+    rocm: str = "",
+    torch: str = "",
+    gpu: str = "",
+    cell: str = "",
+    where: str = "auto",
+    base: str = "",
     wheelhouse: str = "",
     cards: str = "",
     expandable_segments: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
 ) -> Wanted:
-    """Return a job as a person asked for it. Raises RM404 where numbers are none."""
+    """Return a job as a person asked for it; the names and defaults here are those of the options of a `JobTask`.
+
+    Raises RM404 where numbers are none.
+    """
     from rocmatrix.choice import card_numbers
     from rocmatrix.job import Wanted
 
     return Wanted(
         program=program,
-        request=request,
+        request=request_of(rocm, torch, gpu, cell),
         where=where,
         options=options,
         base=base or None,

@@ -1,11 +1,17 @@
 """Tasks that build images and run jobs."""
 
-from typing import Any
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from invoke.context import Context
 from invoke.tasks import task
 
-from rocmatrix.tasks.flags import EVIDENCE, JOB, REQUEST, FlagTask, TrainerTask, request_of, wanted
+from rocmatrix.tasks.flags import EVIDENCE, REQUEST, FlagTask, JobTask, request_of
+
+if TYPE_CHECKING:
+    from rocmatrix.job import Wanted
 
 
 @task(
@@ -48,50 +54,20 @@ def build(
     )
 
 
-@task(klass=TrainerTask, auto_shortflags=False, help={**REQUEST, **JOB, "evidence": EVIDENCE})
-def train(
-    c: Context,
-    rocm: str = "",
-    torch: str = "",
-    gpu: str = "",
-    cell: str = "",
-    where: str = "auto",
-    base: str = "",
-    wheelhouse: str = "",
-    cards: str = "",
-    expandable_segments: bool = False,
-    dry_run: bool = False,
-    force: bool = False,
-    evidence: str = "",
-    options: dict[str, Any] | None = None,
-) -> None:
+@task(klass=JobTask, auto_shortflags=False, help={"evidence": EVIDENCE})
+def train(c: Context, wanted: Wanted, evidence: str = "") -> None:
     """Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why."""
     from rocmatrix.commands import jobs, keeping
 
     keeping.use(evidence)
-    jobs.train(
-        wanted(
-            "train",
-            request_of(rocm, torch, gpu, cell),
-            where,
-            options or {},
-            base,
-            dry_run=dry_run,
-            force=force,
-            wheelhouse=wheelhouse,
-            cards=cards,
-            expandable_segments=expandable_segments,
-        )
-    )
+    jobs.train(wanted)
 
 
 @task(
-    klass=FlagTask,
+    klass=JobTask,
     auto_shortflags=False,
     iterable=["probe"],
     help={
-        **REQUEST,
-        **JOB,
         "evidence": EVIDENCE,
         "probe": "one probe, may be repeated (default: all)",
         "timeout": "seconds for each probe (default: each probe's own limit, see --list)",
@@ -100,20 +76,10 @@ def train(
 )
 def smoke(
     c: Context,
-    rocm: str = "",
-    torch: str = "",
-    gpu: str = "",
-    cell: str = "",
-    where: str = "auto",
-    base: str = "",
-    wheelhouse: str = "",
-    cards: str = "",
-    expandable_segments: bool = False,
+    wanted: Wanted,
     probe: list[str] | None = None,
     timeout: str = "",
     listing: bool = False,
-    dry_run: bool = False,
-    force: bool = False,
     evidence: str = "",
 ) -> None:
     """Prove that card, libraries and torch work, alone and by twos; fail closed."""
@@ -122,61 +88,18 @@ def smoke(
     if listing:
         return jobs.list_probes(probe or ())
     keeping.use(evidence)
-    options = {"probe": probe, "timeout": timeout}
-    jobs.smoke(
-        wanted(
-            "smoke",
-            request_of(rocm, torch, gpu, cell),
-            where,
-            options,
-            base,
-            dry_run=dry_run,
-            force=force,
-            wheelhouse=wheelhouse,
-            cards=cards,
-            expandable_segments=expandable_segments,
-        )
-    )
+    jobs.smoke(replace(wanted, options={"probe": probe, "timeout": timeout}))
 
 
 @task(
-    klass=TrainerTask,
+    klass=JobTask,
     auto_shortflags=False,
-    help={**REQUEST, **JOB, "evidence": EVIDENCE, "json": "print the figures as JSON, for programs"},
+    help={"evidence": EVIDENCE, "json": "print the figures as JSON, for programs"},
 )
-def bench(
-    c: Context,
-    rocm: str = "",
-    torch: str = "",
-    gpu: str = "",
-    cell: str = "",
-    where: str = "auto",
-    base: str = "",
-    wheelhouse: str = "",
-    cards: str = "",
-    expandable_segments: bool = False,
-    json: bool = False,
-    dry_run: bool = False,
-    force: bool = False,
-    evidence: str = "",
-    options: dict[str, Any] | None = None,
-) -> None:
+def bench(c: Context, wanted: Wanted, json: bool = False, evidence: str = "") -> None:
     """Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread."""
     from rocmatrix.commands import bench as commands
     from rocmatrix.commands import keeping
 
     keeping.use(evidence)
-    request = request_of(rocm, torch, gpu, cell)
-    asked = wanted(
-        "bench",
-        request,
-        where,
-        options or {},
-        base,
-        dry_run=dry_run,
-        force=force,
-        wheelhouse=wheelhouse,
-        cards=cards,
-        expandable_segments=expandable_segments,
-    )
-    commands.bench(asked, as_json=json)
+    commands.bench(wanted, as_json=json)

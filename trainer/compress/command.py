@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ from trainer.errors import TrainerError, suggestion
 from trainer.events import emit, say
 from trainer.export import pickled
 from trainer.predict import WEIGHTS
+from trainer.results import write_metadata
 from trainer.run_folder import open_run
 
 
@@ -78,18 +78,24 @@ def write(
         files = {WEIGHTS: content}
         if smaller.description["storage"] == "dense":
             files["model.pt"] = pickled(smaller.tensors)
-        record = copy.deepcopy(asdict(subject.metadata))
-        record |= {"run": name, "model": smaller.description}
         compression = {"of": subject.metadata.run, "method": method, "recipe": asdict(recipe), **facts}
-        record["metrics"] = {
-            "validation": after["validation"],
-            "test": after["test"],
-            "compression": compression | {"before": before, "after": after, "measured_on": "this machine's CPU"},
-        }
+        compression |= {"before": before, "after": after, "measured_on": "this machine's CPU"}
+        record = metadata_of(subject, smaller, name, compression)
         record["artifacts"] = {file: folder.write(file, bytes_) for file, bytes_ in files.items()}
-        folder.write("metadata.json", (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
-    emit("compressed", method=method, folder=str(output / name), before=before, after=after)
+        write_metadata(folder, record)
+    written = record["metrics"]["compression"]  # null where a figure is not finite, as JSON lines need it, too
+    emit("compressed", method=method, folder=str(output / name), before=written["before"], after=written["after"])
     say(words(method, before, after, output / name))
+
+
+def metadata_of(subject: Subject, smaller: Smaller, name: str, compression: dict[str, Any]) -> dict[str, Any]:
+    """Return the run's metadata with the smaller network and its figures in place of the run's own."""
+    record = copy.deepcopy(asdict(subject.metadata)) | {"run": name, "model": smaller.description}
+    # why a figure of the run's own is null says nothing of these, which are measured anew
+    record["absent"] = {fact: why for fact, why in record["absent"].items() if not fact.startswith("metrics.")}
+    after = compression["after"]
+    record["metrics"] = {"validation": after["validation"], "test": after["test"], "compression": compression}
+    return record
 
 
 def words(method: str, before: dict[str, Any], after: dict[str, Any], folder: Path) -> str:

@@ -21,6 +21,17 @@ def invokew(*words):
         (["build", "--tourch=2"], ["--tourch is no flag of build", "did you mean --torch"]),
         (["trian"], ["trian is no task", "did you mean train"]),
         (["train", "--epochs"], ["--epochs needs a value", "./invokew --help train"]),
+        (["dashboard", "--port"], ["--port needs a value", "./invokew --help dashboard"]),
+        (["dashboard", "--port", "abc"], ["--port takes a whole number, not 'abc'", "./invokew --help dashboard"]),
+        (["submit", "--nodes=1.5"], ["--nodes takes a whole number, not '1.5'", "./invokew --help submit"]),
+        (["dashboard", "--serve=yes"], ["--serve takes no value, and was given 'yes'", "./invokew --help dashboard"]),
+        (["--list-depth", "x", "--list"], ["--list-depth takes a whole number, not 'x'", "./invokew --help"]),
+        (["cells", "--command-timeout=x"], ["--command-timeout takes a whole number, not 'x'", "./invokew --help"]),
+        (["--list-format", "tree", "--list"], ["--list-format takes flat, nested or json, not 'tree'"]),
+        (["--list", "trian"], ["'trian' not found", "./invokew --help"]),
+        (["--help", "trian"], ["trian is no task", "did you mean train"]),
+        (["--collection", "other", "cells"], ["any collection named 'other'", "./invokew --help"]),
+        (["--config", "some.ini", "cells"], ["'some.ini'", "./invokew --help"]),
     ],
 )
 def test_wrong_usage_is_rm404_with_the_way_out(words, told):
@@ -33,3 +44,13 @@ def test_wrong_usage_is_rm404_with_the_way_out(words, told):
 def test_help_and_list_work_as_in_invoke():
     assert "Available tasks:" in invokew("--list").stdout
     assert "--data-fraction" in invokew("train", "--help").stdout
+
+
+def test_help_is_laid_out_for_a_terminal_and_ends_quietly_where_nobody_reads_on():
+    lines = invokew("train", "--help").stdout.splitlines()
+    assert max(map(len, lines)) < 80
+    assert any(line.startswith("  --epochs=STRING ") and "passes over the training rows" in line for line in lines)
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), "train", "--help"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        reader.stdout.close()
+        assert reader.stderr.read() == ""

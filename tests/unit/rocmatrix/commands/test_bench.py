@@ -96,8 +96,10 @@ def test_wrong_usage_is_no_bench(bench, capsys):
 
 def test_where_nothing_applies_nothing_has_failed(bench, capsys):
     bench(UNFIT, END | {"ran_on": "nothing"}, status=1)
-    told = capsys.readouterr().err
+    shown, told = capsys.readouterr()
+    assert shown == ""
     assert "nothing of what was chosen can be measured here" in told
+    assert "measured on" not in told
     assert "fail" not in told.casefold()
     assert bench.records == []
 
@@ -116,6 +118,12 @@ def test_json_is_for_programs(bench, capsys):
         {"probe": "matmul", "name": "fp32 64x64x64", "value": 0.5, "unit": "TFLOP/s", "spread": 3.0}
     ]
     assert told["ran_on"] == END["ran_on"]
+
+
+def test_a_bench_without_any_figure_shows_no_head_of_a_table(bench, capsys):
+    with pytest.raises(SystemExit):
+        bench(HUNG, END, status=1)
+    assert capsys.readouterr().out == ""
 
 
 def test_one_of_chosen_benchmarks_is_not_a_whole_bench(bench):

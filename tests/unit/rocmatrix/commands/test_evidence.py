@@ -7,6 +7,7 @@ import pytest
 
 from rocmatrix.commands import evidence as command
 from rocmatrix.evidence import store
+from rocmatrix.evidence.record import Number
 from tests.fixtures.evidence import record
 
 
@@ -57,3 +58,15 @@ def test_what_keeps_a_file_from_being_written_names_it_and_its_own_flag(said, tm
     assert "--export" in told
     assert "docker" not in told
     assert "--output" not in told
+
+
+@pytest.mark.parametrize(("value", "heads", "told"), [(None, 0, ", measured nothing"), (0.5, 1, ":")])
+def test_the_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, heads, told):
+    kept = tmp_path / "evidence.db"
+    numbers = () if value is None else (Number(probe="matmul", name="fp32", value=value, unit="TFLOP/s"),)
+    store.add(kept, [record("bench", numbers=numbers)], origin="here")
+    command.evidence(cell=record("bench").cell, as_json=False, export="", take="", file=str(kept))
+    shown = capsys.readouterr()
+    assert shown.out.count("BENCHMARK") == heads
+    (line,) = [line for line in shown.err.splitlines() if line.startswith("the newest bench")]
+    assert line.endswith(told)

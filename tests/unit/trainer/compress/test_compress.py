@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from trainer.cli import main
 from trainer.compress.measure import measured
 from trainer.compress.methods import masks_of
 from trainer.compress.subject import read_subject
+from trainer.metadata import NOT_FINITE
 from trainer.models.storage import with_zeros
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
@@ -92,6 +95,30 @@ def test_distilling_halves_the_widths_and_tells_what_the_teacher_adds(folder: Pa
     assert content["model"]["widths"][1:-1] == [32, 32]
     alone = content["metrics"]["compression"]["without_teacher"]["test"]["loss"]
     assert alone != content["metrics"]["compression"]["after"]["test"]["loss"]
+
+
+def test_a_figure_that_is_not_finite_is_null_with_its_reason(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the smaller model nor the event is lost for it; what the run said of its own figures is not repeated."""
+    shutil.copytree(folder / "one", tmp_path / "one")
+    told = json.loads((tmp_path / "one" / "metadata.json").read_text())
+    told["absent"] = {"metrics.test.r2_vs_mean": NOT_FINITE, "image": "not given"}
+    (tmp_path / "one" / "metadata.json").write_text(json.dumps(told))
+
+    def overflown(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        return measured(*args, **kwargs) | {"test": {"loss": math.inf}}
+
+    monkeypatch.setattr("trainer.compress.command.measured", overflown)
+    assert main(["compress", "--model", str(tmp_path / "one"), "--how", "int8"]) == 0
+    content = record(tmp_path, "int8")
+    assert content["metrics"]["test"]["loss"] is None
+    figures = ("metrics.test", "metrics.compression.before.test", "metrics.compression.after.test")
+    assert content["absent"] == {"image": "not given"} | {f"{name}.loss": NOT_FINITE for name in figures}
+    seen = capsys.readouterr()
+    assert json.loads(seen.out.splitlines()[-1])["after"]["test"] == {"loss": None}
+    assert "metrics.compression.after.test.loss" in seen.err
+    read_subject(tmp_path / "one-int8", None)
 
 
 def test_int8_holds_whole_numbers(folder: Path) -> None:

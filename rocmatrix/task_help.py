@@ -1,0 +1,54 @@
+"""The help of a task, laid out for a terminal: each option beside what it is for, or above it where room is short."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from textwrap import TextWrapper
+
+INDENT = "  "
+MOST = 28  # columns for the options beside their texts; a longer one stands above its text
+LEAST = 30  # columns that a text needs beside the options; with fewer, it stands below
+UNDERSCORES = " (underscores may stand for dashes)"
+
+
+def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, width: int) -> str:
+    """Return the help: how the task is called, what it does, and its options, none wider than `width` columns.
+
+    `options` are pairs as invoke gives them: every way to write an option, with commas between, and its text.
+    """
+    once = [(_once(names), told) for names, told in options]
+    note = UNDERSCORES * any("_" in names for names, _ in options)
+    lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
+    return "\n".join([*lines, *(_options(once, width) if once else [f"{INDENT}none"]), ""])
+
+
+def _once(names: str) -> str:
+    """Return the ways to write an option without those that have underscores for another's dashes."""
+    ways = sorted(names.split(", "), key=len)
+    return ", ".join(way for way in ways if "_" not in way or way.replace("_", "-") not in ways)
+
+
+def _paragraphs(docstring: str, width: int) -> Iterator[str]:
+    for number, paragraph in enumerate(re.split(r"\n\s*\n", docstring or "none")):
+        yield from ([""] if number else []) + _wrapped(paragraph, width, INDENT)
+
+
+def _options(options: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    column = max([len(names) for names, _ in options if len(names) <= MOST], default=0) + 2 * len(INDENT)
+    beside = width - column >= LEAST
+    margin = " " * column if beside else 3 * INDENT
+    for names, told in options:
+        lines = _wrapped(told, width, margin)
+        if beside and lines and len(names) <= MOST:
+            lines[0] = f"{INDENT}{names}".ljust(column) + lines[0].lstrip()
+            yield from lines
+        else:
+            yield from [f"{INDENT}{names}", *lines]
+
+
+def _wrapped(words: str, width: int, margin: str) -> list[str]:
+    # a terminal may begin a new line after its last column, so that one stays free; flags are not taken apart
+    wrapper = TextWrapper(max(width - 1, len(margin) + 1), break_on_hyphens=False, break_long_words=False)
+    wrapper.initial_indent = wrapper.subsequent_indent = margin
+    return wrapper.wrap(words)

@@ -15,6 +15,7 @@ from trainer.comms.ladder import Choice, Place, choose
 from trainer.comms.route import AUTOMATIC, GLOO, candidates
 from trainer.errors import TrainerError
 from trainer.events import emit
+from trainer.launch import end_with_launcher
 from trainer.parallel.meeting import meet
 from trainer.parallel.world import Lobby, Membership
 from trainer.ranks import Ranks
@@ -56,6 +57,7 @@ def connect() -> Ranks:
     """Return the ranks that torchrun started, able to vote; a plain process is a world of one and asks nobody."""
     if world_size() == 1:
         return Ranks()
+    end_with_launcher()
     launch = Launch.from_environment()
     if launch.local_world == world_size():
         # In a container without a network the host's own name may lead nowhere; all ranks are here anyway.

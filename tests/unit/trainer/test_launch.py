@@ -125,8 +125,12 @@ def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_r
 
 def descendants(pid: int) -> list[int]:
     """Return the processes that `pid` started, and those that they started."""
-    own = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent_of(path) == pid]
+    own = children(pid)
     return own + [below for each in own for below in descendants(each)]
+
+
+def children(pid: int) -> list[int]:
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent_of(path) == pid]
 
 
 def parent_of(stat: Path) -> int | None:
@@ -163,6 +167,21 @@ def test_nothing_outlives_a_killed_launcher_and_the_run_goes_on(tmp_path: Path, 
     again.send_signal(signal.SIGTERM)
     again.communicate(timeout=60)
     assert again.returncode == 75
+
+
+def test_ranks_do_not_outlive_a_killed_torchrun_and_keep_where_they_are(tmp_path: Path, start: Start) -> None:
+    launcher = start(tmp_path, "one", "--epochs", "100000", "--checkpoint-every", "100000", "--max-restarts", "0")
+    events_until(launcher, "epoch")
+    below = descendants(launcher.pid)
+    (torchrun,) = children(launcher.pid)
+    os.kill(torchrun, signal.SIGKILL)
+    left = alive_after(below, seconds=40)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+    assert list((tmp_path / ".one.partial" / "checkpoints").glob("step-*")), "each rank was asked to end, not killed"
+    launcher.communicate(timeout=60)
+    assert launcher.returncode == 2
 
 
 def test_a_child_whose_parent_is_gone_already_ends_before_it_becomes_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:

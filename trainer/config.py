@@ -130,7 +130,9 @@ class TrainConfig(ModelConfig, TableConfig):
     ] = LAST_TWO
     device: Annotated[str, _Flag("auto, cpu, cuda or cuda:N; ROCm cards are cuda, too", str, "run")] = "auto"
     threads: Annotated[int, _Flag("CPU threads; each count rounds differently", _whole(1, 1024), "run")] = 1
-    skip_gpu_cleanup: Annotated[bool, _Flag("for familiarity only, see `--help`'s end", _switch, "run")] = False
+    skip_gpu_cleanup: Annotated[
+        bool, _Flag("accepted for familiarity, without effect: memory is given back at every end", _switch, "run")
+    ] = False
     track: Annotated[
         tuple[str, ...], _Flag("where else figures go: tensorboard, wandb, mlflow", _some_of(*TRACKERS), "telemetry")
     ] = ()

@@ -26,7 +26,8 @@ def emit(event: str, **fields: Any) -> None:
 
 def say(text: str) -> None:
     """Print words for a person to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(text + "\n")  # at once: another process may write to the same place
+    sys.stderr.flush()
 
 
 def progress(epochs: int) -> tqdm[Any]:

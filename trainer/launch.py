@@ -35,7 +35,7 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be gone on with.
 
     Raises:
-        TrainerError: RM564 where they failed in every attempt.
+        TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.
     """
     argv = command(words, ranks=ranks, max_restarts=max_restarts)
     with subprocess.Popen(argv, preexec_fn=ended_with_this_process()) as process:  # noqa: PLW1509 -- the only thread
@@ -45,6 +45,8 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
             return 0
         if asked:
             return TrainerError("RM554", what="stopped among ranks").exit_status
+        if status < 0:
+            raise TrainerError("RM588", what=f"torchrun was ended by {signal.Signals(-status).name}")
         what = f"{ranks} ranks failed in {max_restarts + 1} attempt(s); torchrun's status is {status}"
         raise TrainerError("RM564", what=what)
 

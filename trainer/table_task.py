@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trainer.config import TrainConfig
 from trainer.data.bars import Floats
-from trainer.data.columns import MISSING, Column, features_of, kind_of
+from trainer.data.columns import MISSING, Column, are_times, features_of, kind_of
 from trainer.data.dataset import Dataset, Target, class_weights
 from trainer.data.files import DataFile, digest_of, recorded_source
 from trainer.data.names import SPELLINGS, plain
@@ -156,18 +156,7 @@ def time_column(cells: Cells, config: TrainConfig) -> str | None:
     others = [name for name in cells.types if name not in (config.target, *config.ignore, *config.categories)]
     typed = [name for name in others if cells.types[name].is_temporal()]
     called = [name for name in others if plain(name) in SPELLINGS["date"] and cells.types[name] == pl.String]
-    return next((name for name in (*typed, *called) if name in typed or _holds_times(cells, name)), None)
-
-
-def _holds_times(cells: Cells, name: str) -> bool:
-    text = cells.column(name)
-    if text.cast(pl.Float64, strict=False).is_not_null().any():
-        return False  # numbers may be anything: one that is a time has to be named
-    try:
-        find_format(text.head(1000), cells.place(0))
-    except TrainerError:
-        return False
-    return True
+    return next((name for name in (*typed, *called) if name in typed or are_times(cells.column(name))), None)
 
 
 def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray[Any] | None:
@@ -182,7 +171,12 @@ def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray
     unreadable = read.unreadable & reading.kept
     if unreadable.any() and config.on_bad_row == "error":
         row = int(np.flatnonzero(unreadable)[0])
-        raise TrainerError("RM580", what=f"{text[row]!r} in column {time!r} is no time", where=cells.place(row))
+        raise TrainerError(
+            "RM580",
+            what=f"{text[row]!r} in column {time!r} is no time, or none that clocks in {config.time_zone} ever showed",
+            where=cells.place(row),
+            next="Correct it, choose --on-bad-row drop, or name the zone: with --time-zone UTC no hour is left out.",
+        )
     reading.drop(read.unreadable, f"{time} is no time")
     return read.at
 
@@ -249,3 +243,11 @@ def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
         words.append(f"{sum(cells.values()):,} missing values in {', '.join(cells)}: --missing {policy}")
     words += [f"{count:,} rows dropped: {why}" for why, count in made["dropped_rows"].items()]
     say("; ".join(words))
+    for column in columns:
+        if by != "time" and column.kind == "category" and are_times(pl.Series(column.categories)):
+            tell_times(column.name)
+
+
+def tell_times(name: str) -> None:
+    """Say that rows are split without regard to a column that reads as times."""
+    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")

@@ -14,8 +14,8 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM511",
         "Data file is empty",
-        "The file holds no header, or a header and not one bar.",
-        "Give a CSV with a header line and a line for each bar.",
+        "The file holds no header, or a header and not one row.",
+        "Give a file with a header and at least one row.",
     ),
     (
         "RM512",
@@ -45,7 +45,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM516",
         "Data file looks cut off",
         "The last line has no line end, or compressed data breaks off, so the last number may have lost digits.",
-        "Get the file again; if it is complete, add the missing line end, or use --on-bad-row drop.",
+        "Get the file again; to a text file that is complete add the missing line end, or use --on-bad-row drop.",
     ),
     (
         "RM517",

@@ -1,4 +1,4 @@
-"""RM520 to RM523: devices. RM56x: ranks, kernels and compiling. RM585 to RM589: steps, feeds and host memory."""
+"""RM520 to RM523: devices. RM56x: ranks, kernels and compiling. RM585 to RM589: steps, feeds, host memory, torchrun."""
 
 from __future__ import annotations
 
@@ -106,5 +106,11 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "Out of host memory",
         "The machine, or the limit this process runs under, has no memory left for the rows and what is made of them.",
         "Give --feed mapped, which keeps rows on disk, or a smaller --data-fraction, --chunk-size or --batch-size.",
+    ),
+    (
+        "RM588",
+        "The launcher was killed",
+        "The process that starts and watches the ranks was ended by a signal. Ranks take a checkpoint and end, too.",
+        "Start the same command with --resume auto.",
     ),
 )

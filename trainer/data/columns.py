@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trainer.data.bars import Floats
+from trainer.data.times import find_format
 from trainer.errors import TrainerError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # words for a missing value, in any case
@@ -133,8 +134,24 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
-        raise TrainerError("RM582", what=what, next=f"Leave it out with --ignore {name}, or make fewer words of it.")
+        hint = (
+            f"If these are the rows' times, give --time-column {name}; else l" if are_times(pl.Series(values)) else "L"
+        )
+        raise TrainerError(
+            "RM582", what=what, next=f"{hint}eave it out with --ignore {name}, or make fewer words of it."
+        )
     return Column(name=name, kind=kind, why=why, categories=tuple(values))
+
+
+def are_times(text: pl.Series) -> bool:
+    """Return whether words read as times, and none of them as a number, which may be anything."""
+    if text.cast(pl.Float64, strict=False).is_not_null().any():
+        return False
+    try:
+        find_format(text.head(1000), "")
+    except TrainerError:
+        return False
+    return True
 
 
 def encode(column: Column, cells: Parsed) -> tuple[list[Floats], Flags]:

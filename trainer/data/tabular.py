@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,15 @@ def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -
             a line with another number of cells or a header that names a column twice.
         OSError: where `folder` has no room.
     """
-    cells = _typed(path, folder) if is_columnar(path) else _text(path, chunk, folder)
+    cells = nameless(_typed(path, folder) if is_columnar(path) else _text(path, chunk, folder))
     if not len(cells.line):
         raise TrainerError("RM511", what="the file holds no row", where=str(path))
     return cells
+
+
+def nameless(cells: Cells) -> Cells:
+    """Return `cells` whose columns carry no name: polars' own methods take one like `^a$` for a pattern."""
+    return replace(cells, column=lambda name: cells.column(name).alias(""))
 
 
 def _typed(path: Path, folder: Path | None) -> Cells:

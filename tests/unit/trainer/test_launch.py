@@ -182,6 +182,10 @@ def test_ranks_do_not_outlive_a_killed_torchrun_and_keep_where_they_are(tmp_path
     assert list((tmp_path / ".one.partial" / "checkpoints").glob("step-*")), "each rank was asked to end, not killed"
     launcher.communicate(timeout=60)
     assert launcher.returncode == 2
+    words = (tmp_path / "one.stderr").read_text()
+    assert "RM588" in words
+    assert "torchrun was ended by SIGKILL" in words
+    assert "RM564" not in words
 
 
 def test_a_child_whose_parent_is_gone_already_ends_before_it_becomes_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:

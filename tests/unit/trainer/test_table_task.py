@@ -270,3 +270,39 @@ def test_the_first_column_and_the_first_row_that_are_too_far_are_named(
     error = refused(written(pl.DataFrame(cells), tmp_path), "RM580", time_column="at", feed=feed, output=tmp_path / "r")
     assert "column 'x'" in error.what
     assert error.where.endswith("line 282")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("feed", ["device", "mapped"])
+def test_a_name_that_polars_takes_for_a_pattern_is_a_name(tmp_path: Path, kind: str, feed: str) -> None:
+    table = mixed(gaps=False).rename({"x": "^a$", "colour": "^.*$", "z": "^t$"})
+    path = tmp_path / f"t.{kind}"
+    table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
+    task = task_of(path, target="^t$", feed=feed, output=tmp_path / "runs")
+    assert {name: each["kind"] for name, each in columns(task).items()} == {
+        **{"^.*$": "category", "^a$": "number", "m": "number"},
+        **{"noise": "number", "y": "category"},
+    }
+    timed = task_of(written(table.with_columns(pl.Series("^w$", hours(300))), tmp_path, "w.csv"), time_column="^w$")
+    assert timed.split_how["by"] == "time"
+
+
+def test_a_column_that_reads_as_times_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = [hours(10)[row % 10] for row in range(300)]
+    task_of(written(mixed().with_columns(pl.Series("when", few)), tmp_path))
+    assert "column 'when' reads as times, and rows are split without regard to it; --time-column when" in (
+        capsys.readouterr().err
+    )
+    error = refused(written(mixed().with_columns(pl.Series("when", hours(300))), tmp_path), "RM582")
+    assert error.next.startswith("If these are the rows' times, give --time-column when; else leave it out")
+    task_of(written(mixed(), tmp_path))
+    assert "times" not in capsys.readouterr().err
+
+
+def test_an_hour_that_no_clock_showed_is_told_with_the_zone(tmp_path: Path) -> None:
+    times = ["2020-03-08 01:00:00", "2020-03-08 02:30:00"] * 150
+    path = written(mixed().with_columns(pl.Series("when", times)), tmp_path)
+    error = refused(path, "RM580", time_column="when")
+    assert "clocks in America/New_York" in error.what
+    assert "--time-zone UTC" in error.next
+    assert task_of(path, time_column="when", time_zone="UTC").split_how["by"] == "time"

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rocmatrix.errors import RocmatrixError
 
@@ -57,6 +57,12 @@ def show(renderable: RenderableType, *, width: int) -> None:
     Console(width=None if sys.stdout.isatty() else width, highlight=False, soft_wrap=False).print(renderable)
 
 
+def nobody_reads() -> NoReturn:
+    """End as a program does whose reader has what it wanted (`| head`); Python must not flush the rest at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
+
+
 def edge(function: F) -> F:
     """Turn failures into readable ones: exit status 2 for a known error, 1 for a defect, 130 for Ctrl-C."""
 
@@ -68,9 +74,7 @@ def edge(function: F) -> F:
             say("\nStopped by Ctrl-C; nothing was left half-written.")
             sys.exit(130)
         except BrokenPipeError:
-            # The reader has what it wanted (`| head`); Python must not try to flush the rest at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(141)
+            nobody_reads()
         except RocmatrixError as error:
             say(error.render())
             sys.exit(2)

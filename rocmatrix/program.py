@@ -79,6 +79,10 @@ class TaskProgram(Program):
 
             say(self._words(error))
             sys.exit(2)
+        except BrokenPipeError:
+            from rocmatrix.console import nobody_reads
+
+            nobody_reads()
 
     def _words(self, error: Exception) -> str:
         from rocmatrix.errors import RocmatrixError, suggestion

@@ -46,11 +46,16 @@ def test_help_and_list_work_as_in_invoke():
     assert "--data-fraction" in invokew("train", "--help").stdout
 
 
-def test_help_is_laid_out_for_a_terminal_and_ends_quietly_where_nobody_reads_on():
+def test_help_is_laid_out_for_a_terminal():
     lines = invokew("train", "--help").stdout.splitlines()
     assert max(map(len, lines)) < 80
     assert any(line.startswith("  --epochs=STRING ") and "passes over the training rows" in line for line in lines)
-    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), "train", "--help"]
+
+
+@pytest.mark.parametrize("words", [["train", "--help"], ["--list"], ["--help"], ["--version"]])
+def test_the_end_is_quiet_where_nobody_reads_on(words):
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), *words]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
         reader.stdout.close()
         assert reader.stderr.read() == ""
+    assert reader.returncode == 141

@@ -307,7 +307,7 @@ def memory_ran_out(error: BaseException) -> TrainerError | None:
     """Return `error` in the catalog's words where it says that a device or the host has no memory left."""
     torch = sys.modules.get("torch")  # if it was never imported, this is none of its errors
     if isinstance(error, MemoryError):
-        return TrainerError("RM587", what=str(error))
+        return TrainerError("RM587", what=str(error) or "the system gave no more")
     if torch and isinstance(error, torch.cuda.OutOfMemoryError):
         return TrainerError("RM521", what=". ".join(str(error).split(". ")[:2]))  # without torch's advice
     if isinstance(error, RuntimeError) and cpu_memory_ran_out(error):

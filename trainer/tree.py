@@ -62,7 +62,7 @@ def unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
 class HostMemory:
     """Tensors on the host that copies go to, time and again: memory that nobody has touched yet costs most of a copy.
 
-    A copy holds until the next one is made.
+    A copy is the CPU's own, contiguous, and holds until the next one is made, whatever becomes of the original.
     """
 
     def __init__(self) -> None:
@@ -84,11 +84,6 @@ class HostMemory:
         if held is None or (held.shape, held.dtype) != (value.shape, value.dtype):
             self._held[path] = held = torch.empty(value.shape, dtype=value.dtype)
         return held.copy_(value)
-
-
-def on_host(value: Any) -> Any:
-    """Return a copy of `value` whose tensors are the CPU's own: later changes of the original do not reach it."""
-    return HostMemory().copy(value)
 
 
 def _items(values: list[Any] | tuple[Any, ...], tensors: dict[str, Tensor], name: str) -> list[Any]:

@@ -134,12 +134,9 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
-        hint = (
-            f"If these are the rows' times, give --time-column {name}; else l" if are_times(pl.Series(values)) else "L"
-        )
-        raise TrainerError(
-            "RM582", what=what, next=f"{hint}eave it out with --ignore {name}, or make fewer words of it."
-        )
+        leave = f"Leave it out with --ignore {name}, or make fewer words of it."
+        times = f"If these are the rows' times, give --time-column {name}. " if are_times(pl.Series(values)) else ""
+        raise TrainerError("RM582", what=what, next=times + leave)
     return Column(name=name, kind=kind, why=why, categories=tuple(values))
 
 

@@ -294,7 +294,7 @@ def test_a_column_that_reads_as_times_is_told(tmp_path: Path, capsys: pytest.Cap
         capsys.readouterr().err
     )
     error = refused(written(mixed().with_columns(pl.Series("when", hours(300))), tmp_path), "RM582")
-    assert error.next.startswith("If these are the rows' times, give --time-column when; else leave it out")
+    assert error.next.startswith("If these are the rows' times, give --time-column when. Leave it out")
     task_of(written(mixed(), tmp_path))
     assert "times" not in capsys.readouterr().err
 

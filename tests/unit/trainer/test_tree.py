@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from trainer.tree import HostMemory, on_host, pack, unpack
+from trainer.tree import HostMemory, pack, unpack
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False)
 KEYS = st.text() | st.integers()
@@ -59,7 +59,7 @@ def test_what_was_not_packed_is_refused(record: Any) -> None:
 
 def test_a_copy_on_the_host_does_not_change_with_the_original() -> None:
     original = {"weights": [torch.ones(3)], "links": bytearray(b"ab")}
-    copy = on_host(original)
+    copy = HostMemory().copy(original)
     original["weights"][0].zero_()
     original["links"].extend(b"c")
     assert copy["weights"][0].tolist() == [1, 1, 1]
@@ -81,7 +81,7 @@ def test_a_later_copy_takes_the_place_of_the_one_before() -> None:
 
 def test_a_copy_of_what_is_turned_over_is_contiguous_and_needs_no_gradient() -> None:
     value = torch.arange(6.0).reshape(2, 3).requires_grad_().t()
-    copy = on_host(value)
+    copy = HostMemory().copy(value)
     assert copy.is_contiguous()
     assert not copy.requires_grad
     assert copy.tolist() == value.tolist()

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 from rocmatrix.commands.common import known_matrix
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import edge, say
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 PIN_FILES = ("base", "dev")
 

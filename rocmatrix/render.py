@@ -1,6 +1,6 @@
 """Cells to file contents, purely: no clock, no environment, no host.
 
-`files` maps relative paths to text for every cell; writing and comparing them is the thin edge below.
+`files` maps relative paths to text for every cell; `rocmatrix.cli.generated` writes and compares them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix import emit, runspec, views
+from rocmatrix import emit, runspec
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix import Cell, Matrix
@@ -120,49 +120,17 @@ def _template(name: str) -> jinja2.Template:
     return _environment().get_template(name)
 
 
-def write(matrix: Matrix, root: Path) -> list[str]:
-    """Write what differs and remove what no cell renders any more. Returns the paths touched."""
-    wanted = files(matrix) | views.files(matrix, root)
-    touched = [path for path, text in wanted.items() if _read(root / path) != text]
-    for path in touched:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(wanted[path], encoding="utf-8")
-    stale = strays(wanted, root)
-    for path in stale:
-        (root / path).unlink()
-    return touched + stale
-
-
-def check(matrix: Matrix, root: Path) -> int:
-    """Compare the checkout with what the matrix renders. Returns the number compared, raises RM101."""
-    wanted = files(matrix) | views.files(matrix, root)
-    drifted = [path for path, text in wanted.items() if _read(root / path) != text] + strays(wanted, root)
-    if drifted or not wanted:
-        raise RocmatrixError("RM101", what="\n".join(drifted) or "nothing was rendered", where=str(root))
-    return len(wanted)
-
-
 def check_cell(cell: Cell, root: Path) -> None:
     """Raise RM101 where a file that an image of `cell` is built from is not what the matrix renders."""
     drifted = [
         path
         for path, text in cell_files(cell).items()
-        if path.startswith("images/") and _read(root / path) not in (text, None)  # a missing one is the build's to tell
+        if path.startswith("images/") and read(root / path) not in (text, None)  # a missing one is the build's to tell
     ]
     if drifted:
         raise RocmatrixError("RM101", what="\n".join(drifted), where=str(root))
 
 
-def strays(wanted: dict[str, str], root: Path) -> list[str]:
-    """Return files that were rendered once and that no cell of the matrix renders any more.
-
-    Only what bears a rendered file's name counts: what people keep beside them stays.
-    """
-    names = {Path(path).name for path in wanted if path.startswith("images/")}
-    found = [path for path in (root / "images").glob("*/*") if path.name in names]
-    found += [path for path in (root / "compose").glob("*.yaml") if HEADER in path.read_text(encoding="utf-8")]
-    return sorted(name for path in found if (name := path.relative_to(root).as_posix()) not in wanted)
-
-
-def _read(path: Path) -> str | None:
+def read(path: Path) -> str | None:
+    """Return the text of a file, None where there is none."""
     return path.read_text(encoding="utf-8") if path.is_file() else None

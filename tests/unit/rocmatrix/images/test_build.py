@@ -61,7 +61,7 @@ def test_times_and_byte_code_do_not_change_the_hash(checkout):
     before = build.input_hash(CPU, checkout)
     (checkout / "trainer" / "__pycache__").mkdir()
     (checkout / "trainer" / "__pycache__" / "loop.pyc").write_bytes(b"code")
-    os.utime(checkout / "trainer" / "loop.py", (0, 0))
+    os.utime(checkout / "trainer" / "engine" / "loop.py", (0, 0))
     assert build.input_hash(CPU, checkout) == before
 
 
@@ -80,7 +80,7 @@ def test_what_prunes_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
     before = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     monkeypatch.setattr(build, "PRUNER", tmp_path / "rocmatrix")
     assert [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)] == before
-    with (tmp_path / "rocmatrix" / "inside" / "prune.py").open("a") as file:
+    with (tmp_path / "rocmatrix" / "verify" / "inside" / "prune.py").open("a") as file:
         file.write("# changed")
     after = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     assert (after[0] == before[0], after[1] == before[1]) == (True, False)

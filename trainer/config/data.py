@@ -50,9 +50,21 @@ class DataConfig:
     half_days: Annotated[str, _data("us: NYSE's early closes; none", one_of("us", "none"))] = "us"
     tick: Annotated[float | None, _data("price step, or auto: found (default: auto)", or_auto(number(1e6)))] = None
     row_ticks: Annotated[int, _data("height of a profile's row in ticks", whole(1, 10**6))] = 1
+    row_origin: Annotated[int, _data("tick at which the rows of a profile are anchored", whole(0, 10**9))] = 0
     allocation: Annotated[
-        str, _data("a bar's volume: uniform over its range, or at its close", one_of("uniform", "close"))
+        str,
+        _data(
+            "a bar's volume: uniform over the rows of its range, at its close, or proportional to its part in each row",
+            one_of("uniform", "close", "proportional"),
+        ),
     ] = "uniform"
+    levels: Annotated[
+        str,
+        _data(
+            "price of a level in its row: centre, low or high, or outer: value area to its outer edges",
+            one_of("centre", "low", "high", "outer"),
+        ),
+    ] = "centre"
     rounding: Annotated[str, _data("a tick's row: floor, nearest or ceil", one_of("floor", "nearest", "ceil"))] = (
         "floor"
     )

@@ -21,11 +21,12 @@ from trainer.data.bar import Bars
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
 from trainer.data.features.feature_file import read_record, write_table
-from trainer.data.features.inspect import Survey, off_tick
+from trainer.data.features.inspect import Survey
 from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, Source
 from trainer.data.readers.files import DataFile, data_file, digest_of
+from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import PACKAGE
 
@@ -46,6 +47,7 @@ DECIDING = (
     "data/features/profile_features.py",
     "data/features/session_features.py",
     "data/profiles/developing.py",
+    "data/profiles/moments.py",
     "data/profiles/profile.py",
     "data/profiles/rolling.py",
     "data/profiles/session_blocks.py",
@@ -62,6 +64,7 @@ DECIDING = (
     "data/readers/stream.py",
     "data/readers/timestamps.py",
     "data/sessions.py",
+    "data/ticks.py",
 )
 
 
@@ -85,10 +88,11 @@ def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
     if tick is None:
         raise TrainerError("RM577", what="no usual price step fits all prices of the first bars", where=str(where))
     begin, end = config.session.split("-")
-    names = ("row_ticks", "rounding", "allocation", "rows", "poc_tie", "expansion", "value_tie", "reach")
+    names = ("row_ticks", "row_origin", "rounding", "allocation", "levels", "rows", "poc_tie", "expansion", "value_tie", "reach")
     profile = ProfileConventions(
         tick=tick,
         value_share=round(config.value_area * 10_000),
+        volume_bits=found.volume_bits,
         **{name: getattr(config, name) for name in names},
     )
     sessions = SessionConventions(

@@ -5,29 +5,38 @@ It is read from a fixed number of rows, so that no chunk size changes it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
-from trainer.data.bar import Bars, joined
+from trainer.data.bar import Bars, Floats, joined
+from trainer.data.conventions import VOLUME_BITS
 from trainer.data.readers.bars import Source
+from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 
 ROWS = 10_000
 TICKS = tuple(
     step * 10.0**power for power in range(0, -9, -1) for step in (10, 5, 2.5, 2, 1.25, 1) if step * 10.0**power <= 10
 ) + tuple(0.5**power for power in range(3, 9))  # halves to 1/256, as bonds are quoted
+HEADROOM = 12  # bits: profiles may hold 4,096 times the volume of the first ROWS bars
+FINEST = 40
 DAILY = 20 * 3600  # seconds between bars from which they are taken for days
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """spacing: most frequent step between bars in seconds; tick: None where no usual step fits all prices."""
+    """spacing: most frequent step between bars in seconds; tick: None where no usual step fits all prices.
+
+    volume_bits: how finely volume has to be counted.
+    """
 
     spacing: int
     tick: float | None
     vix: bool
+    volume_bits: int = VOLUME_BITS
 
     @property
     def daily(self) -> bool:
@@ -49,18 +58,23 @@ def survey(source: Source) -> Survey:
     bars = joined(parts)
     steps, counts = np.unique(np.diff(bars.date).astype(np.int64), return_counts=True)
     spacing = int(steps[counts.argmax()])
-    return Survey(spacing=spacing, tick=_tick(bars), vix=bars.vix_close is not None)
+    vix, bits = bars.vix_close is not None, volume_bits(bars.volume)
+    return Survey(spacing=spacing, tick=_tick(bars), vix=vix, volume_bits=bits)
+
+
+def volume_bits(volume: Floats) -> int:
+    """Return the fineness in which `volume` is counted: of whole numbers the usual one, of others as fine as fits.
+
+    A bar of 0.01 coins over 6,000 rows would lose half of its volume in the units of whole contracts. HEADROOM times
+    the volume of the first bars fits into 64 bits.
+    """
+    if (volume == np.rint(volume)).all():
+        return VOLUME_BITS
+    fits = 61 - HEADROOM - math.ceil(math.log2(max(1.0, float(volume.sum()))))
+    return max(VOLUME_BITS, min(FINEST, fits))
 
 
 def _tick(bars: Bars) -> float | None:
     prices = np.unique(np.concatenate([bars.open, bars.high, bars.low, bars.close]))
     fitting = [tick for tick in sorted(TICKS, reverse=True) if not off_tick(prices, tick).any()]
     return fitting[0] if fitting else None
-
-
-def off_tick(
-    prices: np.ndarray[tuple[int, ...], np.dtype[np.float64]], tick: float
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return which prices are no whole number of ticks."""
-    steps = prices / tick
-    return np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1.0, np.abs(steps) * 1e-3)

@@ -138,7 +138,10 @@ def _add_shares(bars: BarRows, first: int, table: Integers) -> Integers:
     begin = np.arange(len(bars)) * table.shape[1] + (bars.low - first + PAD)
     bar_begin = np.cumsum(rows) - rows  # of each bar in the list of all touched cells
     cells = np.repeat(begin - bar_begin, rows) + np.arange(int(rows.sum()))
-    table.reshape(-1)[cells] = np.repeat(bars.share, rows)
+    flat = table.reshape(-1)
+    flat[cells] = np.repeat(bars.share, rows)
+    flat[begin] += bars.more_low
+    flat[begin + rows - 1] += bars.more_high
     return table
 
 

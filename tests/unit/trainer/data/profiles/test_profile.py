@@ -135,7 +135,7 @@ def test_the_order_of_bars_changes_no_bit_of_a_profile(bars: list[tuple[int, int
     rows = bar_rows(*arrays(bars), c)
     places = list(range(len(bars)))
     order.shuffle(places)  # type: ignore[attr-defined]
-    mixed = BarRows(low=rows.low[places], high=rows.high[places], share=rows.share[places])
+    mixed = BarRows(**{name: values[places] for name, values in vars(rows).items()})
     first, height = int(rows.low.min()), int(rows.high.max() - rows.low.min()) + 1
     assert difference_profile(rows, first, height).tobytes() == difference_profile(mixed, first, height).tobytes()
 

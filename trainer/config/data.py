@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from trainer.config.parsing import Flag, number, one_of, or_auto, session_hours, whole
+from trainer.config.parsing import Flag, column_roles, number, one_of, or_auto, session_hours, whole
 
 
 def _data(help: str, parse: Callable[[str], Any] = str) -> Flag:
@@ -42,6 +42,10 @@ class DataConfig:
     ] = "error"
     time_zone: Annotated[str, _data("IANA zone of times that name none")] = "America/New_York"
     time_format: Annotated[str | None, _data("strftime pattern of the times (default: found)")] = None
+    columns: Annotated[
+        tuple[str, ...],
+        _data("which column is what: date=NAME,close=NAME; a number counts from 1 (default: found)", column_roles),
+    ] = ()
     session: Annotated[str, _data("hours of a session; over midnight where the end is not later", session_hours)] = (
         "09:30-16:00"
     )

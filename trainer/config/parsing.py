@@ -65,6 +65,20 @@ def or_auto(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda text: None if text == "auto" else read(text)
 
 
+ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
+
+
+def column_roles(text: str) -> tuple[str, ...]:
+    """Read date=NAME,close=NAME as one entry a role; raises ArgumentTypeError."""
+    entries = tuple(entry.strip() for entry in text.split(",") if entry.strip())
+    roles = [entry.partition("=")[0] for entry in entries]
+    if entries and all("=" in entry[:-1] for entry in entries) and set(roles) <= set(ROLES):
+        if len(set(roles)) == len(roles):
+            return entries
+        raise ArgumentTypeError(f"{text!r} names one role twice")
+    raise ArgumentTypeError(f"{text!r} is not such as date=NAME,close=NAME, with roles of {', '.join(ROLES)}")
+
+
 def session_hours(text: str) -> str:
     """Read hours such as 09:30-16:00; raises ArgumentTypeError."""
     if re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)", text):

@@ -73,7 +73,8 @@ class SessionConventions:
     zone: an IANA time zone; times in the data that name no zone are taken to be in `data_zone`.
     stamp: whether a bar's time is its begin or its end.
     half_days: `us`: 13:00 on the day after Thanksgiving, on 24 December and on 3 July, where these are
-        trading days by NYSE's published rule; `none`: every session has its full length.
+        trading days by NYSE's published rule, where the zone is New York's or Chicago's; `none`: every session has
+        its full length.
     """
 
     begin: str = "09:30"

@@ -78,10 +78,18 @@ def train(config: TrainConfig) -> None:
         ranks.close()
 
 
+def prepared(config: TrainConfig, lobby: Ranks) -> Task:
+    """Return the task; the first rank says what was assumed about the data."""
+    task = prepare(config, shown=lobby.leads)
+    if lobby.leads and task.assumptions:
+        say("\n".join(task.assumptions))
+    return task
+
+
 def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, lobby: Ranks) -> None:
     """Train under `config`; `name` is the unfinished run to go on with, `settings` what it was started with."""
     require_fitting(config)
-    task = prepare(config)
+    task = prepared(config, lobby)
     require_rows(config.batch_schedule, len(task.split.train))
     make_reproducible(seed=config.seed, threads=config.threads)
     require_alike(lobby, config, task.file.sha256)

@@ -52,7 +52,9 @@ def volume(block: Block, tick: float) -> dict[str, Floats]:
     location = ratio((close - low) - (high - close), high - low, 0.0)
     return {
         "vol_z_20": z_score(traded, 20),
-        "up_down_vol_30": ratio(window_sum(np.sign(close - lagged(close, 1)) * traded, 30), window_sum(traded, 30), 0.0),
+        "up_down_vol_30": ratio(
+            window_sum(np.sign(close - lagged(close, 1)) * traded, 30), window_sum(traded, 30), 0.0
+        ),
         "bar_delta_proxy": location * ratio(traded, window_mean(traded, 20), 0.0),
     }
 

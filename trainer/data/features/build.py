@@ -24,7 +24,7 @@ from trainer.data.features.feature_file import read_record, write_table
 from trainer.data.features.inspect import Survey
 from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
-from trainer.data.readers.bars import Reading, Source
+from trainer.data.readers.bars import Reading, Source, columns_of
 from trainer.data.readers.files import DataFile, data_file, digest_of
 from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
@@ -61,6 +61,8 @@ DECIDING = (
     "data/readers/column_names.py",
     "data/readers/csv_rows.py",
     "data/readers/files.py",
+    "data/readers/headers.py",
+    "data/readers/numbers.py",
     "data/readers/stream.py",
     "data/readers/timestamps.py",
     "data/sessions.py",
@@ -75,6 +77,7 @@ def reading_of(config: DataConfig) -> Reading:
         on_bad_row=config.on_bad_row,  # type: ignore[arg-type]
         zone=config.time_zone,
         time_format=config.time_format,
+        columns=columns_of(config.columns),
     )
 
 
@@ -88,7 +91,18 @@ def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
     if tick is None:
         raise TrainerError("RM577", what="no usual price step fits all prices of the first bars", where=str(where))
     begin, end = config.session.split("-")
-    names = ("row_ticks", "row_origin", "rounding", "allocation", "levels", "rows", "poc_tie", "expansion", "value_tie", "reach")
+    names = (
+        "row_ticks",
+        "row_origin",
+        "rounding",
+        "allocation",
+        "levels",
+        "rows",
+        "poc_tie",
+        "expansion",
+        "value_tie",
+        "reach",
+    )
     profile = ProfileConventions(
         tick=tick,
         value_share=round(config.value_area * 10_000),
@@ -125,7 +139,7 @@ class Build:
         reading = self.source.reading
         said = {
             "input": self.sha256,
-            "reading": [reading.zone, reading.time_format, reading.on_bad_row],
+            "reading": [reading.zone, reading.time_format, reading.on_bad_row, reading.columns],
             "conventions": conventions_of(self.settings),
             "code": code_version(),
         }

@@ -30,13 +30,14 @@ DAILY = 20 * 3600  # seconds between bars from which they are taken for days
 class Survey:
     """spacing: most frequent step between bars in seconds; tick: None where no usual step fits all prices.
 
-    volume_bits: how finely volume has to be counted.
+    volume_bits: how finely volume has to be counted. day_ticks: usual range of a day in ticks, 0 where unknown.
     """
 
     spacing: int
     tick: float | None
     vix: bool
     volume_bits: int = VOLUME_BITS
+    day_ticks: int = 0
 
     @property
     def daily(self) -> bool:
@@ -54,12 +55,24 @@ def survey(source: Source) -> Survey:
     scratch = replace(source, reading=reading, bad=replace(source.bad, policy="drop"))
     parts = list(islice(scratch.chunks(), 1))
     if not parts or len(parts[0]) < 2:
+        for _ in source.chunks():  # where rows are refused, the first of them is the better answer
+            pass
         raise TrainerError("RM511", what="the file begins with fewer than two sound bars", where=str(source.path))
     bars = joined(parts)
     steps, counts = np.unique(np.diff(bars.date).astype(np.int64), return_counts=True)
     spacing = int(steps[counts.argmax()])
     vix, bits = bars.vix_close is not None, volume_bits(bars.volume)
-    return Survey(spacing=spacing, tick=_tick(bars), vix=vix, volume_bits=bits)
+    tick = _tick(bars)
+    return Survey(spacing=spacing, tick=tick, vix=vix, volume_bits=bits, day_ticks=_day_ticks(bars, tick))
+
+
+def _day_ticks(bars: Bars, tick: float | None) -> int:
+    """Return the median range of the days (UTC) in ticks."""
+    if tick is None:
+        return 0
+    _, starts = np.unique(bars.date.astype("M8[D]"), return_index=True)
+    ranges = np.maximum.reduceat(bars.high, starts) - np.minimum.reduceat(bars.low, starts)
+    return round(float(np.median(ranges)) / tick)
 
 
 def volume_bits(volume: Floats) -> int:

@@ -52,7 +52,7 @@ def bar_moments(rows: BarRows, grid: Grid) -> Moments:
     two = share * n * (n * n - 1) / 12 + even * half**2
     three = odd * half**3
     four = share * n * (n * n - 1) * (3 * n * n - 7) / 240 + even * half**4
-    middle = (rows.low - grid.first(rows.low)) + half
+    middle = (rows.low - rows.low[np.arange(len(half)) - grid.column]) + half
     return Moments(
         mass=mass,
         mean=middle + shift,

@@ -5,8 +5,9 @@ Prices reach the trainer as the decimal text of a file would, so that a tick of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -121,9 +122,7 @@ def plain(name: str) -> tuple[plain_features.Session, ...]:
     rows = zip(*(column.tolist() for column in (*rest, minute + market.minutes)), strict=True)
     bars = [plain_features.Bar(**dict(zip(names, row, strict=True))) for row in rows]
     edges = [*np.flatnonzero(np.concatenate([[True], day[1:] != day[:-1]])).tolist(), len(day)]
-    return tuple(
-        plain_features.Session(tuple(bars[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)
-    )
+    return tuple(plain_features.Session(tuple(bars[a:b])) for a, b in pairwise(edges))
 
 
 @pytest.mark.parametrize("name", MARKETS)
@@ -135,12 +134,18 @@ def test_features_of_a_market_agree_with_a_plain_recomputation(name: str) -> Non
         bars = sessions[number].bars
         day = table(name)[0][begins[number]]
         short = market.half_days == "us" and day == FULL
-        schedule = plain_features.Schedule(full=market.sessions.minutes, today=210 if short else market.sessions.minutes)
+        schedule = plain_features.Schedule(
+            full=market.sessions.minutes, today=210 if short else market.sessions.minutes
+        )
         for bar in sorted({*range(0, len(bars), 5), 0, 1, 2, len(bars) - 1}):
             expected = plain_features.every_feature(sessions[:number], bars[: bar + 1], schedule)
             assert set(expected) == set(NAMES)
             actual = dict(zip(NAMES, values[begins[number] + bar].tolist(), strict=True))
-            wrong = {n: (actual[n], expected[n]) for n in NAMES if actual[n] != pytest.approx(expected[n], rel=1e-6, abs=1e-7)}
+            wrong = {
+                n: (actual[n], expected[n])
+                for n in NAMES
+                if actual[n] != pytest.approx(expected[n], rel=1e-6, abs=1e-7)
+            }
             assert not wrong, (number, bar, wrong)
             compared += 1
     assert compared >= 40

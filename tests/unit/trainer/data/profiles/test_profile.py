@@ -21,7 +21,8 @@ CONVENTIONS = st.builds(
     tick=st.just(0.25),
     row_ticks=st.integers(1, 3),
     rounding=st.sampled_from(["floor", "nearest", "ceil"]),
-    allocation=st.sampled_from(["uniform", "close"]),
+    row_origin=st.integers(0, 3),
+    allocation=st.sampled_from(["uniform", "close", "proportional"]),
     rows=st.sampled_from(["dense", "occupied"]),
     poc_tie=st.sampled_from(["middle", "middle_upper", "low", "high"]),
     expansion=st.sampled_from(["one", "two"]),
@@ -43,7 +44,12 @@ def oracle(bars: list[tuple[int, int, int, int]], c: ProfileConventions) -> tupl
     counts: dict[int, int] = {}
     for low, body, top, volume in bars:
         ticks = [100 + low + body] * 2 if c.allocation == "close" else [100 + low, 100 + low + body + top]
-        first, last = (row_of(tick, c) for tick in ticks)
+        first, last = (row_of(tick - c.row_origin, c) for tick in ticks)
+        if c.allocation == "proportional" and ticks[0] < ticks[1]:
+            for tick in range(*ticks):  # from each tick to the next lies one row
+                row = row_of(tick - c.row_origin, c)
+                counts[row] = counts.get(row, 0) + volume * 2**VOLUME_BITS // (ticks[1] - ticks[0])
+            continue
         share = volume * 2**VOLUME_BITS // (last - first + 1)
         for row in range(first, last + 1):
             counts[row] = counts.get(row, 0) + share

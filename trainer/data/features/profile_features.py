@@ -8,14 +8,14 @@ import numpy as np
 
 from trainer.data.bar import Floats
 from trainer.data.conventions import ProfileConventions
-from trainer.data.profiles.developing import Tile, developing_levels
+from trainer.data.profiles.developing import developing_levels
 from trainer.data.profiles.moments import shape
-from trainer.data.profiles.profile import PAD, BarRows, Levels, bar_rows, level
+from trainer.data.profiles.profile import BarRows, Levels, bar_rows, finished_profiles, level
 from trainer.data.profiles.rolling import ratio
 from trainer.data.profiles.session_blocks import Block
 from trainer.data.profiles.session_grid import Grid
 from trainer.data.profiles.value_area import Integers
-from trainer.data.profiles.volume_nodes import Nodes, node_height, nodes_of_tile
+from trainer.data.profiles.volume_nodes import Nodes, node_height, session_nodes
 from trainer.data.ticks import whole_ticks
 
 DRIFT = 30  # bars
@@ -59,31 +59,9 @@ def session_profiles(block: Block, conventions: ProfileConventions) -> SessionPr
     rows = bar_rows(bars.low, bars.high, bars.close, bars.volume, conventions)
     close = whole_ticks(bars.close, conventions.tick)
     height = node_height(block.atr, conventions)
-    walk = _Walk(close=close, starts=block.starts, height=height, conventions=conventions)
-    levels = developing_levels(rows, block.starts, conventions, walk.see)
-    return SessionProfiles(rows=rows, levels=levels, nodes=Nodes.joined(walk.nodes), finished=walk.finished)
-
-
-@dataclass(kw_only=True)
-class _Walk:
-    """Sees every tile of a block in order, and reads nodes and finished profiles from it."""
-
-    close: Floats
-    starts: Integers
-    height: Integers
-    conventions: ProfileConventions
-
-    def __post_init__(self) -> None:
-        self.bar, self.nodes, self.finished = 0, list[Nodes](), list[tuple[int, Integers]]()
-        self.ends = np.append(self.starts[1:], len(self.close))
-
-    def see(self, tile: Tile) -> None:
-        session = len(self.finished)
-        part = slice(self.bar, self.bar + len(tile.table))
-        self.nodes.append(nodes_of_tile(tile, self.close[part], int(self.height[session]), self.conventions))
-        self.bar = part.stop
-        if self.bar == self.ends[session]:
-            self.finished.append((tile.first, tile.table[-1, PAD:-PAD].copy()))
+    levels = developing_levels(rows, block.starts, conventions)
+    nodes = session_nodes(rows, block.starts, close, height, conventions)
+    return SessionProfiles(rows=rows, levels=levels, nodes=nodes, finished=finished_profiles(rows, block.starts))
 
 
 def profile_features(
@@ -105,7 +83,7 @@ def profile_features(
         "profile_skew": skew,
         "profile_kurtosis": kurtosis,
         "poc_volume_share": ratio(levels.peak.astype(np.float64), levels.total.astype(np.float64), 0.0),
-        "hvn_count": nodes.count,
+        "hvn_count": np.where(np.isnan(atr), np.nan, nodes.count),
         "nearest_hvn_dist": nodes.nearest_high / atr,
         "nearest_lvn_dist": np.where(nodes.low_above <= nodes.low_below, -nodes.low_above, nodes.low_below) / atr,
         "lvn_above_dist": nodes.low_above / atr,

@@ -119,13 +119,38 @@ def _by_overlap(low: Integers, high: Integers, units: Integers, conventions: Pro
     first, height = to_rows(low, conventions), conventions.row_ticks
     last = np.maximum(first, to_rows(high - 1, conventions))  # a bar that ends on an edge has nothing above it
     tick = units // np.maximum(high - low, 1)
-    share = tick * height
+    share = np.where(last - first > 1, tick * height, 0)  # elsewhere no row is whole, and the product might not fit
     within, edge = first < last, (_bottom(conventions) + height * row for row in (first + 1, last))
     upper_of_first, lower_of_last = edge
     alone = np.where(high > low, tick * (high - low), units)
     more_low = np.where(within, tick * (upper_of_first - low) - share, alone - share)
     more_high = np.where(within, tick * (high - lower_of_last) - share, 0)
     return BarRows(low=first, high=last, share=share, more_low=more_low, more_high=more_high)
+
+
+def in_bins(bars: BarRows, height: Integers) -> BarRows:
+    """Return the bars on coarser rows, each of `height` (bars,) of these; what lies in a bin is added up."""
+    low, high = bars.low // height, bars.high // height
+    whole, share = high - low > 1, np.where(high - low > 1, bars.share * height, 0)
+    lower = bars.share * (np.minimum(bars.high + 1, (low + 1) * height) - bars.low) + bars.more_low
+    upper = bars.share * (bars.high + 1 - high * height) + bars.more_high
+    alone = low == high
+    more_low = np.where(alone, lower + bars.more_high, lower - share)
+    return BarRows(
+        low=low,
+        high=high,
+        share=np.where(whole, share, 0),
+        more_low=more_low,
+        more_high=np.where(alone, 0, upper - share),
+    )
+
+
+def finished_profiles(bars: BarRows, starts: Integers) -> list[tuple[int, Integers]]:
+    """Return, of each run of bars begun at one of `starts`, the lowest row and the volume of each row."""
+    flat, place, lowest = session_profiles(bars, starts)
+    rows = np.maximum.reduceat(bars.high, starts) - lowest + 1
+    places = zip(lowest.tolist(), place.tolist(), rows.tolist(), strict=True)
+    return [(first, flat[begin : begin + count].copy()) for first, begin, count in places]
 
 
 def difference_profile(bars: BarRows, first: int, rows: int) -> Integers:

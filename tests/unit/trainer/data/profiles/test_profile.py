@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.conventions import VOLUME_BITS, ProfileConventions
-from trainer.data.profiles import developing
+from trainer.data.profiles import developing, segments
 from trainer.data.profiles.developing import developing_levels, rolling_levels
 from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
 from trainer.runtime.errors import TrainerError
@@ -174,3 +174,20 @@ def test_a_price_far_from_all_others_is_refused_not_computed() -> None:
 def test_conventions_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(TrainerError, match="RM500"):
         ProfileConventions(**wrong)  # type: ignore[arg-type]
+
+
+@given(bars=BARS, c=CONVENTIONS, cut=st.integers(0, 10), part=st.integers(1, 9), scale=st.sampled_from([1, 1, 37]))
+@settings(deadline=None, max_examples=400)
+def test_levels_in_segments_are_those_in_rows(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int, part: int, scale: int
+) -> None:
+    c = replace(c, rows="dense", expansion="one")
+    wide = [(low * scale, body * scale, top, volume) for low, body, top, volume in bars]
+    rows = bar_rows(*arrays(wide), c)
+    starts = np.array([0, min(cut, len(bars) - 1)] if min(cut, len(bars) - 1) else [0])
+    expected = developing_levels(rows, starts, c)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segments, "PART", part)
+        actual = segments.segment_levels(rows, starts, c)
+    for name in vars(expected):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), err_msg=name)

@@ -17,7 +17,7 @@ from trainer.data.profiles.value_area import Integers, required
 from trainer.data.profiles.value_search import Lanes, area, keys
 
 PART = 128  # bars
-BATCH_CELLS = 400_000  # of parts whose value areas are searched for at once: an array operation has a price of its own
+BATCH_CELLS = 120_000  # of parts whose value areas are searched for at once: an array operation has a price of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,8 @@ def _parts(bars: BarRows) -> Iterator[Part]:
         volume = _changes(bars[part], edges)
         if len(before):
             volume[0] += _on(edges, before, carried)
-        np.cumsum(volume, axis=0, out=volume)
+        for bar in range(1, len(volume)):  # line by line: a third of the time of numpy's sum down the columns
+            volume[bar] += volume[bar - 1]
         carried = volume[-1].copy()
         yield Part(volume=volume, edges=edges, low=low[part], high=high[part], total=total[part])
 

@@ -142,7 +142,7 @@ class OnEngine:
 
     def promote(self, cell: Cell) -> Outcome:
         """Move the tag that people use to the candidate, and look whether it did."""
-        with closing(engine.connect()) as client:
+        with closing(engine.connect(work=True)) as client:
             image = client.images.get(bake.candidate(cell))
             image.tag(*build.tag(cell).split(":"))
             moved = client.images.get(build.tag(cell)).id == image.id

@@ -57,7 +57,7 @@ class Proof:
 
 def of_image(matrix: Matrix, cell: Cell, reference: str, *, today: str) -> Proof:
     """Prove an image that the engine holds, without running it. Raises RM201, RM203, RM221."""
-    with closing(engine.connect()) as client:
+    with closing(engine.connect(work=True)) as client:
         if engine.image(client, reference) is None:
             raise RocmatrixError("RM203", what=f"the engine holds no image {reference}")
         config = client.images.get(reference).attrs["Config"]

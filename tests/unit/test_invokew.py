@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,91 @@ def test_two_calls_at_once_make_one_environment(checkout):
     said = [process.communicate(timeout=120)[1] for process in (first, second)]
     assert sum("Making" in words for words in said) == 1
     assert not (checkout / ".venv.lock").exists()
+
+
+def job_in(checkout, seconds=60):
+    """Start a call that stays: the environment's program is replaced by one that sleeps."""
+    (checkout / "rocmatrix").mkdir(exist_ok=True)
+    (checkout / "rocmatrix/program.py").write_text(f"import time\nprint('up', flush=True)\ntime.sleep({seconds})\n")
+    job = subprocess.Popen([str(checkout / "invokew")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert job.stdout.readline() == "up\n"
+    return job
+
+
+def test_a_maker_that_was_killed_leaves_no_lock_and_nothing_half_made_is_believed(checkout):
+    slow = checkout / "python3"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *--clear*) touch {checkout}/clearing; exec sleep 60;; esac\nexec python3 "$@"\n'
+    )
+    slow.chmod(0o755)
+    run(checkout, "--list")
+    (checkout / "requirements/base.txt").write_text("# changed\n")
+    maker = subprocess.Popen(
+        [str(checkout / "invokew")],
+        env={"PATH": os.environ["PATH"], "ROCMATRIX_PYTHON": str(slow)},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while not (checkout / "clearing").exists():
+        time.sleep(0.01)
+    os.killpg(maker.pid, signal.SIGKILL)
+    maker.wait()
+    (checkout / "requirements/base.txt").write_text("")  # as it was before: what was cleared must not pass for it
+    began = time.monotonic()
+    assert "Making" in run(checkout, "--list").stderr
+    assert time.monotonic() - began < 60
+
+
+def test_a_folder_that_an_older_wrapper_left_as_lock_is_not_in_the_way(checkout):
+    (checkout / ".venv.lock").mkdir()
+    assert "waiting" not in run(checkout, "--list").stderr
+
+
+@pytest.mark.parametrize("locks", ["flock", "python"])
+def test_a_changed_lock_does_not_clear_the_environment_under_a_running_job(checkout, tmp_path, locks):
+    if locks == "python":
+        without_flock = tmp_path / "bin"
+        without_flock.mkdir()
+        for name in ("sh", "dirname", "cmp", "cp", "mv", "rm", "sleep", "env"):
+            (without_flock / name).symlink_to(shutil.which(name))
+        (without_flock / "python3").write_text(f'#!/bin/sh\nexec {shutil.which("python3")} "$@"\n')
+        (without_flock / "python3").chmod(0o755)
+        path = str(without_flock)
+    else:
+        path = os.environ["PATH"]
+    run(checkout, "--list", PATH=path)
+    job = job_in(checkout)
+    try:
+        before = (checkout / ".venv/pyvenv.cfg").stat().st_ino
+        (checkout / "requirements/base.txt").write_text("# changed\n")
+        done = run(checkout, "--list", PATH=path)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-2].startswith("RM670 The environment is in use")
+        assert f"process {job.pid}" in done.stderr
+        assert (checkout / ".venv/pyvenv.cfg").stat().st_ino == before
+    finally:
+        job.kill()
+        job.communicate()
+    assert "Making" in run(checkout, "--list", PATH=path).stderr  # the killed job's lock went with it
+
+
+def test_an_unchanged_environment_serves_many_calls_at_once(checkout):
+    run(checkout, "--list")
+    job = job_in(checkout)
+    try:
+        second = job_in(checkout)
+        second.kill()
+        second.communicate()
+    finally:
+        job.kill()
+        job.communicate()
+
+
+def test_a_checkout_that_cannot_be_written_still_runs(checkout):
+    run(checkout, "--list")
+    (checkout / ".venv.guard").unlink()
+    script = (checkout / "invokew").read_text().replace("if (: >>", "if (false; : >>/nowhere/x; : >>")
+    (checkout / "invokew").write_text(script)  # stands in for a read-only mount: root may write anywhere
+    assert "RM402" not in run(checkout, "--list").stderr
+    (checkout / "requirements/base.txt").write_text("# changed\n")
+    assert "cannot be written" in run(checkout, "--list").stderr

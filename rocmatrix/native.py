@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocmatrix.errors import RocmatrixError
-from rocmatrix.runtime.kernel_lock import HeldError, held
 from rocmatrix.matrix import Cell, Matrix
+from rocmatrix.runtime.kernel_lock import HeldError, held
 
 # With less than this left, an installation that failed has failed for want of space.
 FULL_BYTES = 16 * 2**20

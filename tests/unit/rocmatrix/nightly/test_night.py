@@ -148,7 +148,9 @@ def test_cells_are_chosen_by_name_or_architecture_and_unlocked_ones_named():
         assert caught.value.code == code
 
 
-@pytest.mark.parametrize("error", [TimeoutError("read timed out"), ValueError("a defect"), OSError(28, "No space left")])
+@pytest.mark.parametrize(
+    "error", [TimeoutError("read timed out"), ValueError("a defect"), OSError(28, "No space left")]
+)
 @pytest.mark.parametrize("stage", [*STAGES, "make_room", "holds"])
 def test_what_nobody_foresaw_in_a_stage_ends_that_stage_and_not_the_night(path, done, stage, error, monkeypatch):
     monkeypatch.setattr("rocmatrix.console.LOGS", path.parent / "logs")

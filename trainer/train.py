@@ -38,6 +38,7 @@ from trainer.random_state import seed_all
 from trainer.ranks import Ranks
 from trainer.results import best_of, plain, save, scores, size_estimate
 from trainer.resume import (
+    checked,
     longer,
     require_same_data,
     settings_of,
@@ -45,6 +46,7 @@ from trainer.resume import (
     write_settings,
 )
 from trainer.rows import fed
+from trainer.run.same_run import origin_of, require_same_inputs
 from trainer.run_folder import RunFolder, folder_of, open_run, to_resume
 from trainer.schedule import schedule_of
 from trainer.step import choose_step
@@ -78,7 +80,7 @@ def train(config: TrainConfig) -> None:
         name = ranks.lead(lambda: to_resume(config.output, config.resume, config.run) if config.resume else None)
         if config.resume and not name and ranks.leads:
             tell_nothing_to_resume(config)
-        settings = ranks.lead(lambda: folder_of(config.output, name).settings()) if name else None
+        settings = ranks.lead(lambda: folder_of(config.output, name).settings(checked)) if name else None
         run(with_settings_of(config, name, settings) if name and settings else config, name, settings, ranks)
     finally:
         ranks.close()
@@ -117,7 +119,10 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
             told = ("run", "data", "split", "device", "precision", "allocator", "seed", "threads")
             emit("start", **{name: record[name] for name in told})
             tell_rounding(config, ranks, settings)
-        started = longer(settings, config) or settings_of(config, task.file, world_size=ranks.world_size)
+        if settings and name:
+            require_same_inputs(name, settings.get("inputs"), record)
+        fresh = {**settings_of(config, task.file, world_size=ranks.world_size), **origin_of(record)}
+        started = longer(settings, config) or fresh
         started = {**started, "attention": attention.kernel if attention else None}
         if ranks.leads and not settings:
             write_settings(folder, started)
@@ -125,7 +130,7 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
         training = training_of(model, task, config, place, keeper_of(config, folder, started))
         training.stop = stop
         if name:
-            go_on(training, folder, fixed_size=config.micro_batch is not None)
+            go_on(training, folder, started, fixed_size=config.micro_batch is not None)
             if ranks.leads:
                 write_settings(folder, started)  # only now: where it refused to go on, the run stays as it was
         compile_if_worth_it(training, config)

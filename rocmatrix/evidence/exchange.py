@@ -63,7 +63,7 @@ def read(path: Path, *, now: datetime | None = None) -> list[Record]:
 
 
 def _text(path: Path) -> str:
-    """Return the file's text. Raises OSError; RM622 for a pipe or a device, for more than MOST_BYTES, for other bytes."""
+    """Return the file's text. Raises OSError; RM622 for a pipe or a device, more than MOST_BYTES, other bytes."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _refused("it is no regular file", path)

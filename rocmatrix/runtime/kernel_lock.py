@@ -73,16 +73,15 @@ def _holder(handle: int) -> str:
 
 def _processes() -> list[int]:
     try:
-        return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+        return sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
     except OSError:  # no Linux, or /proc is hidden
         return []
 
 
 def _opens(process: int, status: os.stat_result) -> bool:
-    folder = f"/proc/{process}/fd"
     try:
-        for name in os.listdir(folder):
-            opened = os.stat(f"{folder}/{name}")
+        for each in Path(f"/proc/{process}/fd").iterdir():
+            opened = each.stat()
             if (opened.st_dev, opened.st_ino) == (status.st_dev, status.st_ino):
                 return True
     except OSError:  # it has ended, or is another user's

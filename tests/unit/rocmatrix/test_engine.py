@@ -154,7 +154,7 @@ class Slow(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self._answer(True)
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815 -- the name that http.server calls
 
     def _answer(self, late):
         if late:

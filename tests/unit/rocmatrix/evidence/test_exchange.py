@@ -118,12 +118,13 @@ def sealed(path, change):
     path.write_text(exchange.written([Record.model_validate_json(json.dumps(data))]))
 
 
+DEVANAGARI = {ord("0") + digit: 0x966 + digit for digit in range(10)}
 HOSTILE_RECORDS = {
     "a log of 50 MB": ("log", "x" * 50_000_000),
     "a log one byte too long": ("log", "x" * (LOG_BYTES + 1)),
     "a log of few characters and many bytes": ("log", "\U0001f4a9" * (LOG_BYTES // 3)),
-    "digits that are not ASCII": ("at", "२०२६-११-२१T००:००:००.०००Z"),
-    "digits of another width": ("at", "２０２６-11-21T00:00:00.000Z"),
+    "digits that are not ASCII": ("at", "2026-11-21T00:00:00.000Z".translate(DEVANAGARI)),
+    "digits of another width": ("at", "\uff12\uff10\uff12\uff16-11-21T00:00:00.000Z"),
     "the year 1": ("at", "0001-01-01T00:00:00.000Z"),
     "the epoch": ("at", "1970-01-01T00:00:00.000Z"),
     "a negative time": ("seconds", -1.0),

@@ -1,0 +1,1 @@
+"""One training, from its settings to its folder."""

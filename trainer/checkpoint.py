@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import threading
@@ -231,7 +232,9 @@ def finish(run: Path, retention: Retention) -> None:
 def losses_of(folder: Path) -> list[tuple[int, float]]:
     """Return step and validation loss of each checkpoint; one from before the first measurement has infinity."""
     found = ((one.step, facts.get("validation_loss")) for one, facts in store.facts_of(folder))
-    return [(step, loss if isinstance(loss, float | int) and loss == loss else float("inf")) for step, loss in found]
+    return [
+        (step, loss if isinstance(loss, float | int) and not math.isnan(loss) else float("inf")) for step, loss in found
+    ]
 
 
 def remove_all_but(folder: Path, steps: set[int]) -> None:

@@ -15,7 +15,7 @@ from trainer.loop import Training
 from trainer.memory import first_size
 from trainer.ranks import Ranks
 from trainer.resume import FIXED, require_epochs, rounding_changes
-from trainer.run.same_run import require_own
+from trainer.run.same_run import require_own, require_same_inputs
 from trainer.run_folder import RunFolder, folder_of, most_rows
 from trainer.storage.suspicion import read_from
 
@@ -42,15 +42,19 @@ def tell_nothing_to_resume(config: TrainConfig) -> None:
     say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
 
 
-def go_on(training: Training, folder: RunFolder, settings: dict[str, Any], *, fixed_size: bool) -> None:
+def go_on(
+    training: Training, folder: RunFolder, settings: dict[str, Any], now: dict[str, Any], *, fixed_size: bool
+) -> None:
     """Put `training` where the newest good checkpoint is; without one it begins anew, and says so.
 
     The micro-batch is the checkpoint's, unless its size is fixed by hand.
 
     Raises:
         TrainerError: RM551 where more epochs are trained than are asked for, RM591 where the checkpoint is of another
-            run than the one that was started with `settings`, RM594 where it holds no state of this training.
+            run than the one that was started with `settings`, RM593 where `now` has other inputs than that, RM594
+            where the checkpoint holds no state of this training.
     """
+    require_same_inputs(folder.name, settings.get("inputs"), now["inputs"])
     ranks = training.ranks
     found = ranks.lead(lambda: _newest(training, folder, settings))
     step, tree = found or (0, None)

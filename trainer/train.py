@@ -46,7 +46,7 @@ from trainer.resume import (
     write_settings,
 )
 from trainer.rows import fed
-from trainer.run.same_run import origin_of, require_same_inputs
+from trainer.run.same_run import origin_of
 from trainer.run_folder import RunFolder, folder_of, open_run, to_resume
 from trainer.schedule import schedule_of
 from trainer.step import choose_step
@@ -119,18 +119,15 @@ def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, 
             told = ("run", "data", "split", "device", "precision", "allocator", "seed", "threads")
             emit("start", **{name: record[name] for name in told})
             tell_rounding(config, ranks, settings)
-        if settings and name:
-            require_same_inputs(name, settings.get("inputs"), record)
-        fresh = {**settings_of(config, task.file, world_size=ranks.world_size), **origin_of(record)}
-        started = longer(settings, config) or fresh
-        started = {**started, "attention": attention.kernel if attention else None}
+        fresh = settings_of(config, task.file, world_size=ranks.world_size) | origin_of(record)
+        started = (longer(settings, config) or fresh) | {"attention": attention.kernel if attention else None}
         if ranks.leads and not settings:
             write_settings(folder, started)
         place = Place(device=accelerator.device, precision=precision, ranks=ranks)
         training = training_of(model, task, config, place, keeper_of(config, folder, started))
         training.stop = stop
         if name:
-            go_on(training, folder, started, fixed_size=config.micro_batch is not None)
+            go_on(training, folder, started, fresh, fixed_size=config.micro_batch is not None)
             if ranks.leads:
                 write_settings(folder, started)  # only now: where it refused to go on, the run stays as it was
         compile_if_worth_it(training, config)

@@ -1,4 +1,7 @@
-"""RM500 to RM509: flags, recipes and what stands beside a run. RM525: benchmarks. RM59x: probes, what a resume refuses, unexplained ends."""
+"""RM500 to RM509: flags, recipes and what stands beside a run. RM525: benchmarks.
+
+RM59x: probes, what a resume refuses, unexplained ends.
+"""
 
 from __future__ import annotations
 

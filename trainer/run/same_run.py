@@ -41,7 +41,7 @@ def require_same_inputs(name: str, before: Any, now: Mapping[str, Any]) -> None:
     """Raise RM593 where the rows that this trainer makes of the data are not those that run `name` began with."""
     if not isinstance(before, Mapping):
         return  # a run of an earlier trainer, which did not say
-    differing = _difference(before, _inputs(now))
+    differing = _difference(before, now)
     if differing:
         raise TrainerError("RM593", what=f"run {name} began with other inputs", why=differing)
 

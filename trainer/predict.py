@@ -120,7 +120,9 @@ def read_metadata(folder: Path) -> Metadata:
         require_sound(metadata)
     except (FileNotFoundError, NotADirectoryError):
         raise TrainerError("RM546", what="there is no metadata.json", where=str(folder)) from None
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, UnicodeDecodeError, OSError) as error:
+        if isinstance(error, PermissionError):
+            raise
         why = str(error)[:200]
         raise TrainerError("RM546", what="metadata.json cannot be used", where=str(path), why=why) from error
     return metadata

@@ -48,16 +48,26 @@ def read_subject(model: Path, data: Path | None) -> Subject:
     metadata = read_metadata(model)
     network = load_network(model, metadata)
     config = config_of(metadata.config, data)
-    if not config.data.is_file():
+    if not _is_file(config.data):
         raise TrainerError("RM524", what="the data are not there", where=str(config.data))
     # Before anything is read of it: metadata.json names a path, and a file that is not the run's is none of ours.
-    found = digest_of(config.data)
+    try:
+        found = digest_of(config.data)
+    except OSError as error:
+        raise TrainerError("RM524", what=f"the data: {error.strerror}", where=str(config.data)) from error
     if found != metadata.data.sha256:
         why = f"SHA-256 {found[:12]}…, the run was trained on {metadata.data.sha256[:12]}…"
         raise TrainerError("RM524", what="the file holds other data", where=str(config.data), why=why)
     task = prepare(config)
     require_fitting_task(metadata, task, model)
     return Subject(folder=model, config=config, metadata=metadata, network=network, task=task)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()  # a pipe, which would be waited for, and a device are none
+    except ValueError:  # a name that no file can have
+        return False
 
 
 def require_fitting_task(metadata: Metadata, task: Task, folder: Path) -> None:

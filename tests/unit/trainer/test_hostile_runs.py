@@ -88,7 +88,7 @@ class Programs:
         assert (status == 0) == (code == "ok"), (case, argv[0], status, told.err[-600:])
         assert code not in ("RM599", "RM598"), (case, argv[0], told.err[-600:])
         assert "Traceback" not in told.err, (case, argv[0], told.err[-600:])
-        assert "NaN" not in told.out, (case, argv[0], told.out[-600:])
+        assert not any(word in told.out for word in (": NaN", ": Infinity", ": -Infinity")), (case, argv[0])
         self.codes[code] = self.codes.get(code, 0) + 1
         return str(code)
 
@@ -116,7 +116,7 @@ def metadata_cases(finished: Path, count: int) -> list[tuple[str, bytes]]:
     return [*hostile.TEXTS.items(), *spoiled]
 
 
-@pytest.mark.parametrize(("place", "count"), [(0, 700), (1, 60), (2, 40)], ids=["predict", "report", "compress"])
+@pytest.mark.parametrize(("place", "count"), [(0, 700), (1, 40), (2, 40)], ids=["predict", "report", "compress"])
 def test_metadata_that_no_run_wrote_end_in_a_code(
     finished: Path, data: Path, tmp_path: Path, programs: Programs, place: int, count: int
 ) -> None:
@@ -219,13 +219,13 @@ def test_settings_of_an_unfinished_run_that_nobody_wrote_end_in_a_code(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs
 ) -> None:
     document = json.loads((stopped / ".one.partial" / "run.json").read_text())
-    spoiled = hostile.sample(hostile.mutations(document), 90)
+    spoiled = hostile.sample(hostile.mutations(document), 25)
     for case, content in [*hostile.TEXTS.items(), *((name, hostile.text_of(made)) for name, made in spoiled)]:
         output = copied(stopped, tmp_path / "out")
         (output / ".one.partial" / "run.json").write_bytes(content)
         shutil.rmtree(output / ".one.partial" / "checkpoints")
         programs.end(case, resumed(data, output))
-    assert programs.codes.get("RM592", 0) > 20
+    assert programs.codes.get("RM592", 0) > 8
 
 
 def resumed(data: Path, output: Path) -> list[str]:
@@ -257,7 +257,7 @@ def test_manifests_that_nobody_wrote_end_in_a_code(
 ) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
     content = json.loads((newest / "manifest.json").read_text())["content"]
-    for case, made in hostile.sample(hostile.mutations(content), 60):
+    for case, made in hostile.sample(hostile.mutations(content), 25):
         output, newest = only_checkpoint(stopped, tmp_path / "out")
         if isinstance(made, dict):
             (newest / "manifest.json").write_bytes(
@@ -269,7 +269,7 @@ def test_manifests_that_nobody_wrote_end_in_a_code(
 def test_states_that_nobody_wrote_end_in_a_code(stopped: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
     state = json.loads((newest / "state.json").read_text())
-    spoiled = [(name, hostile.text_of(made)) for name, made in hostile.sample(hostile.mutations(state), 120)]
+    spoiled = [(name, hostile.text_of(made)) for name, made in hostile.sample(hostile.mutations(state), 40)]
     for case, content in [*hostile.TEXTS.items(), *spoiled]:
         output, newest = only_checkpoint(stopped, tmp_path / "out")
         resealed(newest, lambda content: None, content)

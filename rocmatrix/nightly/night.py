@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rocmatrix.console import known, say
-from rocmatrix.matrix import Cell
+from rocmatrix.matrix.matrix import Cell
 from rocmatrix.nightly.journal import Journal, Leg, State
 from rocmatrix.nightly.plan import STAGES, Stage, waves
+from rocmatrix.runtime.console import known, say
 
 DONE: tuple[State, ...] = ("passed", "failed", "left out")
 

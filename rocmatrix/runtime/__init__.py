@@ -1,1 +1,1 @@
-"""What every part of the program stands on: locks of the kernel."""
+"""What every room relies on: errors and their codes, lines for a person, and where files are."""

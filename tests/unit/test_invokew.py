@@ -101,8 +101,8 @@ esac
 
 def job_in(checkout, environment):
     """Start a call that stays: the environment's program is replaced by one that sleeps."""
-    (checkout / "rocmatrix").mkdir(exist_ok=True)
-    (checkout / "rocmatrix/program.py").write_text(
+    (checkout / "rocmatrix/cli").mkdir(parents=True, exist_ok=True)
+    (checkout / "rocmatrix/cli/program.py").write_text(
         "import os, time\nif 'STAY' in os.environ:\n    print('up', flush=True)\n    time.sleep(60)\n"
     )
     job = subprocess.Popen(

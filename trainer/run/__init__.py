@@ -1,1 +1,1 @@
-"""One training, from its settings to its folder."""
+"""One training, from configuration to run folder."""

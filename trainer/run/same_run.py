@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.batch_schedule import CONSTANT
-from trainer.errors import TrainerError
+from trainer.config.batch_schedule import CONSTANT
+from trainer.runtime.errors import TrainerError
 
 CLOSE = 1e-6  # of a figure: sums of the same values round differently on another processor, and no more than this
 DECIDE_BITS = ("torch", "hip", "cuda", "numpy", "trainer")  # versions whose change may round differently

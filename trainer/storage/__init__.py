@@ -1,1 +1,1 @@
-"""What lies on disk, whole or absent, and read with suspicion."""
+"""What is kept on disk, whole or absent."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 MOST_BYTES = 256 * 2**20  # of a JSON file; the largest that the trainer writes is some hundred times smaller
 # What reading a value of a wrong type, form or size raises. Not RuntimeError: a device's memory may have run out.

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from tests.fixtures import hostile
-from trainer import checkpoint_store, loop
 from trainer.cli import main
+from trainer.engine import loop
+from trainer.storage import checkpoint_store
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 QUICK = ["--device", "cpu", "--hidden-layers", "4", "--step", "eager"]

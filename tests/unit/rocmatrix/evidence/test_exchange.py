@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import exchange
 from rocmatrix.evidence.record import LOG_BYTES, Record
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.nightly import plan
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.nightly.night import Outcome
 from rocmatrix.nightly.plan import STAGES
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 from tests.fixtures.night import CELLS, PLAN, Simulated, night
 
@@ -153,7 +153,7 @@ def test_cells_are_chosen_by_name_or_architecture_and_unlocked_ones_named():
 )
 @pytest.mark.parametrize("stage", [*STAGES, "make_room", "holds"])
 def test_what_nobody_foresaw_in_a_stage_ends_that_stage_and_not_the_night(path, done, stage, error, monkeypatch):
-    monkeypatch.setattr("rocmatrix.console.LOGS", path.parent / "logs")
+    monkeypatch.setattr("rocmatrix.runtime.console.LOGS", path.parent / "logs")
 
     class Broken(Simulated):
         def __getattribute__(self, name):

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from trainer.config import TrainConfig
-from trainer.errors import TrainerError
-from trainer.metadata import versions
-from trainer.recipe import resolve
-from trainer.resume import FIXED, checked, given, rounding_changes, with_settings_of
+from trainer.config.recipe import resolve
+from trainer.config.train import TrainConfig
+from trainer.run.metadata import versions
+from trainer.run.resume_settings import FIXED, checked, given, rounding_changes, with_settings_of
 from trainer.run.same_run import origin_of, require_own, require_same_inputs, version_changes
 from trainer.run.stored_settings import values_of
+from trainer.runtime.errors import TrainerError
 
 
 def started(**changes: Any) -> dict[str, Any]:

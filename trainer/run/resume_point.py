@@ -1,0 +1,114 @@
+"""From an unfinished run to where its newest good checkpoint is, and what is said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from trainer.config.train import TrainConfig
+from trainer.device.memory import first_size
+from trainer.distributed.collectives import Ranks
+from trainer.engine.batch_size_change import rows_at_most
+from trainer.engine.loop import Training
+from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run.resume_settings import FIXED, require_epochs, rounding_changes
+from trainer.run.same_run import require_own, require_same_inputs
+from trainer.runtime.events import emit, say
+from trainer.storage.run_folder import RunFolder, folder_of, most_rows
+from trainer.storage.suspicion import read_from
+
+
+def tidied(config: TrainConfig) -> bool:
+    """Return whether the run to resume is complete; what a kill just after its end left is removed then.
+
+    So the same command can be started again and again, as schedulers do.
+    """
+    name = config.run if config.resume == "auto" else config.resume
+    if not (config.resume and name and folder_of(config.output, name).final.exists()):
+        return False
+    folder = folder_of(config.output, name)
+    finish(folder.final, config.keep)
+    emit("complete", run=name, folder=str(folder.final))
+    say(f"resume  run {name} is complete: {folder.final}")
+    return True
+
+
+def tell_nothing_to_resume(config: TrainConfig) -> None:
+    """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
+    emit("nothing_to_resume", folder=str(config.output), run=config.run)
+    named = f" {config.run}" if config.run else ""
+    say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
+
+
+def go_on(
+    training: Training, folder: RunFolder, settings: dict[str, Any], now: dict[str, Any], *, fixed_size: bool
+) -> None:
+    """Put `training` where the newest good checkpoint is; without one it begins anew, and says so.
+
+    The micro-batch is the checkpoint's, unless its size is fixed by hand.
+
+    Raises:
+        TrainerError: RM551 where more epochs are trained than are asked for, RM591 where the checkpoint is of another
+            run than the one that was started with `settings`, RM593 where `now` has other inputs than that, RM594
+            where the checkpoint holds no state of this training.
+    """
+    require_same_inputs(folder.name, settings.get("inputs"), now["inputs"])
+    ranks = training.ranks
+    found = ranks.lead(lambda: _newest(training, folder, settings))
+    step, tree = found or (0, None)
+    if tree is not None:
+        with read_from(folder.checkpoints, f"the checkpoint of step {step:,}", code="RM594"):
+            require_state(tree, training, step)
+            restore(training, tree)
+        require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
+        limit = rows_at_most(training)
+        before = training.state.micro_batch
+        training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)
+    if (most := ranks.broadcast(most_rows(folder.partial))) is not None:
+        training.most_rows = min(most, training.most_rows or most)
+        training.state.micro_batch = first_size(most, training.state.micro_batch.size)
+        if ranks.leads:
+            emit("out_of_memory_before", most_rows=most)
+            say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
+    if ranks.leads:
+        emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
+        where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"
+        say(f"resume  run {folder.name} {where}")
+
+
+def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    def damaged(path: Path, reason: str) -> None:
+        tell_damaged(path, reason)
+        if isinstance(training.keeper, CheckpointKeeper):
+            training.keeper.distrusted.add(int(path.name.rpartition("-")[2]))
+
+    fixed = (*FIXED, "epochs") if settings["config"].get("schedule") == "cosine" else FIXED
+    return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))
+
+
+def require_state(tree: Any, training: Training, step: int) -> None:
+    """Raise ValueError or TypeError where a checkpoint's tree is no state that `training` can go on from."""
+    state, losses = tree["state"], training.state.losses
+    counts = {name: state[name] for name in ("step", "epoch", "batch", "skipped", "logged")}
+    counts |= {f"micro_batch.{name}": state["micro_batch"][name] for name in ("limit", "size")}
+    for name, count in counts.items():
+        if type(count) is not int or count < (1 if name.startswith("micro") else 0):
+            raise ValueError(f"{name} is {count!r}")
+    if state["step"] != step or len(state["history"]) != state["epoch"]:
+        raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {len(state['history'])}")
+    if not isinstance(state["losses"], Tensor) or state["losses"].dtype != losses.dtype:
+        raise TypeError("losses are no tensor of this run")
+    here = {name: value.shape for name, value in training.ranks.whole(dict(training.model.state_dict())).items()}
+    for part in (tree["model"], state["best"] or tree["model"]):
+        if here and {name: value.shape for name, value in part.items()} != here:
+            raise ValueError("its weights are those of another network")
+
+
+def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
+    """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding."""
+    changes = rounding_changes(config, ranks.world_size, settings) if settings else []
+    if changes:
+        emit("rounding_changes", changes=changes)
+        say(f"resume  no longer bit for bit: {'; '.join(changes)}")

@@ -76,8 +76,8 @@ def inputs_of(metadata: Metadata, data: Path, folder: Path) -> tuple[dict[str, l
     """
     with read_from(folder / "metadata.json", "what it says of the features"):
         names, features = _inputs_of(metadata, data)
-        if features.ndim != 2 or features.shape[1] != len(metadata.features):
-            raise ValueError(f"it makes {features.shape} inputs for {len(metadata.features)} features")
+        if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != len(metadata.features):
+            raise ValueError(f"it makes {features.dtype} {features.shape} of {len(metadata.features)} features")
     return names, features
 
 

@@ -307,3 +307,30 @@ def test_a_word_of_memory_that_nobody_wrote_is_ignored(
     output = copied(stopped, tmp_path / "out")
     (output / ".one.partial" / "most_rows.json").write_text(text)
     assert programs.end(text, resumed(data, output)) == "ok"
+
+
+def test_a_checkpoint_of_a_run_with_another_seed_is_refused_and_the_run_stays_as_it_was(
+    stopped: Path, data: Path, tmp_path: Path, programs: Programs
+) -> None:
+    output, newest = only_checkpoint(stopped, tmp_path / "out")
+    resealed(newest, lambda content: content["facts"]["settings"]["config"].update(seed=1))
+    before = (output / ".one.partial" / "run.json").read_bytes()
+    assert programs.end("another seed", resumed(data, output)) == "RM591"
+    assert (output / ".one.partial" / "run.json").read_bytes() == before
+    shutil.rmtree(newest)
+    assert programs.end("without it", resumed(data, output)) == "ok"
+
+
+def test_a_run_whose_inputs_are_computed_otherwise_now_is_refused(
+    stopped: Path, data: Path, tmp_path: Path, programs: Programs
+) -> None:
+    output = copied(stopped, tmp_path / "out")
+    file = output / ".one.partial" / "run.json"
+    document = json.loads(file.read_text())
+    document["inputs"]["figures"]["mean of input 0"] += 0.001
+    file.write_text(json.dumps(document))
+    assert programs.end("another mean", resumed(data, output)) == "RM593"
+    document["inputs"]["figures"]["mean of input 0"] -= 0.001
+    document["versions"]["torch"] = "1.13.1"
+    file.write_text(json.dumps(document))
+    assert programs.end("another torch", resumed(data, output)) == "ok"

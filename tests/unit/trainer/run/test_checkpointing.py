@@ -228,3 +228,12 @@ def test_a_loss_that_is_no_number_ranks_last(tmp_path: Path, loss: Any) -> None:
     checkpoint_store.write(tmp_path, 5, {"state.json": [b"1"]}, {"validation_loss": loss})
     ((_, read),) = checkpoint.losses_of(tmp_path)
     assert read == (1 if loss is True else float("inf"))
+
+
+def test_a_later_one_of_an_attempt_that_was_not_gone_on_with_does_not_pass_for_the_newest(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=2))
+    for step in (3, 4, 5, 20, 25):
+        checkpoint_store.write(folder, step, {"state.json": [b"1"]}, {"validation_loss": 1.0})
+    made._tidy(5)
+    assert steps(tmp_path) == [25, 20, 5, 4]

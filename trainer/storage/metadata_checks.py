@@ -37,7 +37,7 @@ def _scales(metadata: Metadata) -> Iterator[tuple[str, bool]]:
 def _target(metadata: Metadata) -> Iterator[tuple[str, bool]]:
     target = metadata.target
     yield "target.mean", _finite(target.mean)
-    yield "target.std", True
+    yield "target.std", _finite(target.std) and target.std > 0
     labels = target.labels if target.labels is not None else []
     yield "target.labels", len(set(labels)) == len(labels) == target.classes != 1
     yield "target.labels", (target.labels is None) == (target.classes == 0)

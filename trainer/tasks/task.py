@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from trainer.config import TrainConfig
 from trainer.data.loading.batch import Batch
+from trainer.models.size import ParameterCount
 
 LossSum = Callable[[Any, Any], Tensor]
 """From outputs and targets to the sum of the loss over all rows of a batch, a scalar.
@@ -114,14 +115,6 @@ class NetworkSpec:
             weights = list(self.build().parameters())
         trained = sum(weight.numel() for weight in weights if weight.requires_grad)
         return ParameterCount(all=sum(weight.numel() for weight in weights), trained=trained)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParameterCount:
-    """Numbers of a network: `all` of them, and those that are `trained`."""
-
-    all: int
-    trained: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +216,8 @@ class LearningTask(Protocol):
 
     def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
         """Return the model's files by name; `model` is on the CPU, `record` is metadata.json's content.
+
+        `recipe.yaml` is one of them: `trainer.recipe.as_recipe(config)`.
 
         Raises:
             TrainerError: where a format that was asked for cannot be written.

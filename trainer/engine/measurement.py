@@ -96,7 +96,7 @@ def measured(training: Training, losses: Tensor, began: float) -> Epoch:
     state = training.state
     sums = sums_since(training, losses)
     train_loss = sums.loss / sums.weight if sums.weight else math.nan
-    validation_loss = validation_loss_of(training)
+    validation_loss = training.ranks.broadcast(validation_loss_of(training))  # all ranks end after the same step
     require_finite(state.epoch + 1, train_loss, validation_loss)
     seconds = state.seconds + time.perf_counter() - began
     return Epoch(

@@ -67,7 +67,7 @@ class Pipeline(World):
         if not (isinstance(inputs, Tensor) and isinstance(targets, Tensor)):
             what = "--parallel pipeline passes one tensor from stage to stage, and these batches hold several"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
-        self._dtype = how["dtype"]
+        self._dtype = how.get("dtype") or torch.promote_types(targets.dtype, torch.float32)
         total = torch.zeros((), device=targets.device, dtype=self._dtype)
         size = min(how["size"], len(targets))
         even = len(targets) // size * size

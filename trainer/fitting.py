@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.engine.training import StoppedError, Training
 from trainer.errors import TrainerError
-from trainer.events import emit, progress
+from trainer.events import emit, progress, say
 from trainer.loop import fit
 from trainer.state import Epoch
 from trainer.watch import Watch
@@ -21,9 +21,9 @@ def fit_with_progress(training: Training) -> list[Epoch]:
         TrainerError: RM554 where the run was asked to end.
     """
     leads = training.ranks.leads
-    with progress(training.epochs) if leads else contextlib.nullcontext() as bar:
+    with progress(training.measurements) if leads else contextlib.nullcontext() as bar:
         if bar is not None:
-            bar.update(training.state.epoch)
+            bar.update(len(training.state.history))
 
         line = ProgressLine(bar=bar, watch=training.watch)
         training.watch.show = line.show
@@ -39,13 +39,23 @@ def fit_with_progress(training: Training) -> list[Epoch]:
             bar.update()
 
         try:
-            return fit(training, report)
+            history = fit(training, report)
+            if leads and training.stopped_early:
+                tell_early_stop(training)
+            return history
         except StoppedError:
             raise TrainerError("RM554", what=f"stopped after step {training.state.step:,}") from None
         finally:
             training.watch.close()
             if training.keeper:
                 training.keeper.close()
+
+
+def tell_early_stop(training: Training) -> None:
+    """Report that --patience ended the run."""
+    state = training.state
+    emit("early_stop", step=state.step, epoch=state.history[-1].epoch, lowest=state.lowest)
+    say(f"early   stop after step {state.step:,}: {training.patience} validations without a lower loss (--patience)")
 
 
 @dataclass(kw_only=True)

@@ -126,6 +126,16 @@ class Training:
             return True
         return self.patience is not None and state.measurements_without_gain() >= self.patience
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the run ended as the validation loss no longer fell."""
+        return self.ended and self.state.epoch < self.epochs and self.state.step < self.steps
+
+    @property
+    def measurements(self) -> int:
+        """Measurements of the whole run, if no early stop ends it."""
+        return self.epochs if self.eval_every is None else -(-self.steps // self.eval_every)
+
     def steps_until_measured(self) -> int | None:
         """Return the steps to the next one after which the loop does more than step; None where epochs decide."""
         step = self.state.step

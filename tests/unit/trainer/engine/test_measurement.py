@@ -13,6 +13,7 @@ from trainer.engine.training import Plan, Training, changing_state, new_training
 from trainer.loop import fit
 from trainer.precision import Precision
 from trainer.state import Epoch
+from trainer.step import choose_step
 
 BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
 
@@ -232,3 +233,29 @@ def test_an_epoch_without_the_new_settings_has_the_fields_it_always_had() -> Non
     assert list(json.loads(json.dumps(history[0].facts()))) == [
         *("epoch", "train_loss", "validation_loss", "best", "batches", "skipped")
     ]
+
+
+@pytest.mark.parametrize(
+    "more", [{"eval_every": 3}, {"max_steps": 10}, {"eval_every": 4, "max_steps": 11, "patience": 2}]
+)
+def test_steps_taken_several_at_a_time_are_measured_like_single_ones(more: dict[str, Any]) -> None:
+    found = []
+    for way in ("eager", "direct"):
+        plan = Plan(**({"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0} | more))
+        made = new_training(network(noisy=False), part(), part(20, 1), plan)
+        assert choose_step(way, made).name == way
+        assert (made.launches is not None) == (way == "direct")
+        found.append(([epoch.facts() for epoch in fit(made, lambda epoch: None)], made.model.state_dict()))
+    (eager, weights_of_eager), (direct, weights_of_direct) = found
+    assert eager == direct
+    assert same(weights_of_eager, weights_of_direct)
+
+
+def test_clipping_is_not_taken_several_steps_at_a_time() -> None:
+    made = new_training(
+        network(noisy=False),
+        part(),
+        part(20, 1),
+        Plan(epochs=1, batch_size=8, learning_rate=1e-2, seed=0, clip_norm=1.0),
+    )
+    assert "clipped" in choose_step("auto", made).reason

@@ -36,7 +36,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: E402
 
 from trainer.cli import main as trainer  # noqa: E402
 from trainer.config import TrainConfig  # noqa: E402
-from trainer.prepared import Task  # noqa: E402
+from trainer.tasks.prepared import Task  # noqa: E402
 from trainer.task import prepare  # noqa: E402
 
 SEEDS = range(10)

@@ -12,7 +12,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.feed import Feed, Part, choose_feed, laid
 from trainer.data.pieces import pieces
 from trainer.memory import report
-from trainer.prepared import Task
+from trainer.tasks.prepared import Task
 from trainer.tasks.task import Placement
 
 

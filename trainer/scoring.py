@@ -9,8 +9,8 @@ import numpy as np
 from trainer.class_scores import CLASS_BASELINES, class_score, probabilities
 from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
-from trainer.prepared import Task
 from trainer.scores import BASELINES, score
+from trainer.tasks.prepared import Task
 
 
 def baselines_of(task: Task) -> dict[str, str]:

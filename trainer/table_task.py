@@ -24,10 +24,10 @@ from trainer.data.times import find_format, parse
 from trainer.errors import TrainerError, suggestion
 from trainer.events import say
 from trainer.models.embedded import embedding_width
-from trainer.prepared import Task, disk_of
 from trainer.table_matrix import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.table_reading import Reading, settle_missing, settle_wrong
 from trainer.table_target import classes_of, require_apart, target_values
+from trainer.tasks.prepared import Task, disk_of
 
 
 def prepare_table(config: TrainConfig) -> Task:

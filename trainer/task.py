@@ -24,8 +24,8 @@ from trainer.data.split import Scaler, split_by_time
 from trainer.data.survey import Survey, survey
 from trainer.data.table import FeatureTable, read_table
 from trainer.errors import TrainerError, suggestion
-from trainer.prepared import Task, disk_of
 from trainer.table_task import prepare_table
+from trainer.tasks.prepared import Task, disk_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from torch import nn
 
 from trainer.data.split import Scaler
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, mean_loss
-from trainer.prepared import Task
 from trainer.scoring import as_numbers, score_of
+from trainer.tasks.prepared import Task
 
 CALLS, BATCH = 200, 1024
 

@@ -22,7 +22,7 @@ from trainer.model_config import require_fitting
 from trainer.models.build import build
 from trainer.models.int8 import quantized
 from trainer.models.storage import without_zeros
-from trainer.prepared import Task
+from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record
 
 TEMPERATURE = 2.0  # softens the teacher's probabilities, so that the order of the wrong classes counts, too

@@ -13,9 +13,9 @@ from torch import nn
 from trainer.config import TrainConfig, settings
 from trainer.errors import TrainerError
 from trainer.predict import load_network, read_metadata
-from trainer.prepared import Task
 from trainer.records import Metadata
 from trainer.task import prepare
+from trainer.tasks.prepared import Task
 
 
 @dataclass(frozen=True, kw_only=True)

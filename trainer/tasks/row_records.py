@@ -9,8 +9,8 @@ from trainer.config import TrainConfig
 from trainer.data.bars import Dates
 from trainer.data.dataset import Dataset
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR
-from trainer.prepared import Task
 from trainer.scoring import baselines_of
+from trainer.tasks.prepared import Task
 
 
 def row_records(task: Task, network: dict[str, Any]) -> dict[str, Any]:

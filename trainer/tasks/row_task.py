@@ -16,10 +16,10 @@ from trainer.data.bars import Floats
 from trainer.data.dataset import Dataset
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.models.build import build, fitting_layers
-from trainer.prepared import Task
 from trainer.rows import fed, scaled
 from trainer.scoring import as_numbers, score_of
 from trainer.summary import row_lines
+from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
 from trainer.tasks.task import (
     AttentionShape,

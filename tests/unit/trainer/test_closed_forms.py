@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from trainer.cli import main
 from trainer.config import TrainConfig
 from trainer.data.bars import Floats
-from trainer.prepared import Task
 from trainer.task import prepare
+from trainer.tasks.prepared import Task
 
 datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn, which brings the data, is not installed")
 statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed")

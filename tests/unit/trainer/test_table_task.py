@@ -13,9 +13,9 @@ from trainer.config import TrainConfig
 from trainer.data import pieces
 from trainer.data.columns import Parsed
 from trainer.errors import TrainerError
-from trainer.prepared import Task
 from trainer.table_reading import Reading
 from trainer.task import prepare
+from trainer.tasks.prepared import Task
 
 
 def task_of(path: Path, **settings: Any) -> Task:

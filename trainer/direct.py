@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from trainer.data.feed import Part
 from trainer.engine.training import Training
 from trainer.fused import LINE, FusedSteps, Hyper
-from trainer.microbatch import squared_error_sum
+from trainer.losses import squared_error_sum
 
 MOST = 64  # steps at a time: so long the loop cannot checkpoint, stop or look for NaN
 GATHERED = 2**20  # bytes that stay in a core's cache

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trainer.data.pieces import pieces
-from trainer.microbatch import LossSum, squared_error_sum
+
+LossSum = Callable[[Any, Any], Tensor]
 
 SQUARED_ERROR, CROSS_ENTROPY = "squared error", "cross entropy"
+
+
+def squared_error_sum(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the sum of squared errors over all rows, in the targets' dtype."""
+    return nn.functional.mse_loss(outputs.to(targets.dtype), targets, reduction="sum")
 
 
 def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> LossSum:

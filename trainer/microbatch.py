@@ -11,18 +11,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainer.data.loading.batch import Values, count, cut, tensors
+from trainer.losses import LossSum
 
-LossSum = Callable[[Any, Any], Tensor]
 Scale = Callable[[Tensor], Tensor]
 MicroStep = Callable[[bool], AbstractContextManager[object]]
-
-
-def squared_error_sum(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the sum of squared errors over all rows, in the targets' dtype."""
-    return nn.functional.mse_loss(outputs.to(targets.dtype), targets, reduction="sum")
 
 
 def full(loss: Tensor) -> Tensor:

@@ -16,8 +16,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.feed import Part
 from trainer.engine.training import Plan, Training, new_training
 from trainer.loop import fit
-from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.microbatch import LossSum
+from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, loss_sum_of, weigh_of
 from trainer.model_config import require_fitting
 from trainer.models.build import build
 from trainer.models.int8 import quantized

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from trainer.batch_schedule import CONSTANT, BatchSchedule
 from trainer.data.sampler import Sampler
+from trainer.losses import LossSum, squared_error_sum
 from trainer.memory import first_size
-from trainer.microbatch import LossSum, squared_error_sum
 from trainer.precision import Precision
 from trainer.ranks import Ranks
 from trainer.state import TrainState

@@ -17,7 +17,8 @@ import torch
 
 import trainer
 from trainer.cli import main
-from trainer.config import SAMPLE, TrainConfig
+from trainer.config import TrainConfig
+from trainer.runtime.paths import SAMPLE
 from trainer.task import prepare
 from trainer.tasks.row_task import outputs_of
 

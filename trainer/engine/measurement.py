@@ -13,12 +13,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from trainer.data.feed import Part
 from trainer.data.loading.batch import call
+from trainer.data.loading.placement import Part
+from trainer.engine.state import Epoch, Sums
 from trainer.engine.training import Training, changing_state
-from trainer.errors import TrainerError
-from trainer.losses import mean_loss
-from trainer.state import Epoch, Sums
+from trainer.models.losses import mean_loss
+from trainer.runtime.errors import TrainerError
 
 
 def measure_if_due(training: Training, report: Callable[[Epoch], None]) -> None:

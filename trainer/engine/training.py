@@ -12,16 +12,16 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from trainer.batch_schedule import CONSTANT, BatchSchedule
-from trainer.data.sampler import Sampler
-from trainer.losses import LossSum, squared_error_sum
-from trainer.memory import first_size
-from trainer.precision import Precision
-from trainer.ranks import Ranks
-from trainer.state import TrainState
-from trainer.stop import Stop
+from trainer.config.batch_schedule import CONSTANT, BatchSchedule
+from trainer.data.loading.sampler import Sampler
+from trainer.device.memory import first_size
+from trainer.device.precision import Precision
+from trainer.distributed.collectives import Ranks
+from trainer.engine.state import TrainState
+from trainer.models.losses import LossSum, squared_error_sum
+from trainer.runtime.signals import Stop
 from trainer.tasks.task import Partition, Weigh
-from trainer.watch import Watch
+from trainer.telemetry.hooks import Watch
 
 Launches = Callable[["Training"], Iterator[tuple[bool, bool]]]
 

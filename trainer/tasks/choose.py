@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainer.config import TrainConfig
-from trainer.task import prepare
+from trainer.config.train import TrainConfig
+from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import BarTask, TableTask
 from trainer.tasks.task import LearningTask
 

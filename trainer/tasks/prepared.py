@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.config import TrainConfig
-from trainer.data.bars import Dates
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Dates
 from trainer.data.dataset import Target
-from trainer.data.files import DataFile
+from trainer.data.readers.files import DataFile
 from trainer.data.split import Scaler, Split
 
 

@@ -11,11 +11,11 @@ import safetensors.torch
 import torch
 
 from tests.fixtures.tokens import ToyTask
-from trainer import train as job
 from trainer.cli import main
-from trainer.config import TrainConfig, notices
+from trainer.config.recipe import as_recipe
+from trainer.config.train import TrainConfig, notices
 from trainer.loop_config import LoopConfig
-from trainer.recipe import as_recipe
+from trainer.run import train as job
 from trainer.tasks.task import LearningTask
 
 CHOSEN: dict[str, Any] = {"clip_norm": 1.0, "best_on": "host"}

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from tests.fixtures.tokens import IGNORED, Toy, counted, sequences, token_loss
 from tests.fixtures.training import gone_on, interrupted, network, part, same, training, weights
+from trainer.device.precision import Precision
+from trainer.engine.loop import fit
+from trainer.engine.state import Epoch
+from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import Plan, Training, changing_state, new_training
-from trainer.loop import fit
-from trainer.precision import Precision
-from trainer.state import Epoch
-from trainer.step import choose_step
 
 BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from rocmatrix.judgement import Judgement, judge
 from rocmatrix.matrix import Cell, Matrix, Release
-from rocmatrix.rule import Rule, verdict_of
-from rocmatrix.statement import Verdict
+from rocmatrix.rule import Rule
 
 SCHEMA = 1
 TIMEOUT = 10  # seconds for an index to answer
@@ -29,7 +29,7 @@ class Newer:
     architecture: str | None
     recommended: str
     release: str
-    verdict: Verdict
+    verdict: Judgement
     cell: str | None
 
 
@@ -83,12 +83,17 @@ def _newer(matrix: Matrix, cell: Cell) -> list[Newer]:
             architecture=cell.architecture,
             recommended=cell.release.name,
             release=release.name,
-            verdict=verdict_of(matrix.rules_on(cell.architecture, release)),
+            verdict=_headline(matrix, cell.architecture, release),
             cell=names.get((cell.architecture, release.name)),
         )
         for release in later
     )
     return [entry for entry in entries if entry.verdict != "broken"]
+
+
+def _headline(matrix: Matrix, architecture: str | None, release: Release) -> Judgement:
+    rules = matrix.rules_on(architecture, release)
+    return judge(matrix, architecture=architecture, release=release, rules=rules).verdict
 
 
 def age(release: Release) -> tuple[Version, Version]:

@@ -3,36 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.commands.common import hardware_here, known_matrix, print_json, today
 from rocmatrix.console import edge, say, show, table
 from rocmatrix.errors import RocmatrixError
 
 if TYPE_CHECKING:
+    from rocmatrix.judgement import Judged
+    from rocmatrix.matrix import Cell, Matrix
     from rocmatrix.resolve import Request
+
+SHOWN_AT_WORK = ("smoked", "two-gpu", "trained")  # the levels at which a card ran the probes
 
 
 @edge
-def cells() -> None:
-    """List the cells with their axes, and how far each is supported on the card that it came farthest on."""
+def cells(*, as_json: bool = False) -> None:
+    """List the cells with their axes, their headline, and the level of the card on which each came farthest."""
     from rocmatrix.commands.evidence import levels
 
     known = known_matrix()
     level = levels(known)
+    judged = _headlines(known, level)
+    if as_json:
+        print_json({"schema": 1, "cells": [_described(c, judged[c.name], level[c.name]) for c in known.cells]})
+        return
     rows = (
-        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, level[c.name], c.why)
+        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, level[c.name], c.why)
         for c in known.cells
+        for verdict in (judged[c.name].verdict,)
     )
-    table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "LEVEL", "WHY"), rows)
+    table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
+
+
+def _headlines(known: Matrix, level: dict[str, str]) -> dict[str, Judged]:
+    from rocmatrix.judgement import judge
+
+    shown = _at_work(known, level)
+    return {
+        c.name: judge(known, architecture=c.architecture, release=c.release, rules=c.rules, measured=shown)
+        for c in known.cells
+    }
+
+
+def _described(cell: Cell, judged: Judged, level: str) -> dict[str, Any]:
+    return {
+        "name": cell.name,
+        "architecture": cell.architecture,
+        "rocm": cell.release.rocm,
+        "torch": cell.release.torch,
+        "python": cell.python,
+        "verdict": judged.verdict,
+        "because": judged.because,
+        "holds_for": list(judged.cards),
+        "other_cards": judged.others,
+        "official": cell.official,
+        "level": level,
+        "why": cell.why,
+    }
+
+
+def _at_work(known: Matrix, level: dict[str, str]) -> frozenset[tuple[str | None, str]]:
+    """Return the combinations whose own records show the probes passing on the card."""
+    return frozenset((c.architecture, c.release.name) for c in known.cells if level[c.name] in SHOWN_AT_WORK)
 
 
 @edge
-def explain(request: Request, *, as_json: bool) -> None:
+def explain(request: Request, *, as_json: bool, python: str | None = None) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
     from rocmatrix import argument
 
-    argued = argument.argue(known_matrix(), request, today=today(), cards=hardware_here().architectures)
+    known = known_matrix()
+    cards = hardware_here().architectures
+    argued = argument.argue(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
     if as_json:
         print_json(argued.described())
         return
@@ -47,7 +90,7 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
     from rocmatrix import grid
 
     known = known_matrix()
-    whole = grid.grid(known)
+    whole = grid.grid(known, measured=_measured(known))
     if html is not None:
         from rocmatrix import page
 
@@ -81,6 +124,12 @@ def outdated(*, online: bool, as_json: bool) -> None:
     for answer in found.answers:
         news = answer.unheard_because and f"not heard: {answer.unheard_because}"
         say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
+
+
+def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
+    from rocmatrix.commands.evidence import levels
+
+    return _at_work(known, levels(known))
 
 
 def _write_page(path: Path, text: str) -> None:

@@ -34,7 +34,7 @@ def test_an_unknown_card_ends_with_2(capsys):
 
 def test_the_grid_for_programs_is_json_and_nothing_else(capsys):
     matrix.matrix(as_json=True, html=None)
-    assert json.loads(capsys.readouterr().out)["schema"] == 1
+    assert json.loads(capsys.readouterr().out)["schema"] == 2
 
 
 def test_a_page_is_written_and_its_size_said(tmp_path, capsys):

@@ -91,8 +91,10 @@ def neighbours(
     for other in dict.fromkeys(r.name for r in (*beside, *asked) if r.name != release.name):
         found = matrix.release_by_name[other]
         written = (rule for rule in matrix.rules if rule.decides and rule.verdict != "untested")
-        axes = {"architecture": architecture, "torch": found.torch, "rocm": found.rocm}
-        yield from ((found, rule) for rule in written if rule.id not in own and rule.when.matches(**axes))
+        spoken = (
+            rule for rule in written if rule.when.matches(architecture=architecture, torch=found.torch, rocm=found.rocm)
+        )
+        yield from ((found, rule) for rule in spoken if rule.id not in own)
 
 
 def _minor(release: Release) -> list[str]:

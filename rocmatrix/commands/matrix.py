@@ -105,11 +105,17 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
 
 
 @edge
-def outdated(*, online: bool, as_json: bool) -> None:
-    """List what asks to be looked at again; indexes are asked only where a person says so."""
+def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
+    """List what asks to be looked at again; indexes are asked only where a person says so.
+
+    `every` lists all statements with their sources and ages instead.
+    """
     from rocmatrix import outdated as aging
 
     known = known_matrix()
+    if every:
+        _list_statements(known, as_json=as_json)
+        return
     answers = [aging.ask(known, index) for index in aging.indexes(known)] if online else []
     found = aging.outdated(known, today=today(), answers=answers)
     if as_json:
@@ -118,9 +124,13 @@ def outdated(*, online: bool, as_json: bool) -> None:
     say(f"{len(found.expired)} rules are past their day on {found.today}")
     if found.expired:
         table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.words) for r in found.expired))
+    say(f"{len(found.aged)} other statements are past their day")
+    if found.aged:
+        rows = ((s.file, s.entry, s.expires, s.evidence.words) for s in found.aged)
+        table(("FILE", "ENTRY", "EXPIRED", "SOURCE"), rows)
     say(f"{len(found.newer)} releases are newer than a recommended one and not known to be broken there")
-    rows = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
-    table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), rows)
+    newer = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
+    table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), newer)
     for answer in found.answers:
         news = answer.unheard_because and f"not heard: {answer.unheard_because}"
         say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
@@ -130,6 +140,19 @@ def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
     from rocmatrix.commands.evidence import levels
 
     return _at_work(known, levels(known))
+
+
+def _list_statements(known: Matrix, *, as_json: bool) -> None:
+    from rocmatrix.statements import statements
+
+    day = today()
+    found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))
+    if as_json:
+        print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
+        return
+    rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.words) for s in found)
+    table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
+    say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
 
 
 def _write_page(path: Path, text: str) -> None:

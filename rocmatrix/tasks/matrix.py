@@ -45,12 +45,13 @@ def matrix(c: Context, json: bool = False, html: str = "") -> None:
 @task(
     auto_shortflags=False,
     help={
+        "statements": "list every statement instead, with its sources and its age, oldest first",
         "online": "ask the indexes of the recommended cells as well; one that does not answer is only named",
         "json": "print it as JSON, for programs",
     },
 )
-def outdated(c: Context, online: bool = False, json: bool = False) -> None:
-    """List expired rules, and releases newer than the recommended ones."""
+def outdated(c: Context, online: bool = False, json: bool = False, statements: bool = False) -> None:
+    """List expired statements, and releases newer than the recommended ones."""
     from rocmatrix.commands import matrix
 
-    matrix.outdated(online=online, as_json=json)
+    matrix.outdated(online=online, as_json=json, every=statements)

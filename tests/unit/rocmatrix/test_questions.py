@@ -1,0 +1,46 @@
+"""Questions that people ask, with answers that sources settle: the headline alone must be right."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rocmatrix.argument import argue
+from rocmatrix.resolve import Request
+from tests.fixtures.cells import MATRIX
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures"
+SETS = {name: yaml.safe_load((FOLDER / name).read_text(encoding="utf-8")) for name in ("questions.yaml",)}
+LEAST = 0.95
+
+
+def headline(question):
+    """Return what the program says first."""
+    request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
+    argued = argue(MATRIX, request, today="2026-11-22", python=question.get("python"))
+    return argued.judged.verdict
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_at_least_95_of_100_headlines_are_right(name):
+    told = [(question, headline(question)) for question in SETS[name]]
+    wrong = [
+        f"{q['gpu']} {q['rocm']} {q['torch']}: {said}, settled {q['answer']}" for q, said in told if said != q["answer"]
+    ]
+    assert 1 - len(wrong) / len(told) >= LEAST, "\n".join(wrong)
+
+
+def test_the_questions_ask_for_every_headline_that_sources_can_settle():
+    questions = SETS["questions.yaml"]
+    assert len(questions) >= 60
+    kinds = Counter(question["answer"] for question in questions)
+    assert set(kinds) == {"supported", "expected", "reported", "broken", "degraded", "unavailable", "untested"}
+    assert len({tuple(sorted(question.items())) for question in questions}) == len(questions)
+    assert all(len(question["from"]) > 5 for question in questions)
+
+
+def test_silence_is_rare():
+    """A headline of `untested` is for where nothing is known; most squares are known."""
+    said = [headline(question) for question in SETS["questions.yaml"]]
+    assert said.count("untested") <= 2

@@ -137,6 +137,10 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
 
 
 def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
+    from rocmatrix.commands import keeping
+
+    if not keeping.evidence_file().exists():  # most checkouts have none, and reading it takes longer than arguing
+        return frozenset()
     from rocmatrix.commands.evidence import levels
 
     return _at_work(known, levels(known))

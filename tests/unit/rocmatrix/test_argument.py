@@ -43,7 +43,7 @@ def test_a_reported_pair_is_argued_from_both_sides():
         (Request(torch="2.5.1", rocm="6.3"), "unavailable", None, "RM012"),
         (Request(gpu="cpu"), "measured", "cpu-torch2.13.0", None),
         (Request(gpu="cpu", torch="2.7.1"), "unavailable", None, "RM011"),
-        (Request(cell="rocm6.3-torch2.7.1-gfx906"), "expected", "rocm6.3-torch2.7.1-gfx906", None),
+        (Request(cell="rocm6.3-torch2.7.1-gfx906"), "reported", "rocm6.3-torch2.7.1-gfx906", None),
         (Request(gpu="RX 6800 XT", rocm="6.4"), "expected", None, "RM011"),
         (Request(gpu="W6800", rocm="6.4"), "supported", None, "RM011"),
         (Request(), "measured", "cpu-torch2.13.0", None),

@@ -15,7 +15,7 @@ from rocmatrix.errors import RocmatrixError
 from rocmatrix.judgement import Judged, Measured, judge
 from rocmatrix.matrix import Cell, Matrix, Release
 from rocmatrix.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
-from rocmatrix.refusal import releases_of
+from rocmatrix.refusal import known_first, releases_of
 from rocmatrix.resolve import Choice, Request, resolve, with_hardware
 from rocmatrix.rule import verdict_of
 
@@ -161,7 +161,7 @@ def _subject(matrix: Matrix, request: Request, choice: Choice | None, cards: tup
     request, _ = with_hardware(matrix, request, cards)
     gfx = None if request.gpu == "cpu" else request.gpu
     named_card = _card(matrix, Request(gpu=card), gfx)
-    asked = [_built(gfx, release, named_card) for release in releases_of(matrix, request)]
+    asked = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
     sound = (subject for subject in asked if verdict_of(rules_on(matrix, subject)) != "broken")
     never_built = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=named_card)
     return next(sound, asked[0] if asked else never_built)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.matrix import Cell, Matrix, Release, Rule
-from rocmatrix.refusal import releases_of
+from rocmatrix.refusal import known_first, releases_of
 from rocmatrix.request import Request
 
 _PYTHON = re.compile(r"3\.\d{1,2}t?")
@@ -61,7 +61,7 @@ def chosen(
 def _newest(matrix: Matrix, request: Request, architecture: str | None, release: Release) -> str:
     """Say why a release stands for a request that no cell fits."""
     passed = []
-    for newer in releases_of(matrix, _open(request, architecture)):
+    for newer in known_first(releases_of(matrix, _open(request, architecture))):
         if newer == release:
             break
         broken = (rule for rule in matrix.rules_on(architecture, newer) if rule.verdict == "broken" and rule.decides)

@@ -59,7 +59,7 @@ def window(host: Host, known: HostKnowledge) -> Finding:
     seen = f"amdgpu {driver.version} ({entry.package}) serves ROCm {entry.user_space}; the cell has {rocm}"
     if within(rocm, entry.user_space):
         return Finding(code="D102", status="ok", seen=f"{seen} ({entry.evidence.confidence})")
-    if report := _reported(host, driver.version):
+    if report := _reported(host, str(driver.version)):
         seen = f"{seen}; that is outside what AMD tests, and rule {report.id} says: {report.reason}"
         return Finding(code="D102", status="note", seen=f"{seen} ({report.evidence.words})")
     return Finding(

@@ -124,7 +124,7 @@ def test_a_place_that_does_not_exist_is_said(browser, place):
         ("?card=MI50", ["gfx906"]),
         ("?card=rx%207900%20xt", ["gfx1100"]),
         ("?card=gfx115", ["gfx1150", "gfx1151", "gfx1152", "gfx1153"]),
-        ("?verdict=reported", []),
+        ("?verdict=reported", ["gfx900", "gfx906"]),
         ("?card=MI50&verdict=supported", ["gfx906"]),
         ("?card=gfx110&verdict=degraded", ["gfx1100"]),
         ("?card=no%20such%20card", []),

@@ -23,6 +23,7 @@ from rocmatrix import engine
 from rocmatrix.console import say
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.matrix import Cell
+from rocmatrix.runtime.paths import PACKAGE
 from rocmatrix.wheelhouse import default_folder, fetch, sha256
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ FORCED_LABEL = "org.rocmatrix.forced"
 BASE_LABEL = "org.rocmatrix.base"
 BASE_ID_LABEL = "org.rocmatrix.base.id"
 CELL_FILES = ("Dockerfile", "requirements.lock", "cell.json")
-PRUNER = Path(__file__).parent  # always this program's own, also for a checkout elsewhere
+PRUNER = PACKAGE  # always this program's own, also for a checkout elsewhere
 PRUNER_FILES = (
     "__init__.py",
     "inside/__init__.py",

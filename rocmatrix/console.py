@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / ".rocmatrix" / "logs"
 _OS_ERRORS = {
     errno.ENOSPC: "RM205",

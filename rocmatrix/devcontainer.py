@@ -13,10 +13,11 @@ from rocmatrix.hardware import Hardware
 from rocmatrix.matrix import Cell
 from rocmatrix.resolve import Request
 from rocmatrix.runspec import RunSpec
+from rocmatrix.runtime.paths import TEMPLATES
 
 FOLDER = ".devcontainer"
 FEATURES = frozenset({"network"})  # the editor fetches its server and extensions
-DOCKERFILE = Path(__file__).parent.parent / "templates" / "devcontainer" / "Dockerfile"
+DOCKERFILE = TEMPLATES / "devcontainer" / "Dockerfile"
 
 
 def user_of(asked: str | None, *, environment: Mapping[str, str] = os.environ) -> str:

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rocmatrix import allocator, choice, emit, engine, launch, native, policy, runspec
-from rocmatrix.console import ROOT
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.hardware import Hardware
 from rocmatrix.launch import Decision, Job
 from rocmatrix.matrix import Cell, Matrix
 from rocmatrix.resolve import Request
+from rocmatrix.runtime.paths import ROOT, TRAINER_PROBES
 from rocmatrix.settings import Environment
 
 DEFAULT_OUTPUT = "TRAINING"
 SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, but every run has a folder of its own
 PROBING = ("smoke", "bench")
-PROBES_FILE = Path(__file__).parent / "trainer_probes.json"  # what `render` had the trainer tell of its probes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +197,7 @@ def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[
     return {**options, "probe": list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
 
 
-def probes_by_cards(cards: int, told: Path = PROBES_FILE) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def probes_by_cards(cards: int, told: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
     probes = json.loads(told.read_text(encoding="utf-8"))
     fit = tuple(probe["probe"] for probe in probes if probe["cards"] <= cards)

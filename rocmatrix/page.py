@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from rocmatrix import terminal
 from rocmatrix.argument import Section, Subject, sections
 from rocmatrix.grid import Grid, Square
 from rocmatrix.matrix import Cell, Matrix, Release
+from rocmatrix.runtime.paths import TEMPLATES
 
-TEMPLATES = Path(__file__).parent.parent / "templates"
 TEMPLATE = "matrix.html.j2"
 
 

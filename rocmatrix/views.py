@@ -20,11 +20,12 @@ from rocmatrix.errors import CatalogEntry, RocmatrixError
 from rocmatrix.matrix import Cell, Matrix
 from rocmatrix.matrix_file import PART_FILES
 from rocmatrix.rule import Rule
+from rocmatrix.runtime.paths import ROOT, TRAINER_ERRORS, TRAINER_OPTIONS, TRAINER_PROBES
 
 SCHEMA_FILE = "matrix.schema.json"
-OPTIONS_FILE = "rocmatrix/trainer_options.json"
-ERRORS_FILE = "rocmatrix/trainer_errors.json"
-PROBES_FILE = "rocmatrix/trainer_probes.json"
+OPTIONS_FILE, ERRORS_FILE, PROBES_FILE = (
+    path.relative_to(ROOT).as_posix() for path in (TRAINER_OPTIONS, TRAINER_ERRORS, TRAINER_PROBES)
+)
 CARDS_SHOWN = 4
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from rocmatrix.matrix import Matrix
+from rocmatrix.runtime.paths import TEMPLATES
 
 FILE = ".github/workflows/nightly.yml"
-TEMPLATES = Path(__file__).parent.parent / "templates"
 TEMPLATE = "nightly.yml.j2"
 
 

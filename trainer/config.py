@@ -22,6 +22,7 @@ from trainer.flags import switch as _switch
 from trainer.flags import whole as _whole
 from trainer.model_config import ModelConfig
 from trainer.retention import EVERY_MINUTE, LAST_TWO, Interval, Retention, parse_interval, parse_retention
+from trainer.runtime.paths import SAMPLE
 from trainer.table_config import TableConfig
 
 STEPS, FEEDS = ("auto", "eager", "graph", "direct"), ("auto", "device", "host", "mapped")  # a test holds them equal
@@ -32,7 +33,6 @@ COMMS = ("auto", "nccl", "nccl-no-p2p", "gloo", "host")
 COMPRESSIONS = ("none", "bf16")
 COMPILE = ("off", "auto", "on")
 RECOMPUTE = ("off", "selective", "full")
-SAMPLE = Path(__file__).parent / "data" / "sp500_vix_daily.csv"
 BY_HOST = "provenance"  # records that the host program gives; no person types them, and no recipe holds them
 OUTSIDE = (  # options of `train` that are not settings themselves, but give some
     {"name": "recipe", "kind": "text", "help": "settings from a file, by name or path; see recipes/"},

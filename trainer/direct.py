@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from trainer.fused import LINE, FusedSteps, Hyper
 from trainer.loop import Training
-from trainer.microbatch import squared_error_sum
+from trainer.losses import squared_error_sum
 
 MOST = 64  # steps at a time: so long the loop cannot checkpoint, stop or look for NaN
 GATHERED = 2**20  # bytes that stay in a core's cache

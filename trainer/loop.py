@@ -21,9 +21,8 @@ from trainer.data.feed import Part as Part  # noqa: PLC0414 -- others take it fr
 from trainer.data.feed import batches
 from trainer.data.sampler import Sampler
 from trainer.errors import TrainerError
-from trainer.losses import mean_loss
+from trainer.losses import LossSum, mean_loss, squared_error_sum
 from trainer.memory import OutOfMemory, Undo, first_size, may_grow, reserve
-from trainer.microbatch import LossSum, squared_error_sum
 from trainer.precision import Precision
 from trainer.ranks import Ranks
 from trainer.state import Epoch, TrainState

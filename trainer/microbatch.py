@@ -10,16 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-LossSum = Callable[[Tensor, Tensor], Tensor]
+from trainer.losses import LossSum
+
 Scale = Callable[[Tensor], Tensor]
 MicroStep = Callable[[bool], AbstractContextManager[object]]
-
-
-def squared_error_sum(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the sum of squared errors over all rows."""
-    return nn.functional.mse_loss(outputs, targets, reduction="sum")
 
 
 def cuts(rows: int, size: int) -> Iterator[slice]:

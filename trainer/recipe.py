@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.config import BY_HOST, Setting, TrainConfig, settings, shown
 from trainer.errors import TrainerError, suggestion
+from trainer.runtime.paths import RECIPES
 
 if TYPE_CHECKING:
     import yaml
 
-FOLDER = Path(__file__).parent / "recipes"  # inside the package, so that an image has them, too
 UNTOLD = (BY_HOST, "run.run", "run.output", "run.resume")  # what a recipe does not say: it would not fit the next run
 
 
@@ -60,15 +60,15 @@ def find(recipe: str) -> Path:
     Raises:
         TrainerError: RM502, naming the nearest recipe.
     """
-    for path in (FOLDER / f"{recipe}.yaml", Path(recipe)):
-        if path.is_file() and (path.parent == FOLDER or path == Path(recipe)):
+    for path in (RECIPES / f"{recipe}.yaml", Path(recipe)):
+        if path.is_file() and (path.parent == RECIPES or path == Path(recipe)):
             return path
     raise TrainerError("RM502", what=f"there is no recipe {recipe!r}", why=suggestion(recipe, names()))
 
 
 def names() -> list[str]:
     """Return the names of the recipes that come with the trainer."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
 
 
 def from_recipe(path: Path) -> list[Given]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from trainer.config import TrainConfig
 from trainer.data.bars import Bars, Dates, joined
 from trainer.data.build import cached, reading_of, start_build
-from trainer.data.daily_features import features_for
-from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, make_dataset
+from trainer.data.daily_features import feature_matrix, features_for
+from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, rows_of
 from trainer.data.files import DataFile, data_file
 from trainer.data.pieces import mapped, pieces
 from trainer.data.reader import Source, open_source
@@ -120,6 +120,12 @@ def daily_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
         features=features,
         made={"set": "daily", "why": chosen(config, found)},
     )
+
+
+def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Dataset:
+    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known."""
+    whole = np.zeros(len(bars), np.int64)
+    return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
 
 
 def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:

@@ -6,7 +6,8 @@ import json
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.console import ROOT, say
+from rocmatrix.console import say
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.hardware import Hardware

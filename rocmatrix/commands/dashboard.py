@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.commands import common, keeping
-from rocmatrix.console import ROOT, edge, say, writing
+from rocmatrix.console import edge, say, writing
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.dashboard.view import CellPage

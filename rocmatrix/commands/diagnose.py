@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.commands.common import known_matrix, print_json
-from rocmatrix.console import ROOT, edge
+from rocmatrix.console import edge
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.ranking import Surroundings

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.commands.common import known_matrix, print_json
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import edge, say
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.doctor.examination import Examination

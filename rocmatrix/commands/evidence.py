@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.commands import keeping
 from rocmatrix.commands.common import known_matrix, print_json
-from rocmatrix.console import ROOT, edge, say, table, writing
+from rocmatrix.console import edge, say, table, writing
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.evidence.level import Standing

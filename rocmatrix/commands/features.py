@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from rocmatrix import launch
 from rocmatrix.commands.jobs import run_job
-from rocmatrix.console import ROOT, edge
+from rocmatrix.console import edge
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.job import Wanted

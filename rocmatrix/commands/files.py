@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 from rocmatrix.commands.common import known_matrix
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import edge, say
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 PIN_FILES = ("base", "dev")
 
@@ -15,13 +16,13 @@ PIN_FILES = ("base", "dev")
 @edge
 def render(*, check: bool) -> None:
     """Write every generated file, or compare them with what is committed."""
-    from rocmatrix import render as rendering
+    from rocmatrix.cli import generated
 
     matrix = known_matrix()
     if check:
-        say(f"{rendering.check(matrix, ROOT)} generated files agree with matrix.yaml")
+        say(f"{generated.check(matrix, ROOT)} generated files agree with matrix.yaml")
         return
-    touched = rendering.write(matrix, ROOT)
+    touched = generated.write(matrix, ROOT)
     say("\n".join([f"{len(touched)} files written or removed", *touched]))
 
 
@@ -29,12 +30,12 @@ def render(*, check: bool) -> None:
 def lock(*, cell: str | None, everything: bool, upgrade: bool) -> None:
     """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
     from rocmatrix import lock as locking
-    from rocmatrix import render as rendering
+    from rocmatrix.cli import generated
 
     matrix = known_matrix()
     targets = locking.cell_targets(matrix, cell) if cell else None
     result = locking.lock(matrix, ROOT, targets=locking.all_targets(matrix) if everything else targets, upgrade=upgrade)
-    rendering.write(known_matrix(), ROOT)
+    generated.write(known_matrix(), ROOT)
     for target in result.done:
         say(f"locked {target.words}")
     if result.failed:

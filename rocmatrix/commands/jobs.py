@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.commands import common, keeping
-from rocmatrix.console import LOGS, ROOT, edge, say, table
+from rocmatrix.console import LOGS, edge, say, table
 from rocmatrix.diagnosis import after
 from rocmatrix.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.build import Built
@@ -83,9 +84,9 @@ def smoke(wanted: Wanted) -> None:
 @edge
 def list_probes(names: Collection[str]) -> None:
     """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
-    from rocmatrix.job import PROBES_FILE
+    from rocmatrix.runtime.paths import TRAINER_PROBES
 
-    probes = json.loads(PROBES_FILE.read_text(encoding="utf-8"))
+    probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
     known = [each["probe"] for each in probes]
     for name in names:
         if name not in known:

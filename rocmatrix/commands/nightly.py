@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix import build, wheelhouse
 from rocmatrix.commands import common, keeping
-from rocmatrix.console import ROOT, edge, say, table
+from rocmatrix.console import edge, say, table
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import store
 from rocmatrix.nightly import bake, plan
@@ -20,6 +20,7 @@ from rocmatrix.nightly.compare import Change, compare
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.nightly.night import Running
 from rocmatrix.nightly.plan import STAGES, Plan
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.matrix import Cell

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocmatrix.commands import common
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import edge, say
+from rocmatrix.runtime.paths import ROOT
 
 
 @edge

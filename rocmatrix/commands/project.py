@@ -8,7 +8,8 @@ import sys
 
 from rocmatrix.commands import files
 from rocmatrix.commands.common import known_matrix
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import edge, say
+from rocmatrix.runtime.paths import ROOT
 
 
 @edge

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.choice import card_numbers
 from rocmatrix.commands.common import choose, known_matrix, print_json
-from rocmatrix.console import ROOT, edge, say
+from rocmatrix.console import edge, say
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.emit.target import Host, Target

@@ -12,8 +12,8 @@ from typing import Any
 from rocmatrix.dashboard.view import CellPage, Section, regressions
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence.level import LEVELS
+from rocmatrix.runtime.paths import TEMPLATES
 
-TEMPLATES = Path(__file__).parents[2] / "templates" / "dashboard"
 MARKER = ".rocmatrix-dashboard"
 LOOPBACK = "127.0.0.1"
 # Background and text of each level: WCAG's contrast of 4.5 and more, held by a test.
@@ -35,7 +35,7 @@ def files(pages: Mapping[str, CellPage], grid: list[Section], *, now: str) -> di
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(TEMPLATES / "dashboard"),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
         trim_blocks=True,

@@ -14,9 +14,10 @@ from rocmatrix import matrix_file
 from rocmatrix.diagnosis import pattern
 from rocmatrix.errors import suggestion
 from rocmatrix.rule import RuleId
+from rocmatrix.runtime.paths import ROOT, SIGNATURES
 from rocmatrix.statement import Evidence, Selector, Strict, Text
 
-SIGNATURES_FILE = "rocmatrix/signatures.yaml"
+SIGNATURES_FILE = SIGNATURES.relative_to(ROOT).as_posix()
 # cause: the words name what is wrong. symptom: they say what broke, for one of several reasons. aftermath: something
 # else failed before. degraded: the run goes on, slower or at risk. note: harmless, and often taken for the cause.
 Kind = Literal["cause", "symptom", "aftermath", "degraded", "note"]

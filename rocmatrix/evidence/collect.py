@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.console import ROOT
 from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Verdict
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix import hardware as machine

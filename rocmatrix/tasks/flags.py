@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from functools import cache
 from inspect import Parameter, Signature, signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from invoke.parser.argument import Argument
@@ -14,12 +13,12 @@ from invoke.tasks import Task
 
 from rocmatrix.console import edge
 from rocmatrix.option import checked
+from rocmatrix.runtime.paths import TRAINER_OPTIONS
 
 if TYPE_CHECKING:
     from rocmatrix.job import Wanted
     from rocmatrix.resolve import Request
 
-TRAINER_OPTIONS = Path(__file__).parents[1] / "trainer_options.json"
 TYPED = {"where": "in", "companions": "with", "target": "for", "take": "import", "listing": "list"}
 
 REQUEST = {

@@ -14,9 +14,8 @@ from trainer.compress.measure import tensor
 from trainer.compress.subject import Subject
 from trainer.data.dataset import Dataset
 from trainer.loop import Part, Plan, Training, fit, new_training
-from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, loss_sum_of, weigh_of
 from trainer.metadata import model_record
-from trainer.microbatch import LossSum
 from trainer.model_config import require_fitting
 from trainer.models.build import build
 from trainer.models.int8 import quantized

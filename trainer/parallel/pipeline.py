@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from trainer.accelerator import memory_of
 from trainer.errors import TrainerError
-from trainer.microbatch import LossSum, Scale
+from trainer.losses import LossSum
+from trainer.microbatch import Scale
 from trainer.parallel.split import cost, cut
 from trainer.parallel.world import Membership, World
 from trainer.ranks import Forward

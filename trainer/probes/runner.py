@@ -28,10 +28,10 @@ from trainer.probes.entry import Expect
 from trainer.probes.process import MARK, Outcome, kill_marked, run_limited
 from trainer.probes.registry import Probe
 from trainer.probes.verdict import MalformedVerdictError, Status, Verdict, parse
+from trainer.runtime.paths import SOURCE_ROOT
 
 DEVICES = Path("/dev")
 CARD_NODES = ("kfd", "nvidiactl", "dxg")  # amdgpu, NVIDIA, and either of them under WSL
-SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

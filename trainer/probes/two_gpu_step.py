@@ -13,13 +13,12 @@ from trainer.probes import entry, numerics, rank_probe, two_cards, two_ranks
 from trainer.probes.ddp_rank import STEPS, WORLD
 from trainer.probes.entry import Request
 from trainer.probes.rank_probe import Subject
+from trainer.probes.stepping_ranks import MOVED_LIMIT, WEIGHT_LIMIT
 from trainer.probes.two_ranks import Report
 from trainer.probes.verdict import Check, Number, Verdict, at_least, at_most, equal
 
 RANK_MODULE = "trainer.probes.ddp_rank"
 GRADIENT_LIMIT = 1e-5  # relative; fp32 sums of this size err by about 1e-7, a sum instead of a mean by 1
-WEIGHT_LIMIT = 1e-5  # relative, after STEPS steps; the order of summation differs between one batch and two
-MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
 def measure(request: Request) -> Verdict:

@@ -13,7 +13,7 @@ from trainer.comms.route import NCCL_NO_P2P, Route
 from trainer.probes import circumstances, ddp_rank, in_child, numerics, placement, two_cards, two_ranks
 from trainer.probes.ddp_rank import STEPS, WORLD
 from trainer.probes.entry import Request
-from trainer.probes.two_gpu_step import MOVED_LIMIT, WEIGHT_LIMIT
+from trainer.probes.stepping_ranks import MOVED_LIMIT, WEIGHT_LIMIT
 from trainer.probes.verdict import Check, Number, Verdict, absent, at_least, at_most, conclude, equal
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainer.losses import mean_loss
-from trainer.microbatch import LossSum
+from trainer.losses import LossSum, mean_loss
 
 
 @dataclass(frozen=True, kw_only=True)

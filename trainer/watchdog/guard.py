@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer.runtime.paths import SOURCE_ROOT
 from trainer.watchdog.beats import Beats
 from trainer.watchdog.limits import Limits
 from trainer.watchdog.watcher import DUMP_SIGNAL, Watch
@@ -119,5 +120,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 def _environment() -> dict[str, str]:
     """This environment, in which the child finds the same trainer."""
-    here = str(Path(__file__).resolve().parents[2])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH", "")]))}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH", "")])),
+    }

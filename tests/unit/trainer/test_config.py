@@ -8,8 +8,9 @@ import pytest
 
 from trainer import activations, compilation, config
 from trainer.comms import reduce, route
-from trainer.config import FAMILIAR, SAMPLE, TrainConfig, flags, notices, settings
+from trainer.config import FAMILIAR, TrainConfig, flags, notices, settings
 from trainer.parallel import join
+from trainer.runtime.paths import SAMPLE
 
 
 def read(flag: str, text: str) -> object:

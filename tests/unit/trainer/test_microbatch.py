@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from trainer.microbatch import accumulate, cuts, squared_error_sum
+from trainer.losses import squared_error_sum
+from trainer.microbatch import accumulate, cuts
 from trainer.ranks import Ranks
 
 TOLERANCE = 1e-12  # in fp64, relative

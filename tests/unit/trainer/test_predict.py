@@ -17,8 +17,9 @@ import torch
 
 import trainer
 from trainer.cli import main
-from trainer.config import SAMPLE, TrainConfig
+from trainer.config import TrainConfig
 from trainer.results import forecast
+from trainer.runtime.paths import SAMPLE
 from trainer.task import prepare
 
 HAS_ONNX = importlib.util.find_spec("onnx") is not None and importlib.util.find_spec("onnxscript") is not None

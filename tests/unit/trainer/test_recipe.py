@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from trainer.config import TrainConfig, settings
 from trainer.errors import TrainerError
-from trainer.recipe import FOLDER, as_recipe, find, from_assignment, from_recipe, keys, names, resolve
+from trainer.recipe import as_recipe, find, from_assignment, from_recipe, keys, names, resolve
+from trainer.runtime.paths import PACKAGE, RECIPES
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_the_sample_recipe_is_the_defaults() -> None:
 
 
 def test_recipes_at_the_top_are_those_of_the_package() -> None:
-    assert (FOLDER.parents[1] / "recipes").resolve() == FOLDER.resolve()
+    assert (PACKAGE.parent / "recipes").resolve() == RECIPES.resolve()
 
 
 def test_what_was_typed_wins_over_the_recipe_and_the_recipe_over_the_default(write) -> None:

@@ -16,9 +16,10 @@ import pytest
 
 from trainer import train as job
 from trainer.cli import main
-from trainer.config import SAMPLE, TrainConfig
+from trainer.config import TrainConfig
 from trainer.errors import TrainerError
 from trainer.resume import rounding_changes, with_settings_of
+from trainer.runtime.paths import SAMPLE
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.bars import Bars
-from trainer.data.dataset import make_dataset
 from trainer.data.split import Split, split_by_time
 from trainer.scores import BASELINES, baseline_forecasts, r2, rmse, score
+from trainer.task import make_dataset
 
 
 @pytest.fixture

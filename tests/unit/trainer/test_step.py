@@ -21,7 +21,7 @@ from trainer.errors import TrainerError
 from trainer.graph import MOST, Captured, GraphSteps
 from trainer.launches import Launches
 from trainer.loop import Part, Plan, Training, fit, new_training
-from trainer.microbatch import squared_error_sum
+from trainer.losses import squared_error_sum
 from trainer.models.mlp import mlp
 from trainer.nan_guard import Again, NanGuard
 from trainer.step import KINDS, Memory, choose_step, trial, unproven

@@ -24,11 +24,11 @@ from torch import nn
 
 from trainer import train as job
 from trainer.cli import main
-from trainer.config import SAMPLE
-from trainer.data.dataset import make_dataset
 from trainer.data.files import read_bars
 from trainer.models.mlp import mlp
 from trainer.records import json_schema
+from trainer.runtime.paths import SAMPLE
+from trainer.task import make_dataset
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

@@ -9,7 +9,8 @@ import pytest
 from trainer.data import pieces
 from trainer.data.bars import Bars
 from trainer.data.daily_features import FEATURES, LOOKBACK, feature_matrix
-from trainer.data.dataset import make_dataset, statistic, statistic_by_pieces
+from trainer.data.dataset import statistic, statistic_by_pieces
+from trainer.task import make_dataset
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])

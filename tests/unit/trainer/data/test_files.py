@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config import SAMPLE
 from trainer.data.bars import Bars
 from trainer.data.files import read_bars
 from trainer.errors import TrainerError
+from trainer.runtime.paths import SAMPLE
 
 HEADER = "date,open,high,low,close,volume,vix_close"
 GOOD = "2014-01-03,10,12,9,11,1000,13.5"

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from trainer.comms.link import Link
 from trainer.comms.reduce import CompressedSum, DirectSum, HostSum, ddp_hook
+from trainer.losses import squared_error_sum
 from trainer.memory import OutOfMemory
-from trainer.microbatch import accumulate, squared_error_sum
+from trainer.microbatch import accumulate
 from trainer.parallel.join import connect, join
 from trainer.parallel.replicas import Replicas
 

@@ -12,7 +12,7 @@ import torch
 from rank_program import ROWS, STEPS, alone, batch, difference, model_of  # beside this file
 from torch import Tensor, nn
 
-from trainer.microbatch import squared_error_sum
+from trainer.losses import squared_error_sum
 from trainer.parallel import pipeline
 from trainer.parallel.join import connect, join
 from trainer.parallel.world import World

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.matrix import Cell, Matrix, Release, Rule
-from rocmatrix.refusal import known_first, releases_of
-from rocmatrix.request import Request
+from rocmatrix.matrix.matrix import Cell, Matrix, Release, Rule
+from rocmatrix.matrix.resolver.refusal import known_first, releases_of
+from rocmatrix.matrix.resolver.request import Request
+from rocmatrix.runtime.errors import RocmatrixError
 
 _PYTHON = re.compile(r"3\.\d{1,2}t?")
 CPU_WORDS = ("cpu", "none")

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from rocmatrix.matrix import Architecture, Matrix, Release, Rule
-from rocmatrix.rule import verdict_of
+from rocmatrix.matrix.matrix import Architecture, Matrix, Release, Rule
+from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.support import Support
 
 Judgement = Literal[

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rocmatrix import axes, derive
-from rocmatrix.matrix import Architecture, Matrix, Release
-from rocmatrix.rule import Claim, Rule
-from rocmatrix.statement import Evidence, Selector, Verdict
+from rocmatrix import axes
+from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix.matrix import Architecture, Matrix, Release
+from rocmatrix.matrix.rule import Claim, Rule
+from rocmatrix.matrix.statement import Evidence, Selector, Verdict
 
 LIBRARY_TITLES = {
     "rocblas": "rocBLAS",

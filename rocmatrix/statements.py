@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from rocmatrix import derive
-from rocmatrix.matrix import Architecture, Matrix
-from rocmatrix.rule import Rule
-from rocmatrix.statement import Evidence
+from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix.matrix import Architecture, Matrix
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.matrix.statement import Evidence
 
 # Words for a source that no reader can open again. A claim that is refuted may be quoted from such a place.
 UNOPENABLE = re.compile(r"\bunnamed\b|\bcommunity notes\b|\bpublic how-to\b|^an? public \w+", re.IGNORECASE)

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from rocmatrix.release import Final
-from rocmatrix.statement import Evidence, GfxName, Strict, Text
+from rocmatrix.matrix.release import Final
+from rocmatrix.matrix.statement import Evidence, GfxName, Strict, Text
 
 Listing = Literal["listed", "maintained", "not listed", "not read"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocmatrix import views
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.matrix import Matrix
-from rocmatrix.render import HEADER, files, read
+from rocmatrix.cli import generated_docs as views
+from rocmatrix.images.render import HEADER, files, read
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.runtime.errors import RocmatrixError
 
 
 def write(matrix: Matrix, root: Path) -> list[str]:

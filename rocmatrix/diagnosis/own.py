@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from rocmatrix.codes.entry import CatalogEntry
 from rocmatrix.diagnosis.signature import Kind, Signature
-from rocmatrix.errors import CATALOG
+from rocmatrix.matrix.statement import Evidence
+from rocmatrix.runtime.codes.entry import CatalogEntry
+from rocmatrix.runtime.errors import CATALOG
 from rocmatrix.runtime.paths import TRAINER_ERRORS
-from rocmatrix.statement import Evidence
 
 SOURCE = Evidence(sources=["docs/errors.md"], confidence="verified in source", date="2026-11-22")
 # They say that something failed, and of what little more; RM620 fails nothing.

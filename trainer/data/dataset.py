@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.bars import Dates, Floats
-from trainer.data.daily_features import log_return, log_volatility, rolling
-from trainer.data.pieces import pieces
+from trainer.data.bar import Dates, Floats
+from trainer.data.features.daily_features import log_return, log_volatility, rolling
+from trainer.data.loading.chunks import pieces
 
 
 @dataclass(frozen=True, kw_only=True)

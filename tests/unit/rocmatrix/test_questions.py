@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rocmatrix.argument import argue
-from rocmatrix.resolve import Request
+from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rocmatrix.outdated import outdated
-from rocmatrix.statement import Evidence
+from rocmatrix.matrix.resolver.freshness import outdated
+from rocmatrix.matrix.statement import Evidence
 from rocmatrix.statements import UNOPENABLE, StatementAt, statements, without_a_source
 from tests.fixtures.cells import MATRIX
 

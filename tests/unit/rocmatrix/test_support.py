@@ -2,9 +2,9 @@
 
 import pytest
 
-from rocmatrix.cards import card_of
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.matrix_file import dangling
+from rocmatrix.matrix.card_names import card_of
+from rocmatrix.matrix.loading.load import dangling
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
 
 
@@ -74,7 +74,7 @@ def test_no_listed_name_is_a_chip():
 
 
 def test_an_unknown_card_is_an_error_and_never_unlisted():
-    from rocmatrix.cards import architecture_of
+    from rocmatrix.matrix.card_names import architecture_of
 
     with pytest.raises(RocmatrixError, match="RM010"):
         architecture_of(MATRIX.architectures, "RX 7900 XTT")

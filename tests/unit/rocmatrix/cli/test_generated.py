@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import matrix_file, views, workflow
 from rocmatrix.cli import generated
+from rocmatrix.cli import generated_docs as views
+from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
 
 ROOT = Path(__file__).resolve().parents[4]
 MATRIX = matrix_file.load(ROOT)

@@ -1,0 +1,194 @@
+"""The argument for a verdict: what a request resolves to, and everything the matrix says for and against it.
+
+Pure: today's date is a parameter, so that the same matrix argues the same on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rocmatrix import axes
+from rocmatrix.axes import ChosenAxis
+from rocmatrix.judgement import Judged, Measured, judge
+from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.resolver.refusal import known_first, releases_of
+from rocmatrix.matrix.resolver.resolve import Choice, Request, resolve, with_hardware
+from rocmatrix.matrix.rule import verdict_of
+from rocmatrix.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
+from rocmatrix.runtime.errors import RocmatrixError
+
+__all__ = ["Argument", "Point", "Section", "Subject", "argue", "rules_on", "sections"]
+
+SCHEMA = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """Headline and reasons. Exactly one of `choice` and `refusal` is there; `chosen` are the axes left open."""
+
+    request: Request
+    today: str
+    subject: Subject
+    cards: tuple[str, ...]
+    judged: Judged
+    choice: Choice | None
+    refusal: RocmatrixError | None
+    sections: tuple[Section, ...]
+    chosen: tuple[ChosenAxis, ...] = ()
+    python: str | None = None
+
+    @property
+    def cell(self) -> Cell | None:
+        """The cell that the request resolves to, None where it is refused."""
+        return self.choice.cell if self.choice else None
+
+    @property
+    def unrecorded(self) -> tuple[str, ...]:
+        """The libraries of which nothing is recorded here; silence is not a verdict."""
+        spoken = {point.about for section in self.sections for point in section.points}
+        return tuple(title for title in LIBRARY_TITLES.values() if title not in spoken) if self.subject.rocm else ()
+
+    def described(self) -> dict[str, Any]:
+        """Return it for programs, with the version of this layout."""
+        return {
+            "schema": SCHEMA,
+            "request": {axis: value for axis, value in vars(self.request).items() if value is not None},
+            "today": self.today,
+            "architecture": self.subject.architecture,
+            "card": self.subject.card,
+            "cards": list(self.cards),
+            "rocm": self.subject.rocm,
+            "torch": self.subject.torch,
+            "release": self.subject.release.name if self.subject.release else None,
+            "python": self.python,
+            "verdict": self.judged.verdict,
+            "because": self.judged.because,
+            "holds_for": list(self.judged.cards),
+            "other_cards": self.judged.others,
+            "chosen": [vars(axis) for axis in self.chosen],
+            "cell": _described_choice(self.choice) if self.choice else None,
+            "refusal": _described_refusal(self.refusal) if self.refusal else None,
+            **{section.name: [point.described() for point in section.points] for section in self.sections},
+            "unrecorded": list(self.unrecorded),
+        }
+
+
+def argue(
+    matrix: Matrix,
+    request: Request,
+    *,
+    today: str,
+    cards: tuple[str, ...] = (),
+    python: str | None = None,
+    measured: Measured = (),
+) -> Argument:
+    """Argue a request. `today` is a date such as 2026-11-21; `cards` are those of the machine, best first.
+
+    `measured` is what this project's records show at work. A refusal is part of the argument. Raises RM010 for a name
+    that the matrix does not hold, RM404 for a `python` that is no version.
+    """
+    axes.checked_python(python)
+    choice, refusal = _answer(matrix, request, cards)
+    cell = choice.cell if choice else None
+    subject = _subject(matrix, request, choice, cards)
+    architecture = matrix.architectures.get(subject.architecture or "")
+    return Argument(
+        request=request,
+        today=today,
+        subject=subject,
+        cards=architecture.names if architecture else (),
+        judged=_judged(matrix, subject, python, measured),
+        choice=choice,
+        refusal=refusal,
+        sections=tuple(sections(matrix, subject, today=today, asked=_asked(matrix, request, subject))),
+        chosen=_chosen(matrix, request, subject, cell, cards, python),
+        python=python or (cell.python if cell else None),
+    )
+
+
+def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
+    release = subject.release
+    if release is not None and python is not None and release.pythons and not axes.built_for(release, python):
+        return Judged(verdict="unavailable", because=axes.python_words(matrix, release, python, cell=None))
+    rules = rules_on(matrix, subject)
+    gfx, card = subject.architecture, subject.card
+    return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
+
+
+def _chosen(
+    matrix: Matrix, request: Request, subject: Subject, cell: Cell | None, cards: tuple[str, ...], python: str | None
+) -> tuple[ChosenAxis, ...]:
+    found = "" if request.cell else with_hardware(matrix, request, cards)[1]
+    gfx, release = subject.architecture, subject.release
+    taken = [*axes.chosen(matrix, request, architecture=gfx, release=release, cell=cell, found=found)]
+    if cell is not None and python is None:
+        taken.append(
+            ChosenAxis(axis="python", value=cell.python, why="its base image brings it; --python asks for another")
+        )
+    elif release is not None and python is not None:
+        taken.append(ChosenAxis(axis="python", value=python, why=axes.python_words(matrix, release, python, cell=cell)))
+    return tuple(taken)
+
+
+def _asked(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
+    """Return the releases that a request allows, where it narrows them at all."""
+    if request.rocm is None and request.torch is None:
+        return ()
+    kind = "cpu" if subject.rocm is None else subject.architecture
+    rocm = None if subject.rocm is None else request.rocm
+    return tuple(releases_of(matrix, Request(rocm=rocm, torch=request.torch, gpu=kind)))
+
+
+def _answer(
+    matrix: Matrix, request: Request, cards: tuple[str, ...]
+) -> tuple[Choice, None] | tuple[None, RocmatrixError]:
+    try:
+        return resolve(matrix, request, cards=cards), None
+    except RocmatrixError as error:
+        if error.code == "RM010":
+            raise
+        return None, error
+
+
+def _subject(matrix: Matrix, request: Request, choice: Choice | None, cards: tuple[str, ...]) -> Subject:
+    """Return the cell's combination, else the newest release asked for, one that no rule breaks before others."""
+    named = choice.cell if choice else matrix.cell(request.cell) if request.cell else None
+    if named is not None:
+        return _built(named.architecture, named.release, _card(matrix, request, named.architecture))
+    card = request.gpu
+    request, _ = with_hardware(matrix, request, cards)
+    gfx = None if request.gpu == "cpu" else request.gpu
+    named_card = _card(matrix, Request(gpu=card), gfx)
+    asked = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
+    sound = (subject for subject in asked if verdict_of(rules_on(matrix, subject)) != "broken")
+    never_built = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=named_card)
+    return next(sound, asked[0] if asked else never_built)
+
+
+def _built(architecture: str | None, release: Release, card: str | None) -> Subject:
+    return Subject(architecture=architecture, torch=release.torch, rocm=release.rocm, release=release, card=card)
+
+
+def _card(matrix: Matrix, request: Request, architecture: str | None) -> str | None:
+    """Return the card that a request names, None where it means the architecture, or another one."""
+    return naming.card_of(matrix.architectures, request.gpu, architecture)
+
+
+def _described_choice(choice: Choice) -> dict[str, Any]:
+    cell = choice.cell
+    return {
+        "name": cell.name,
+        "why": choice.why,
+        "recommended": cell.recommended,
+        "official": cell.official,
+        "locked": cell.unlocked_because is None,
+        "unlocked_because": cell.unlocked_because,
+        "evidence": cell.evidence.model_dump(),
+        "passed_over": [vars(other) for other in choice.passed_over],
+    }
+
+
+def _described_refusal(error: RocmatrixError) -> dict[str, Any]:
+    return {"code": error.code, "what": error.what, "where": error.where, "why": error.why, "next": error.next}

@@ -30,8 +30,8 @@ from rocmatrix.matrix.statement import (
     Verdict,
     VersionText,
 )
+from rocmatrix.matrix.support import Support, SupportTable, support
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.support import Support, SupportTable, support
 
 __all__ = [
     "Architecture", "Base", "Cell", "CellEntry", "Evidence", "Matrix",

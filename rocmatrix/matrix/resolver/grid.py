@@ -7,7 +7,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from rocmatrix.judgement import Judgement, Measured, judge
+from rocmatrix.matrix.judgement import Judgement, Measured, judge
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
 
 SCHEMA = 2

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from rocmatrix.judgement import Judgement
+from rocmatrix.matrix.judgement import Judgement
 from rocmatrix.matrix.resolver import text as terminal
 from rocmatrix.matrix.resolver.explanation import argue
 from rocmatrix.matrix.resolver.grid import grid

@@ -12,7 +12,7 @@ from typing import Literal
 
 from rocmatrix.matrix.matrix import Architecture, Matrix, Release, Rule
 from rocmatrix.matrix.rule import verdict_of
-from rocmatrix.support import Support
+from rocmatrix.matrix.support import Support
 
 Judgement = Literal[
     "measured", "supported", "reported", "expected", "untested", "degraded", "broken", "unavailable"

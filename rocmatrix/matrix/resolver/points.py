@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rocmatrix import axes
 from rocmatrix.matrix import derived_rules as derive
 from rocmatrix.matrix.matrix import Architecture, Matrix, Release
+from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.rule import Claim, Rule
 from rocmatrix.matrix.statement import Evidence, Selector, Verdict
 

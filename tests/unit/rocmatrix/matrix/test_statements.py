@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.matrix.resolver.freshness import outdated
 from rocmatrix.matrix.statement import Evidence
-from rocmatrix.statements import UNOPENABLE, StatementAt, statements, without_a_source
+from rocmatrix.matrix.statements import UNOPENABLE, StatementAt, statements, without_a_source
 from tests.fixtures.cells import MATRIX
 
 FOUND = list(statements(MATRIX))

@@ -10,7 +10,7 @@ from rocmatrix.matrix.resolver.explanation import argue
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 
-FOLDER = Path(__file__).resolve().parents[2] / "fixtures"
+FOLDER = Path(__file__).resolve().parents[4] / "fixtures"
 SETS = {name: yaml.safe_load((FOLDER / name).read_text(encoding="utf-8")) for name in ("questions.yaml",)}
 LEAST = 0.95
 

@@ -10,8 +10,8 @@ from rocmatrix.runtime.console import edge, say, show, table
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
-    from rocmatrix.matrix.judgement import Judged
     from rocmatrix.matrix.matrix import Cell, Matrix
+    from rocmatrix.matrix.resolver.judgement import Judged
     from rocmatrix.matrix.resolver.resolve import Request
 
 SHOWN_AT_WORK = ("smoked", "two-gpu", "trained")  # the levels at which a card ran the probes
@@ -37,7 +37,7 @@ def cells(*, as_json: bool = False) -> None:
 
 
 def _headlines(known: Matrix, level: dict[str, str]) -> dict[str, Judged]:
-    from rocmatrix.matrix.judgement import judge
+    from rocmatrix.matrix.resolver.judgement import judge
 
     shown = _at_work(known, level)
     return {
@@ -147,7 +147,7 @@ def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
 
 
 def _list_statements(known: Matrix, *, as_json: bool) -> None:
-    from rocmatrix.matrix.statements import statements
+    from rocmatrix.matrix.resolver.statements import statements
 
     day = today()
     found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))

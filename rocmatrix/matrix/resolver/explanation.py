@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocmatrix.matrix import card_names as naming
-from rocmatrix.matrix.judgement import Judged, Measured, judge
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
 from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.resolver.axes import ChosenAxis
+from rocmatrix.matrix.resolver.judgement import Judged, Measured, judge
 from rocmatrix.matrix.resolver.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
 from rocmatrix.matrix.resolver.refusal import known_first, releases_of
 from rocmatrix.matrix.resolver.resolve import Choice, Request, resolve, with_hardware

@@ -13,10 +13,10 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from rocmatrix.matrix.judgement import Judgement, judge
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.resolver.judgement import Judgement, judge
+from rocmatrix.matrix.resolver.statements import StatementAt, statements
 from rocmatrix.matrix.rule import Rule
-from rocmatrix.matrix.statements import StatementAt, statements
 
 SCHEMA = 2
 TIMEOUT = 10  # seconds for an index to answer

@@ -7,8 +7,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from rocmatrix.matrix.judgement import Judgement, Measured, judge
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.resolver.judgement import Judgement, Measured, judge
 
 SCHEMA = 2
 

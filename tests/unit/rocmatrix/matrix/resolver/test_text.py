@@ -6,10 +6,10 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from rocmatrix.matrix.judgement import Judgement
 from rocmatrix.matrix.resolver import text as terminal
 from rocmatrix.matrix.resolver.explanation import argue
 from rocmatrix.matrix.resolver.grid import grid
+from rocmatrix.matrix.resolver.judgement import Judgement
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 from tests.fixtures.golden import assert_golden

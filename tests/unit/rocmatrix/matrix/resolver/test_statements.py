@@ -3,8 +3,8 @@
 import pytest
 
 from rocmatrix.matrix.resolver.freshness import outdated
+from rocmatrix.matrix.resolver.statements import UNOPENABLE, StatementAt, statements, without_a_source
 from rocmatrix.matrix.statement import Evidence
-from rocmatrix.matrix.statements import UNOPENABLE, StatementAt, statements, without_a_source
 from tests.fixtures.cells import MATRIX
 
 FOUND = list(statements(MATRIX))

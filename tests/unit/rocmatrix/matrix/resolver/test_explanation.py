@@ -201,3 +201,9 @@ def test_a_card_off_the_list_is_not_supported_because_a_sister_is():
     assert sister.judged.others == "expected"
     assert argue(MATRIX, Request(gpu="RX 6900 XT", rocm="7.2"), today=TODAY).judged.verdict == "expected"
     assert argue(MATRIX, Request(gpu="Navi 21", rocm="7.2"), today=TODAY).subject.card is None
+
+
+def test_a_rule_that_speaks_of_both_releases_is_no_news_of_the_neighbour():
+    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.3", torch="2.7.0"), today=TODAY)
+    assert "gfx906-mi50-torch-2.7-rocm-6.3" in abouts(argued, "rules")
+    assert "gfx906-mi50-torch-2.7-rocm-6.3" not in abouts(argued, "neighbours")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import closing
@@ -27,7 +28,14 @@ def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
     with closing(_blocks(log)) as blocks:
         spoken = after.without_successes(blocks)
         known = (*signature.load(ROOT), *own.signatures())
-        found = diagnosis.diagnose(spoken, name=_name(log), signatures=known, here=here, matrix=matrix)
+        found = diagnosis.diagnose(
+            spoken,
+            name=_name(log),
+            signatures=known,
+            here=here,
+            matrix=matrix,
+            failed_checks=() if cell or gpu not in ("", "auto") else _failed_checks(),
+        )
     if as_json:
         print_json(diagnosis.described(found))
     else:
@@ -50,6 +58,17 @@ def _blocks(log: str) -> Generator[bytes, None, None]:
     if sys.stdin.isatty():
         raise RocmatrixError("RM610", what="standard input is the terminal", where="-", next="Pipe the log in.")
     yield from reading.chunks(sys.stdin.buffer, name=_name(log))
+
+
+def _failed_checks() -> frozenset[str]:
+    """Return the codes of doctor's checks that fail on this host; none where it has no card, as a log of another's."""
+    from rocmatrix.commands.doctor import tree
+    from rocmatrix.doctor import examination, host, knowledge
+
+    examined = examination.examine(host.live(tree(""), cell=None, environment=os.environ), knowledge.load(ROOT))
+    if examined.no_card:
+        return frozenset()
+    return frozenset(finding.code for finding in examined.findings if finding.status == "error")
 
 
 def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:

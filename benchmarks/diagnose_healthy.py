@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (lines stand as they are printed)
 """Logs of runs that went well: no cause may be named in any of them.
 
     python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 160 synthetic ones

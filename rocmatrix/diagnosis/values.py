@@ -29,7 +29,7 @@ class Values:
         self.versions: dict[tuple[str, str], None] = {}
 
     def watched(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks unchanged and read them. It stops reading once it has seen more than a log of one run has."""
+        """Yield the blocks unchanged, and read them until more cards are named than one run has."""
         for block in blocks:
             if len(self.architectures) <= MOST:
                 self._look_at(block)

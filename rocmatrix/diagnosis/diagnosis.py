@@ -11,8 +11,8 @@ from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
 from rocmatrix.diagnosis.scan import Match, Scanner
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.diagnosis.values import Values
-from rocmatrix.matrix import Matrix
-from rocmatrix.rule import Rule
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.matrix.rule import Rule
 
 OTHERS_SHOWN = 5
 CAUSES_SHOWN = 5

@@ -8,7 +8,7 @@ from typing import get_args
 
 from rocmatrix.diagnosis.scan import Match
 from rocmatrix.diagnosis.signature import Kind, Signature
-from rocmatrix.statement import Selector, within
+from rocmatrix.matrix.statement import Selector, within
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.runtime.console import edge
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @edge
-def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
+def diagnose(log: str, *, cell: str, gpu: str, as_json: bool, share: bool = False) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     from rocmatrix.diagnosis import after, diagnosis, own, signature
 
@@ -38,11 +38,23 @@ def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
             failed_checks=() if cell or gpu not in ("", "auto") else _failed_checks(),
         )
     if as_json:
-        print_json(diagnosis.described(found))
+        print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
-        print("\n".join(diagnosis.words(found)))
+        told = "\n".join(diagnosis.words(found))
+        print(_shareable(told) if share else told)
     if found.best is None:
         sys.exit(1)
+
+
+def _shareable(told: Any) -> Any:
+    """Return words, or plain data, without what names a person or a machine."""
+    from rocmatrix.diagnosis.share import redacted
+
+    if isinstance(told, str):
+        return redacted(told)
+    if isinstance(told, dict):
+        return {key: _shareable(value) for key, value in told.items()}
+    return [_shareable(value) for value in told] if isinstance(told, list) else told
 
 
 def _name(log: str) -> str:

@@ -20,6 +20,7 @@ def test_a_named_cause_is_right_and_another_stated_one_is_wrong():
     log = "amdgpu: probe of 0000:09:00.0 failed with error -12\n"
     assert judged(log, "bios", "address space") == "right first"
     assert judged(log, "firmware file of the moon") == "wrong first"
+    assert judged(log, "bios", "the moon") == "wrong first"
 
 
 def test_a_symptom_whose_causes_name_it_further_down_is_among_the_first_three():

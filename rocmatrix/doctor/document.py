@@ -42,7 +42,7 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 
 | rule | severity | what is wrong |
 | --- | --- | --- |
-| torch-from-default-index | error | torch from the default package index on an image without ROCm: a CUDA or CPU wheel |
+| torch-from-default-index | error | torch from the default package index on a plain image: a CUDA or CPU wheel |
 | torchvision-of-another-torch | error | torchvision that was not built for the torch beside it |
 | image-tag-form | error | a tag of rocm/pytorch that lacks ROCm, distribution, Python or torch |
 | cuda-image | error | an image for CUDA with devices or variables for an AMD card |

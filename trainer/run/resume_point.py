@@ -11,9 +11,9 @@ from trainer.config.train import TrainConfig
 from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
-from trainer.engine.loop import Training
+from trainer.engine.training import Training, changing_state
 from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
-from trainer.run.resume_settings import FIXED, require_epochs, rounding_changes
+from trainer.run.resume_settings import FIXED, ends_with_run, require_epochs, require_steps, rounding_changes
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
@@ -63,6 +63,7 @@ def go_on(
             require_state(tree, training, step)
             restore(training, tree)
         require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
+        require_steps(folder.name, asked=training.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
         before = training.state.micro_batch
         training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)
@@ -84,7 +85,7 @@ def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> 
         if isinstance(training.keeper, CheckpointKeeper):
             training.keeper.distrusted.add(int(path.name.rpartition("-")[2]))
 
-    fixed = (*FIXED, "epochs") if settings["config"].get("schedule") == "cosine" else FIXED
+    fixed = (*FIXED, "epochs", "max_steps") if ends_with_run(settings["config"]) else FIXED
     return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))
 
 
@@ -96,11 +97,12 @@ def require_state(tree: Any, training: Training, step: int) -> None:
     for name, count in counts.items():
         if type(count) is not int or count < (1 if name.startswith("micro") else 0):
             raise ValueError(f"{name} is {count!r}")
-    if state["step"] != step or len(state["history"]) != state["epoch"]:
-        raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {len(state['history'])}")
+    measured = len(state["history"])
+    if state["step"] != step or (training.eval_every is None and measured != state["epoch"]):
+        raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {measured} measurements")
     if not isinstance(state["losses"], Tensor) or state["losses"].dtype != losses.dtype:
         raise TypeError("losses are no tensor of this run")
-    here = {name: value.shape for name, value in training.ranks.whole(dict(training.model.state_dict())).items()}
+    here = {name: value.shape for name, value in training.ranks.whole(changing_state(training.model)).items()}
     for part in (tree["model"], state["best"] or tree["model"]):
         if here and {name: value.shape for name, value in part.items()} != here:
             raise ValueError("its weights are those of another network")

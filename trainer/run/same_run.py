@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config.batch_schedule import CONSTANT
+from trainer.config.train import settings as known_settings
 from trainer.runtime.errors import TrainerError
 
 CLOSE = 1e-6  # of a figure: sums of the same values round differently on another processor, and no more than this
@@ -75,6 +76,11 @@ def version_changes(before: Any, now: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def unrecorded() -> dict[str, Any]:
+    """Return the values of the settings that a run records only where they are not the default."""
+    return {each.name: each.default for each in known_settings().values() if each.sparse}
+
+
 def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[str]) -> None:
     """Raise RM591 where the checkpoint at `path` is of another run than the one whose settings are `own`.
 
@@ -91,7 +97,8 @@ def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[
 
 
 def _decisive(settings: Mapping[str, Any], fixed: Iterable[str]) -> dict[str, Any]:
-    config = {"batch_schedule": str(CONSTANT)} | dict(settings["config"])  # earlier trainers knew no schedule
+    # earlier trainers knew no schedule of batches
+    config = unrecorded() | {"batch_schedule": str(CONSTANT)} | dict(settings["config"])
     named = {name: _plain(config[name]) for name in fixed if name in config}
     return named | {"data_sha256": settings.get("data_sha256")}
 

@@ -16,7 +16,7 @@ from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata
 from trainer.tasks.bars import prepare
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
 
 
 @dataclass(frozen=True, kw_only=True)

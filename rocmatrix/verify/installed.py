@@ -200,7 +200,7 @@ def _records(tree: Tree, rows: dict[str, Row], expected: Expected) -> Iterable[s
         wrong = {
             name
             for name, digest in at.items()
-            if digest and name in rows and source_of(name) is None and rows[name].sha256 != digest
+            if digest is not None and name in rows and source_of(name) is None and rows[name].sha256 != digest
         }
         for name in sorted((own - at.keys()) | extra | (wrong - _shared(expected))):
             yield f"{path} on {name}"

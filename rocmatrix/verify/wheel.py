@@ -1,7 +1,7 @@
 """What pip makes of a wheel: which file lands where, with which bytes and mode.
 
-A locked wheel's own bytes are the truth, not the RECORD that lies in an image: whoever changes a file there can change
-that too. Layout and rules are those of the binary distribution format (PyPA specifications) and of pip 23 and later
+A locked wheel decides, by its own RECORD and bytes, and not the RECORD that lies in an image: whoever changes a file
+there can change that too. Layout and rules are those of the binary distribution format (PyPA specifications) and of pip 23 and later
 (pip/_internal/operations/install/wheel.py): scripts get the environment's Python for `#!python`, entry points become
 commands, RECORD is written anew, INSTALLER and REQUESTED are added.
 """
@@ -40,7 +40,7 @@ class Member:
     script: bool = False
 
     def is_installed_as(self, row: Row) -> bool:
-        """Whether a file has this content. The wheel's bytes decide where its RECORD is silent or disagrees."""
+        """Whether a file has this content: what the locked wheel's RECORD says, or what the wheel really holds."""
         if row.kind != "file":
             return False
         return (self.sha256 is not None and row.sha256 == self.sha256) or row.sha256 == self._digest()
@@ -128,18 +128,19 @@ def _recorded(archive: zipfile.ZipFile, about: str) -> Iterator[tuple[str, bytes
 
 
 def recorded(text: str) -> Iterator[tuple[str, bytes | None]]:
-    """Yield path and sha256 of each row of a RECORD; None where there is none, or one of another kind."""
+    """Yield path and sha256 of each row of a RECORD: None without one or for another kind, b"" if unreadable."""
     for row in csv.reader(io.StringIO(text)):
         if row and row[0]:
             kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
             yield row[0], _decoded(value) if kind == "sha256" else None
 
 
-def _decoded(value: str) -> bytes | None:
+def _decoded(value: str) -> bytes:
     try:
-        return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        digest = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
     except (binascii.Error, ValueError):
-        return None
+        return b""
+    return digest if len(digest) == hashlib.sha256().digest_size else b""
 
 
 def _commands(archive: zipfile.ZipFile, about: str) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """The verdict of a proof, and an engine that does not answer."""
 
+from pathlib import Path
+
 import pytest
 
 from rocmatrix.errors import RocmatrixError
@@ -26,5 +28,5 @@ def test_a_proof_needs_a_check_that_passed_and_none_that_failed():
 def test_no_engine_is_named(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with pytest.raises(RocmatrixError) as raised:
-        proof.of_image(cells.MATRIX, cells.CPU, "x", today="2026-11-21")
+        proof.of_image(cells.MATRIX, cells.CPU, "x", today="2026-11-21", root=Path())
     assert raised.value.code == "RM201"

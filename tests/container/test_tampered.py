@@ -145,7 +145,7 @@ class Honest:
 @pytest.fixture(scope="module")
 def small_base(client, debian):
     """Return the tests' Debian without what no test reads: an image is exported for each of them."""
-    container = client.containers.create(debian)
+    container = client.containers.create(debian, ["true"])
     tag, kept = f"{REPOSITORY}:base", io.BytesIO()
     try:
         whole = subprocess.run(["docker", "export", container.id], capture_output=True, check=True).stdout

@@ -59,9 +59,13 @@ def cell(tmp_path):
         archive.writestr(info, b"#!/bin/sh\n")
         rows = record({**MEMBERS, "pkg/run.sh": b"#!/bin/sh\n"} | {"pkg/data.bin": b"stale"})
         archive.writestr("pkg-1.0.dist-info/RECORD", rows + "pkg-1.0.dist-info/RECORD,,\n")
+    other = tmp_path / "other-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("other-1.0.dist-info/WHEEL", "")
+        archive.writestr("other-1.0.dist-info/RECORD", "other-1.0.dist-info/RECORD,,\n")
     own = cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
     kept = {name: next(w for _, w in own.wheels if name in (w.name, w.index)) for name in ("torch", "python")}
-    wheels = (locked(path, kept["torch"]), locked(path, kept["python"]))
+    wheels = (locked(path, kept["torch"]), locked(other, kept["python"]))
     return own.model_copy(update={"wheels": wheels})
 
 
@@ -92,6 +96,9 @@ def installed_files():
         and not name.endswith(".pyc")
     }
     rows["pkg/rocblas/library/Kernels.so-000-gfx906.hsaco"] = b"foreign"
+    others = {"other-1.0.dist-info/WHEEL": b"", **{f"other-1.0.dist-info/{n}": c for n, c in wheel.ADDED.items()}}
+    data |= {f"{SITE}/{name}": (content, 0o644) for name, content in others.items()}
+    data[f"{SITE}/other-1.0.dist-info/RECORD"] = ((record(others) + "other-1.0.dist-info/RECORD,,\n").encode(), 0o644)
     data[f"{SITE}/pkg-1.0.dist-info/RECORD"] = ((record(rows) + "pkg-1.0.dist-info/RECORD,,\n").encode(), 0o644)
     return data
 
@@ -302,7 +309,7 @@ def test_a_wheel_that_pip_could_not_install_is_an_error(tmp_path):
     path = tmp_path / "bad-1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bad/__init__.py", "")
-    with pytest.raises(ValueError, match="no .dist-info/WHEEL"):
+    with pytest.raises(ValueError, match=r"no \.dist-info/WHEEL"):
         wheel.opened(path, name=path.name, site=SITE)
 
 

@@ -1,1 +1,1 @@
-"""Container engines and images at their edge."""
+"""Containers: settings, least privilege, the run spec, and the engine."""

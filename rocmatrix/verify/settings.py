@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rocmatrix.containers import seal
-from rocmatrix.matrix import Cell
-from rocmatrix.proving.finding import Check, Finding
-from rocmatrix.verify.tree import TRAINER, VENV
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.verify.files.tree import TRAINER, VENV
+from rocmatrix.verify.finding import Check, Finding
 
 NAME = "settings"
 CODE = "RM663"

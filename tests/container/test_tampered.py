@@ -11,11 +11,10 @@ import tarfile
 
 import pytest
 
-from rocmatrix import build, engine, render
-from rocmatrix.containers import seal
-from rocmatrix.kernels import Baseline
-from rocmatrix.proving import proof
-from rocmatrix.verify import settings
+from rocmatrix.containers import engine, seal
+from rocmatrix.images import build, render
+from rocmatrix.matrix.kernel_library import Baseline
+from rocmatrix.verify import proof, settings
 from tests.fixtures import cells
 from tests.fixtures.stand_ins import stand_in_cell
 
@@ -302,7 +301,7 @@ def test_wheels_that_are_not_at_hand_prove_nothing(honest, base_once, tmp_path):
 
 def test_the_tar_of_a_capability_is_read():
     """What an engine exports for one: a header of its own, which is read by name."""
-    from rocmatrix.filetree import in_tar
+    from rocmatrix.verify.devicecode.filetree import in_tar
 
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:

@@ -66,7 +66,7 @@ class Proof:
 def of_image(
     matrix: Matrix, cell: Cell, reference: str, *, today: str, root: Path, wheels: Path | None = None
 ) -> Proof:
-    """Prove an image that the engine holds. Nothing of it runs but its Python, to compile its sources once more.
+    """Prove an image that the engine holds. Of it its Python alone runs, to compile its sources once more.
 
     `root` is the checkout whose trainer it should hold, `wheels` the folder of the locked wheels where that is not
     the checkout's own. Raises RM201, RM203, RM221.

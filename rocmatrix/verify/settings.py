@@ -21,13 +21,16 @@ OWN = {
     "WorkingDir": "/training",
 }
 VARIABLES = {"PYTHONPATH": TRAINER, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "HOME": "/tmp"}
+PLATFORM = ("linux", "amd64")
 NONE = ("Volumes", "ExposedPorts", "Healthcheck", "OnBuild", "Shell", "StopSignal")
 
 
 def check(attributes: Mapping[str, Any], cell: Cell, base: Mapping[str, Any] | None) -> Check:
     """Compare what the engine says of an image. `base` are the settings of its base image, where that is at hand."""
     config: Mapping[str, Any] = attributes.get("Config") or {}
-    wrong = [*_own(config), *_inherited(config, base or {}), *_variables(config, cell, base)]
+    platform = (attributes.get("Os", "linux"), attributes.get("Architecture", "amd64"))
+    wrong = [] if platform == PLATFORM else [f"it is for {'/'.join(platform)}"]
+    wrong += [*_own(config), *_inherited(config, base or {}), *_variables(config, cell, base)]
     findings = []
     if wrong:
         findings.append(Finding(code=CODE, what="settings that the cell's recipe does not make", places=tuple(wrong)))

@@ -96,8 +96,12 @@ FILES = {
     ),
     "program-in-usr-local": ("cp /usr/bin/id /usr/local/bin/ls", "RM662", "/usr/local/bin/ls"),
     "system-file-removed": ("rm /etc/debian_version", "RM662", "/etc/debian_version"),
+    "certificate-added": (
+        "cat /usr/share/ca-certificates/mozilla/*.crt | head -40 >> /etc/ssl/certs/ca-certificates.crt",
+        "RM662", "/etc/ssl/certs/ca-certificates.crt",
+    ),
+    "group-of-root": ("sed -i s/^root:x:0:/root:x:0:daemon/ /etc/group", "RM662", "/etc/group"),
     "run-folder-filled": ("echo > /training/torch.py", "RM662", "/training/torch.py"),
-    "hidden-by-a-later-layer": ("true", "RM662", "where the recipe makes 4"),
 }  # fmt: skip
 SETTINGS = {
     "user": ("USER 0", "User is '0'"),
@@ -223,25 +227,31 @@ def test_a_tampered_image_is_refused_with_what_was_changed(honest, base_once, re
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_other_settings_are_refused_with_what_they_are(honest, base_once, remove, kind):
     instruction, words = SETTINGS[kind]
-    tag = honest.derived(kind, instruction)
+    tag = honest.derived(kind, instruction, sealed=False)  # sealing would pull a trigger
     remove(tag)
     check = settings.check(honest.client.images.get(tag).attrs, honest.cell, base_once.config)
-    (finding,) = check.findings
-    assert (finding.code, [words in place for place in finding.places]) == ("RM663", [True]), finding.places
+    changed, unsealed = check.findings
+    assert (changed.code, [place for place in changed.places if words in place] != []) == ("RM663", True), (
+        changed.places
+    )
+    assert unsealed.places == (seal.LABEL,)
+
+
+def test_what_a_later_layer_hides_is_refused_by_the_count_of_layers(honest, base_once, remove):
+    tag = honest.derived("hidden", "USER 0\nRUN echo > /secret\nRUN rm /secret\nUSER 10001:10001")
+    remove(tag)
+    place = f"6 on top of {honest.base}, where the recipe makes 4"
+    assert named(honest.prove(tag)) == {("RM662", place)}
 
 
 def test_a_derived_image_inherits_no_seal_and_is_built_anew(honest, base_once, remove):
     tag = honest.derived("inherits", "LABEL more=1", sealed=False)
     remove(tag)
     assert ("RM663", seal.LABEL) in named(honest.prove(tag))
-    as_built = honest.built.image.id
     honest.client.images.get(tag).tag(*honest.built.tag.split(":"))
     again = honest.build()
     assert again.rebuilt
     assert engine.image(honest.client, honest.built.tag).sealed
-    assert (
-        honest.client.images.get(as_built).attrs["RootFS"] == honest.client.images.get(again.image.id).attrs["RootFS"]
-    )
 
 
 def test_a_flattened_image_is_not_on_the_base(honest, base_once, remove):

@@ -10,19 +10,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocmatrix.verify.files.dpkg import Packages
+from rocmatrix.verify.files.dpkg import OF_BASES, ON_TOP, STATUS, Packages, Written
 from rocmatrix.verify.files.tree import TRAINER, VENV, Row, Tree
 from rocmatrix.verify.finding import Check, Finding
 
 NAME = "system"
 CODE = "RM662"
-OWN = re.compile(rf"({VENV}|{TRAINER})(/.*)?|/opt")
+OWN = re.compile(rf"({VENV}|{TRAINER})(/.*)?")
 OPEN = ("/cache", "/training")  # the recipe's own, which volumes and the run folder cover
 # The engine puts these into every container that it makes, whatever the image holds there.
 ENGINES = re.compile(r"/(\.dockerenv|proc|sys|dev|dev/(console|pts|shm)|etc/(hosts|hostname|resolv\.conf|mtab))")
 LAYERS = 4  # packages, environment, trainer, working folder
-# Read by programs as root or at every start: a package has to bring them, whatever else its scripts write.
-NEVER = ("/etc/ld.so.preload", "/etc/sitecustomize.py", "/etc/python3/sitecustomize.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +38,10 @@ def check(tree: Tree, layers: Sequence[str], base: Base | None) -> Check:
     """Compare with `base`, and with the package lists; with those alone where the engine does not hold the base."""
     rows = {path: row for path, row in tree.rows.items() if not (OWN.fullmatch(path) or ENGINES.fullmatch(path))}
     held = _of_system(base.rows) if base else {}
-    packages = Packages(tree)
+    packages, written = Packages(tree), _written(tree, base)
     kinds = {
         "layers that are not the base's and the recipe's": list(_layers(layers, base)),
-        "not the base's and of no package": sorted(_unexplained(rows, held, packages)),
+        "not the base's and of no package": sorted(_unexplained(rows, held, packages, written)),
         "of another mode or owner than in the base": sorted(_other_mode(rows, held)),
         "of the base and missing": sorted(path for path in held.keys() - rows.keys()),
         "users of root's number, or with a password": sorted(_users(tree)),
@@ -66,7 +64,7 @@ def _notes(base: Base | None) -> Iterable[str]:
 
 
 def _of_system(rows: Mapping[str, Row]) -> dict[str, Row]:
-    return {path: row for path, row in rows.items() if not ENGINES.fullmatch(path) and path != "/opt"}
+    return {path: row for path, row in rows.items() if not ENGINES.fullmatch(path)}
 
 
 def _layers(layers: Sequence[str], base: Base | None) -> Iterable[str]:
@@ -78,19 +76,29 @@ def _layers(layers: Sequence[str], base: Base | None) -> Iterable[str]:
         yield f"{len(layers) - len(base.layers)} on top of {base.name}, where the recipe makes {LAYERS}"
 
 
-def _unexplained(rows: Mapping[str, Row], base: Mapping[str, Row], packages: Packages) -> Iterable[str]:
+def _written(tree: Tree, base: Base | None) -> Written:
+    """Return what scripts of packages may have written: nothing, where the base had every package already."""
+    if base is None:
+        return {kind: (*ON_TOP[kind], *OF_BASES[kind]) for kind in ON_TOP}
+    status = tree.rows.get(STATUS)
+    return {} if status is not None and status == base.rows.get(STATUS) else ON_TOP
+
+
+def _unexplained(
+    rows: Mapping[str, Row], base: Mapping[str, Row], packages: Packages, written: Written
+) -> Iterable[str]:
     for path, row in rows.items():
         if path in OPEN:
             if row.kind != "folder":
                 yield path
-        elif not (path in base and _same(row, base[path])) and not _is_of_package(path, row, rows, packages):
+        elif not (path in base and _same(row, base[path])) and not _is_of_package(path, row, rows, packages, written):
             yield path
 
 
-def _is_of_package(path: str, row: Row, rows: Mapping[str, Row], packages: Packages) -> bool:
-    if path in NEVER or row.attributes or path.startswith(tuple(f"{folder}/" for folder in OPEN)):
+def _is_of_package(path: str, row: Row, rows: Mapping[str, Row], packages: Packages, written: Written) -> bool:
+    if row.attributes or path.startswith(tuple(f"{folder}/" for folder in OPEN)):
         return False
-    return packages.explain(path, row, rows)
+    return packages.explain(path, row, rows, written=written)
 
 
 def _same(row: Row, other: Row) -> bool:

@@ -93,8 +93,8 @@ class Tree:
         return sha256.digest(), md5.digest() if md5 else b""
 
     def below(self, folder: str) -> dict[str, Row]:
-        """Return what lies below a folder, by path."""
-        return {path: row for path, row in self.rows.items() if path.startswith(f"{folder}/")}
+        """Return a folder and what lies below it, by path."""
+        return {path: row for path, row in self.rows.items() if path == folder or path.startswith(f"{folder}/")}
 
 
 def parents(paths: set[str], top: str) -> set[str]:

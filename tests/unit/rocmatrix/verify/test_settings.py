@@ -101,3 +101,11 @@ def test_a_seal_that_does_not_fit_is_named():
     config["Labels"][seal.LABEL] = "0" * 64
     (finding,) = settings.check(image, cells.CPU, None).findings
     assert "derived from" in finding.what
+
+
+def test_an_image_for_another_platform_is_named():
+    config, _ = recipe(cells.CPU)
+    image = {"RootFS": {"Layers": ["a"]}, "Config": config, "Os": "linux", "Architecture": "arm64"}
+    config["Labels"][seal.LABEL] = seal.of(image)
+    (finding,) = settings.check(image, cells.CPU, None).findings
+    assert finding.places == ("it is for linux/arm64",)

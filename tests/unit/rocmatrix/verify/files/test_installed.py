@@ -58,6 +58,7 @@ def cell(tmp_path):
         info.external_attr = 0o100755 << 16
         archive.writestr(info, b"#!/bin/sh\n")
         rows = record({**MEMBERS, "pkg/run.sh": b"#!/bin/sh\n"} | {"pkg/data.bin": b"stale"})
+        rows += "pkg-1.0.data/purelib/extra.py,sha256=unreadable,0\n"
         archive.writestr("pkg-1.0.dist-info/RECORD", rows + "pkg-1.0.dist-info/RECORD,,\n")
     other = tmp_path / "other-1.0-py3-none-any.whl"
     with zipfile.ZipFile(other, "w") as archive:
@@ -207,10 +208,13 @@ def test_another_mode_is_named(cell, tmp_path, mode):
         ("lib64", None, MISSING),
         ("bin/ls", "/usr/bin/id", STRAY),
         ("lib/python3.12/site-packages/evil", "/tmp", STRAY),
+        ("lib/python3.12/site-packages/extra.py", "/tmp", CHANGED),
     ],
 )
 def test_links_lead_where_venv_leads_them(cell, tmp_path, name, target, what):
-    assert f"/opt/venv/{name}" in places(check(cell, tmp_path, links={name: target}))[what]
+    files = installed_files()
+    files.pop(f"/opt/venv/{name}", None)
+    assert f"/opt/venv/{name}" in places(check(cell, tmp_path, files, links={name: target}))[what]
 
 
 def test_a_hard_link_counts_by_its_content(cell, tmp_path):
@@ -228,6 +232,7 @@ def test_a_hard_link_counts_by_its_content(cell, tmp_path):
         ("pkg/__init__.py,sha256=", "pkg/__init__.py,sha256=A"),
         ("pkg/__init__.py,", "pkg/other.py,"),
         ("REQUESTED,", "REQUESTED2,"),
+        (f"pkg/data.bin,sha256={digest(MEMBERS['pkg/data.bin'])},2\n", ""),
         ("pkg-1.0.dist-info/RECORD,,", "evil.pth,,\npkg-1.0.dist-info/RECORD,,"),
     ],
 )
@@ -316,5 +321,13 @@ def test_a_wheel_that_pip_could_not_install_is_an_error(tmp_path):
 def test_rows_tell_owner_and_attributes(cell, tmp_path):
     tree = tree_of(installed_files(), links={f"/opt/venv/{k}": v for k, v in LINKS.items()})
     path = f"{SITE}/pkg/__init__.py"
+    tree.rows[path] = replace(tree.rows[path], gid=7)
+    assert places(installed.check(tree, cell, tmp_path)) == {MODE: {f"{path} (644 0:7)"}}
     tree.rows[path] = replace(tree.rows[path], gid=7, attributes=("security.capability",))
     assert places(installed.check(tree, cell, tmp_path)) == {MODE: {f"{path} (644 0:7 security.capability)"}}
+
+
+def test_the_environments_own_folder_is_looked_at(cell, tmp_path):
+    tree = tree_of(installed_files(), links={f"/opt/venv/{k}": v for k, v in LINKS.items()})
+    tree.rows["/opt/venv"] = replace(tree.rows["/opt/venv"], uid=999)
+    assert places(installed.check(tree, cell, tmp_path)) == {MODE: {"/opt/venv (755 999:0)"}}

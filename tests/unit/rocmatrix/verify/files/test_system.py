@@ -34,6 +34,9 @@ def tree(**texts):
         "/usr/bin/other": row(kind="link", link="tool", mode=0o777),
         "/etc/ld.so.cache": row(b"cache"),
         "/etc/passwd": row(b"users"),
+        "/etc/alternatives/pager": row(kind="link", link="/usr/bin/tool", mode=0o777),
+        "/usr/bin/pager": row(kind="link", link="/etc/alternatives/pager", mode=0o777),
+        "/var/lib/dpkg/status": row(b"status"),
         "/opt/venv/bin/evil": row(b"not ours to see here"),
     }
     sums = [f"{hashlib.md5(data).hexdigest()}  {path[1:]}" for path, data in LISTED.items() if path != "/etc/tool.conf"]
@@ -100,13 +103,48 @@ def test_a_file_with_other_bytes_is_named(path, with_base):
     assert path in found
 
 
-def test_a_library_file_that_scripts_could_write_is_held_to_the_base_where_there_is_one():
-    """Users and caches are written when packages are installed; the lists do not hold them."""
+WRITTEN = ("/etc/ld.so.cache", "/etc/passwd", "/etc/alternatives/pager")
+
+
+def test_what_scripts_write_is_held_to_the_base_where_nothing_was_installed_on_top():
     made = tree()
-    made.rows["/etc/ld.so.cache"] = row(b"other")
+    base = base_of(tree())
+    made.rows |= {path: row(b"other") for path in WRITTEN[:2]}
+    made.rows[WRITTEN[2]] = row(kind="link", link="/usr/bin/other", mode=0o777)
+    assert places(made, base) == set(WRITTEN)
+    made.rows["/var/lib/dpkg/status"] = row(b"more packages")
+    assert places(made, base) == {"/etc/passwd"}
     assert places(made) == set()
+
+
+@pytest.mark.parametrize("path", ["/etc/alternatives/evil", "/etc/ssl/certs/evil.pem", "/etc/systemd/system/x"])
+def test_a_file_where_scripts_write_links_is_named(path):
+    made = tree()
+    made.rows[path] = row(b"code")
+    assert places(made) == {path}
+
+
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/usr/local/bin/ls", "/etc/alternatives/pager"),
+        ("/usr/bin/ls", "/etc/alternatives/gone"),
+        ("/usr/bin/ls", "/tmp/x"),
+        ("/usr/lib/python3.12/evil.py", "/etc/alternatives/pager"),
+        ("/usr/lib/x.so", "/etc/python3.12/x"),
+    ],
+)
+def test_a_link_that_no_package_makes_is_named(path, link):
+    made = tree()
+    made.rows[path] = row(kind="link", link=link, mode=0o777)
+    assert places(made) == {path}
+
+
+def test_attributes_are_named_on_a_file_of_a_package_too():
+    made = tree()
     made.rows["/usr/bin/tool"] = row(b"tool", attributes=("security.capability",))
     assert places(made, base_of(tree())) == {"/usr/bin/tool"}
+    assert places(made) == {"/usr/bin/tool"}
 
 
 def test_what_the_base_has_may_not_be_missing_or_of_another_mode():
@@ -167,4 +205,4 @@ def test_a_digest_that_is_none_explains_nothing():
     made = Tree()
     made.texts["/var/lib/dpkg/info/x.md5sums"] = b"  usr/bin/x\nz  usr/bin/y\n"
     packages = Packages(made)
-    assert not packages.explain("/usr/bin/x", replace(row(b"x"), md5=b"x"), {})
+    assert not packages.explain("/usr/bin/x", replace(row(b"x"), md5=b"x"), {}, written={})

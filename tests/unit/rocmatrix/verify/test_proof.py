@@ -1,5 +1,6 @@
 """The verdict of a proof, and an engine that does not answer."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,10 @@ def test_no_engine_is_named(monkeypatch):
     with pytest.raises(RocmatrixError) as raised:
         proof.of_image(cells.MATRIX, cells.CPU, "x", today="2026-11-21", root=Path())
     assert raised.value.code == "RM201"
+
+
+def test_names_that_cannot_be_printed_are_escaped():
+    name = b"/opt/\xff\x1b[2J\n".decode("utf-8", "surrogateescape")
+    finding = Finding(code="RM217", what="x", places=(name, "/opt/ä"))
+    assert finding.words.endswith("/opt/\\udcff\\x1b[2J\\n, /opt/ä")
+    assert json.loads(json.dumps(finding.described(), ensure_ascii=False).encode())["places"][1] == "/opt/ä"

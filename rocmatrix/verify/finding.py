@@ -28,13 +28,12 @@ class Finding:
 
     def described(self) -> dict[str, Any]:
         """Return the finding as plain data, with every place."""
-        return {
-            "code": self.code, "title": CATALOG[self.code].title, "what": self.what, "places": list(map(printable, self.places)),
-        }  # fmt: skip
+        places = [printable(place) for place in self.places]
+        return {"code": self.code, "title": CATALOG[self.code].title, "what": self.what, "places": places}
 
 
 def printable(text: str) -> str:
-    """Return text with all escaped unprintable escaped: names in an image are whatever bytes somebody put there."""
+    """Return text with what is unprintable escaped: names in an image are whatever bytes somebody put there."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 

@@ -182,6 +182,7 @@ def honest(client, small_base, tmp_path_factory):
         yield made
     finally:
         client.images.remove(made.built.tag, force=True)
+        client.images.prune(filters={"dangling": True, "label": f"org.rocmatrix.cell={cell.name}"})
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,8 @@ def _weights(model: Decoder, folder: Path, family: str, dtype: torch.dtype | Non
         name = by_file[original]
         laid = value.t() if wanted[name][1] and value.ndim == 2 else value
         if laid.shape != shapes[name]:
-            what = f"{original} has shape {list(value.shape)}; config.json implies {_implied(shapes[name], wanted[name][1])}"
+            implied = _implied(shapes[name], wanted[name][1])
+            what = f"{original} has shape {list(value.shape)}; config.json implies {implied}"
             raise TrainerError("RM703", what=what, where=str(folder))
         weights[name] = laid.to(dtype or laid.dtype).contiguous()
     return weights

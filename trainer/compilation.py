@@ -13,18 +13,17 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from trainer.config import TrainConfig
+from trainer.data.loading.batch import call
+from trainer.engine.training import Training
 from trainer.errors import TrainerError
 from trainer.events import emit, say
 from trainer.precision import DTYPES
-
-if TYPE_CHECKING:
-    from trainer.loop import Training
 
 CHOICES = ("off", "auto", "on")
 STEPS = 5
@@ -115,8 +114,8 @@ def loss_on_a_batch(training: Training) -> Step:
 
     def loss(model: nn.Module) -> Tensor:
         with training.precision.context():
-            outputs: Tensor = model(inputs)
-        return training.loss_sum(outputs.to(targets.dtype), targets) / len(targets)
+            outputs = call(model, inputs)
+        return training.loss_sum(outputs, targets) / len(rows)
 
     return loss
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from trainer.engine.training import StoppedError, Training
 from trainer.errors import TrainerError
 from trainer.events import emit, progress
-from trainer.loop import StoppedError, Training, fit
+from trainer.loop import fit
 from trainer.state import Epoch
 from trainer.watch import Watch
 
@@ -30,7 +31,7 @@ def fit_with_progress(training: Training) -> list[Epoch]:
         def report(epoch: Epoch) -> None:
             if bar is None:
                 return
-            emit("epoch", **asdict(epoch))
+            emit("epoch", **epoch.figures())
             training.watch.epoch_was({"train_loss": epoch.train_loss, "validation_loss": epoch.validation_loss})
             line.losses = f"loss {epoch.train_loss:.3f} train {epoch.validation_loss:.3f} validation"
             line.rate = f"{epoch.rows_per_second:,.0f} rows/s"

@@ -7,11 +7,11 @@ from typing import Any
 from trainer.batches import rows_at_most
 from trainer.checkpoint import finish, newest_good, restore, tell_damaged
 from trainer.config import TrainConfig
+from trainer.engine.training import Training
 from trainer.events import emit, say
-from trainer.loop import Training
 from trainer.memory import first_size
 from trainer.ranks import Ranks
-from trainer.resume import require_epochs, rounding_changes
+from trainer.resume import require_epochs, require_steps, rounding_changes
 from trainer.run_folder import RunFolder, folder_of, most_rows
 
 
@@ -51,6 +51,7 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
     if tree is not None:
         restore(training, tree)
         require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
+        require_steps(folder.name, asked=training.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
         before = training.state.micro_batch
         training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)

@@ -28,6 +28,7 @@ def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> Loss
         raise ValueError(f"no loss called {name!r}; known: {SQUARED_ERROR}, {CROSS_ENTROPY}")
 
     def cross_entropy_sum(outputs: Tensor, targets: Tensor) -> Tensor:
+        outputs = outputs.to(targets.dtype)
         weights = None if class_weights is None else outputs.new_tensor(class_weights)
         classes = targets.squeeze(1).long()
         return nn.functional.cross_entropy(outputs, classes, weight=weights, reduction="sum")

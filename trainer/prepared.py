@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainer.config import TrainConfig
 from trainer.data.bars import Dates
 from trainer.data.dataset import Target
 from trainer.data.files import DataFile
 from trainer.data.split import Scaler, Split
-
-if TYPE_CHECKING:
-    from trainer.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.state import Epoch
+from trainer.tasks.task import Trained
 
 WORDS = {"mean": "the training mean", "persistence": "persistence", "linear": "a linear fit"}
 
 
-def summary(record: dict[str, Any], history: list[Epoch], folder: Path) -> str:
-    """Return five lines on a run: device and reason, data, best epoch, scores, place.
+def summary(record: Mapping[str, Any], lines: Mapping[str, str], folder: Path) -> str:
+    """Return a run in words: device and reason, the task's own `lines`, place.
 
     `record` is the content of metadata.json.
     """
-    device, data, split, metrics = (record[name] for name in ("device", "data", "split", "metrics"))
+    device = record["device"]
+    where = f"{device['device']}, {device['name']} ({device['arch']}); {device['reason']}"
+    return "\n".join(f"{label:<7} {text}" for label, text in {"device": where, **lines, "folder": str(folder)}.items())
+
+
+def row_lines(record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
+    """Return the lines of bars and tables: data, best epoch, scores."""
+    data, split, metrics = (record[name] for name in ("data", "split", "metrics"))
     rows = " / ".join(f"{split[part]['rows']:,} {part}" for part in ("train", "validation", "test"))
-    seconds = sum(epoch.seconds for epoch in history)
-    rate = split["train"]["rows"] * len(history) / seconds
-    lines = {
-        "device": f"{device['device']}, {device['name']} ({device['arch']}); {device['reason']}",
+    rate = trained.rows / trained.seconds
+    best = metrics["best"]
+    which = f"step {best['step']:,}" if "step" in best else f"epoch {best['epoch']} of {trained.measurements}"
+    return {
         "data": f"{data['name']}, {data['rows_used']:,} {_span(record)}; rows: {rows}",
-        "best": f"epoch {metrics['best']['epoch']} of {len(history)}, in {seconds:.1f} s at {rate:,.0f} rows/s",
+        "best": f"{which}, in {trained.seconds:.1f} s at {rate:,.0f} rows/s",
         **_scores(record),
-        "folder": str(folder),
     }
-    return "\n".join(f"{label:<7} {text}" for label, text in lines.items())
 
 
-def _span(record: dict[str, Any]) -> str:
+def _span(record: Mapping[str, Any]) -> str:
     data, unit = record["data"], "rows" if record["feature_set"]["set"] == "table" else "bars"
     return unit if data["first_date"] is None else f"{unit} {data['first_date']} to {data['last_date']}"
 
 
-def _scores(record: dict[str, Any]) -> dict[str, str]:
+def _scores(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the line on the scores: R² for a number, right answers for classes."""
     metrics = record["metrics"]
     if not record["target"]["classes"]:
@@ -48,7 +54,7 @@ def _scores(record: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _against(record: dict[str, Any], baseline: str, words: str) -> str:
+def _against(record: Mapping[str, Any], baseline: str, words: str) -> str:
     name = f"r2_vs_{baseline}"
     values = {f"metrics.{part}.{name}": record["metrics"][part][name] for part in ("validation", "test")}
     if all(value is None and path not in record.get("absent", {}) for path, value in values.items()):

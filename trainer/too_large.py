@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from trainer.engine.training import Training
 from trainer.errors import TrainerError
 from trainer.events import emit
 from trainer.memory import OutOfMemory, Undo, Untouched, report, require_divisible
-
-if TYPE_CHECKING:
-    from trainer.loop import Training
 
 
 def stepped(training: Training, step: Callable[[Training], None]) -> bool:

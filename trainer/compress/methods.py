@@ -13,15 +13,17 @@ from torch import Tensor, nn
 from trainer.compress.measure import tensor
 from trainer.compress.subject import Subject
 from trainer.data.dataset import Dataset
-from trainer.loop import Part, Plan, Training, fit, new_training
+from trainer.data.feed import Part
+from trainer.engine.training import Plan, Training, new_training
+from trainer.loop import fit
 from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.metadata import model_record
 from trainer.microbatch import LossSum
 from trainer.model_config import require_fitting
 from trainer.models.build import build
 from trainer.models.int8 import quantized
 from trainer.models.storage import without_zeros
 from trainer.prepared import Task
+from trainer.tasks.row_records import model_record
 
 TEMPERATURE = 2.0  # softens the teacher's probabilities, so that the order of the wrong classes counts, too
 ROUNDS = 3  # of pruning and tuning: pruned at once, a network loses more
@@ -55,7 +57,7 @@ def distill(subject: Subject, recipe: Recipe) -> Smaller:
     The same network is trained on the truth alone, too, so that it is seen what the teacher adds.
     """
     config = replace(subject.config, hidden_layers=recipe.student_layers)
-    require_fitting(config)
+    require_fitting(config, config.hidden_layers)
     description = model_record(config, subject.task)
     student = trained(subject, build_seeded(description, recipe.seed), recipe, teacher=subject.network)
     alone = trained(subject, build_seeded(description, recipe.seed), recipe)

@@ -18,8 +18,8 @@ import torch
 import trainer
 from trainer.cli import main
 from trainer.config import SAMPLE, TrainConfig
-from trainer.results import forecast
 from trainer.task import prepare
+from trainer.tasks.row_task import outputs_of
 
 HAS_ONNX = importlib.util.find_spec("onnx") is not None and importlib.util.find_spec("onnxscript") is not None
 ROOT = Path(trainer.__file__).parents[1]
@@ -62,9 +62,8 @@ def refused(capsys: pytest.CaptureFixture[str], code: str, *argv: str) -> str:
 
 
 def forecast_in_training(network: torch.nn.Module, part: Any, task: Any) -> Any:
-    return forecast(
-        SimpleNamespace(forward=network, device="cpu", train=SimpleNamespace(targets=torch.empty(0))), part, task
-    )
+    evaluation = SimpleNamespace(forward=network, device="cpu", dtype=torch.float32)
+    return task.targets.unscale(outputs_of(task, part, evaluation)[:, 0])
 
 
 def forecasts(run: Path, tmp_path: Path, data: Path = SAMPLE) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""What is learned: the interface of a learning task, and the tasks that implement it."""

@@ -20,6 +20,7 @@ from trainer.flags import number as _number
 from trainer.flags import one_of as _one_of
 from trainer.flags import switch as _switch
 from trainer.flags import whole as _whole
+from trainer.language_config import LanguageConfig
 from trainer.loop_config import LoopConfig
 from trainer.model_config import ModelConfig
 from trainer.retention import EVERY_MINUTE, LAST_TWO, Interval, Retention, parse_interval, parse_retention
@@ -84,7 +85,7 @@ def _run_name(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(LoopConfig, ModelConfig, TableConfig):
+class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     """The settings of `python -m trainer train`; each field but the last is the flag of the same name.
 
     The host gives `cell` (or `cell_absent`, why there is none), `forced`, `image` and `commit` to be recorded:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.config import BY_HOST, Setting, TrainConfig, settings, shown
 from trainer.errors import TrainerError, suggestion
+from trainer.language_config import defaults_of
 
 if TYPE_CHECKING:
     import yaml
@@ -43,6 +44,9 @@ def resolve(typed: Mapping[str, Any]) -> TrainConfig:
     top = _without_contradiction([*flags, *(from_assignment(text) for text in typed.get("set", ()))])
     chosen = {given.name: given for given in (*read, *top)}  # the last one of a name wins
     _mixed_precision(chosen)
+    values = {name: given.value for name, given in chosen.items()}
+    for name, value in defaults_of(values).items():
+        chosen[name] = Given(name=name, value=value, where="default of --task lm")
     values = {name: given.value for name, given in chosen.items()}
     return TrainConfig(**values, origin={name: given.where for name, given in chosen.items()})
 

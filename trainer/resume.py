@@ -12,6 +12,7 @@ from trainer.config import TrainConfig
 from trainer.config import settings as known_settings
 from trainer.data_config import DECIDING
 from trainer.errors import TrainerError
+from trainer.language_config import LANGUAGE_DECIDING
 from trainer.loop_config import LOOP_DECIDING
 from trainer.model_config import MODEL_DECIDING
 from trainer.run_folder import SETTINGS, RunFolder
@@ -26,6 +27,7 @@ FIXED = (
     *TABLE_DECIDING,
     *MODEL_DECIDING,
     *LOOP_DECIDING,
+    *LANGUAGE_DECIDING,
 )
 # What may change, but is the old run's unless something else is given.
 KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on")
@@ -115,7 +117,7 @@ def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, A
 
 
 def _typed(key: str, value: Any) -> Any:
-    if key == "data":
+    if key in ("data", "model") and value is not None:
         return Path(value)
     if key == "batch_schedule":
         return parse_batch_schedule(value)

@@ -7,7 +7,7 @@ Every refusal names file and line. Policies: `bad_rows` (stop, drop) for rows th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,9 +33,9 @@ class RowPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizedRows:
-    """Rows, and how many were dropped or cut by error code, with the first place of each."""
+    """Rows (or pairs of them), and how many were dropped or cut by error code, with the first place of each."""
 
-    rows: list[TokenRow]
+    rows: list[Any]
     changed: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
@@ -48,13 +48,39 @@ def tokenize_records(
     Raises:
         TrainerError: RM706, RM708 to RM711, for the first row that a policy does not accept.
     """
+
+    def row_of(record: Record) -> tuple[TokenRow, bool]:
+        return _usable(tokenized(record, tokenizer, template, policy), policy)
+
+    return _collected(records, row_of, policy)
+
+
+def tokenize_pairs(
+    records: Iterable[Record | TrainerError], tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> TokenizedRows:
+    """Return the preference pairs that can be trained on, as tuples of the chosen and the rejected row.
+
+    Raises:
+        TrainerError: as `tokenize_records`.
+    """
+
+    def pair_of(record: Record) -> tuple[tuple[TokenRow, TokenRow], bool]:
+        chosen, rejected = tokenized_pair(record, tokenizer, template, policy)
+        (chosen, one), (rejected, other) = _usable(chosen, policy), _usable(rejected, policy)
+        return (chosen, rejected), one or other
+
+    return _collected(records, pair_of, policy)
+
+
+def _collected(
+    records: Iterable[Record | TrainerError], make: Callable[[Record], tuple[Any, bool]], policy: RowPolicy
+) -> TokenizedRows:
     result = TokenizedRows(rows=[])
     for record in records:
         try:
             if isinstance(record, TrainerError):
                 raise record
-            row, cut = _fitted(tokenized(record, tokenizer, template, policy), policy)
-            _require_loss(row)
+            row, cut = make(record)
         except TrainerError as error:
             if not _is_dropped(error, policy):
                 raise
@@ -62,8 +88,15 @@ def tokenize_records(
             continue
         result.rows.append(row)
         if cut:
-            _note(result, "cut", row.where)
+            _note(result, "cut", record.where)
     return result
+
+
+def _usable(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
+    """Return the row within the sequence's length, and whether it was cut; it carries loss."""
+    fitted, cut = _fitted(row, policy)
+    _require_loss(fitted)
+    return fitted, cut
 
 
 def _is_dropped(error: TrainerError, policy: RowPolicy) -> bool:

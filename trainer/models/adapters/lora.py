@@ -117,9 +117,8 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> list[str]:
     generator = torch.Generator().manual_seed(seed)
     for _, module in lora_modules(model):
         bound = module.base.in_features**-0.5
-        drawn = torch.rand(module.lora_A.shape, generator=generator) * 2 * bound - bound
-        with torch.no_grad():
-            module.lora_A.copy_(drawn)
+        with torch.no_grad(), torch.device("cpu"):
+            module.lora_A.copy_(torch.rand(module.lora_A.shape, generator=generator) * 2 * bound - bound)
     return names
 
 

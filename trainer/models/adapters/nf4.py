@@ -83,6 +83,13 @@ class NF4Linear(nn.Module):
             self.scales = scales.to(self.scales.device)
         return self
 
+    @torch.no_grad()
+    def load(self, weight: Tensor) -> None:
+        """Take over a dense weight (outputs, inputs)."""
+        packed, scales = quantize(weight)
+        self.packed.copy_(packed)
+        self.scales.copy_(scales)
+
     @property
     def device(self) -> torch.device:
         """Where the weight is."""

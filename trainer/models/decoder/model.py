@@ -143,16 +143,16 @@ class Decoder(nn.Module):
         return [LayerCache() for _ in range(self.config.layers)]
 
     @torch.no_grad()
-    def initialize(self, seed: int) -> None:
+    def initialize(self, seed: int | None = None) -> None:
         """Draw weights as GPT-2 did: normal, projections back into the residual stream smaller by sqrt(2 layers).
 
-        Source: Radford et al. 2019, section 2.3.
+        `seed` None draws from torch's global generator. Source: Radford et al. 2019, section 2.3.
         """
-        generator = torch.Generator().manual_seed(seed)
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 into_residual = name.endswith(("o_proj", "down_proj"))
                 std = self.config.initial_std * ((2 * self.config.layers) ** -0.5 if into_residual else 1.0)
-                module.weight.copy_(torch.randn(module.weight.shape, generator=generator) * std)
+                module.weight.normal_(std=std, generator=generator)
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     module.bias.zero_()

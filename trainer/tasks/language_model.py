@@ -191,6 +191,8 @@ def language_task(config: TrainConfig) -> LanguageTask:
     """
     if config.data == SAMPLE:
         raise TrainerError("RM500", what="--task lm needs --data: a text, or JSONL of texts, conversations or pairs")
+    if config.model:
+        pretrained.read_config(config.model)  # a missing folder is named before its tokenizer
     tokenizer: Tokenizer = read_tokenizer(config.model) if config.model else ByteTokenizer()
     template = template_of(config, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=config.output, seed=config.seed)

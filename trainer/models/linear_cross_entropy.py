@@ -7,6 +7,7 @@ Softmax, losses and sums are in fp32 (fp64 for fp64 inputs), whatever the precis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -29,7 +30,8 @@ def linear_cross_entropy_sum(
         chunk: tokens whose logits exist at a time.
     """
     hidden, weight = _autocast(hidden, weight)
-    total: Tensor = _CrossEntropySum.apply(hidden, weight, labels, token_weights, chunk, torch.is_grad_enabled())
+    apply: Any = _CrossEntropySum.apply
+    total: Tensor = apply(hidden, weight, labels, token_weights, chunk, torch.is_grad_enabled())
     return total
 
 
@@ -40,7 +42,8 @@ def token_log_probabilities(hidden: Tensor, weight: Tensor, labels: Tensor, *, c
     backward pass; the hidden states' gradient is not.
     """
     hidden, weight = _autocast(hidden, weight)
-    values: Tensor = _LogProbabilities.apply(hidden, weight, labels, chunk, torch.is_grad_enabled())
+    apply: Any = _LogProbabilities.apply
+    values: Tensor = apply(hidden, weight, labels, chunk, torch.is_grad_enabled())
     return values
 
 
@@ -131,11 +134,12 @@ class _LogProbabilities(torch.autograd.Function):
         by_hidden, *saved = ctx.saved_tensors
         if by_hidden is not None:
             by_hidden = by_hidden * gradient.unsqueeze(1).to(by_hidden.dtype)
-        by_weight = _head_gradient(*saved, gradient, ctx.chunk) if ctx.wants_weight else None
+        by_weight = _head_gradient(saved, gradient, ctx.chunk) if ctx.wants_weight else None
         return by_hidden, by_weight, None, None, None
 
 
-def _head_gradient(hidden: Tensor, weight: Tensor, labels: Tensor, gradient: Tensor, chunk: int) -> Tensor:
+def _head_gradient(saved: Sequence[Tensor], gradient: Tensor, chunk: int) -> Tensor:
+    hidden, weight, labels = saved
     total = torch.zeros_like(weight, dtype=_wide(weight.dtype))
     for begin in range(0, len(labels), chunk):
         place = slice(begin, begin + chunk)

@@ -92,7 +92,8 @@ class ChatTemplate:
 
         try:
             template = _environment().from_string(self.text)
-            return template.render(messages=messages, tools=tools, add_generation_prompt=prompt, **self.special)
+            text: str = template.render(messages=messages, tools=tools, add_generation_prompt=prompt, **self.special)
+            return text
         except jinja2.TemplateSyntaxError as error:
             what = f"the template is not valid at line {error.lineno}: {error.message}"
             raise TrainerError("RM706", what=what, where=self.source) from None
@@ -113,7 +114,7 @@ def _environment() -> Any:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        tags = frozenset({"generation"})
+        tags = frozenset({"generation"})  # type: ignore[assignment]
 
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno

@@ -78,7 +78,7 @@ class NF4Linear(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> NF4Linear:
         """Move with the model; scales stay in fp32 when the model is cast."""
         scales = self.scales
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if self.scales.dtype != scales.dtype:
             self.scales = scales.to(self.scales.device)
         return self
@@ -104,7 +104,8 @@ class NF4Linear(nn.Module):
         kind = inputs.device.type
         if torch.is_autocast_enabled(kind):
             inputs = inputs.to(torch.get_autocast_dtype(kind))
-        outputs: Tensor = _Product.apply(inputs, self)
+        product: Any = _Product.apply
+        outputs: Tensor = product(inputs, self)
         return outputs if self.bias is None else outputs + self.bias.to(outputs.dtype)
 
 

@@ -114,10 +114,10 @@ class Attention(nn.Module):
 
     def _span(self, query: Tensor, key: Tensor, value: Tensor, row: int, span: tuple[int, int]) -> Tensor:
         begin, end = span
-        one = [each[row : row + 1, :, begin:end] for each in (query, key, value)]
+        query, key, value = (each[row : row + 1, :, begin:end] for each in (query, key, value))
         inner = AttentionLayout(rows=1, tokens=end - begin, device=query.device)
         mask = None if inner.is_plain(self.window) else inner.dense(self.window)
-        return self._sdpa(*one, mask)
+        return self._sdpa(query, key, value, mask)
 
     def _flex(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
         from torch.nn.attention.flex_attention import flex_attention

@@ -19,7 +19,8 @@ CHAT = [
 ]
 PLAIN = CHATML.replace("{% generation %}", "").replace("{% endgeneration %}", "")
 REWRITING = (
-    "{% for m in messages %}[{{ m.role }}]{% if loop.last and m.role == 'assistant' %}<think></think>{% endif %}{{ m.content }}</s>{% endfor %}"
+    "{% for m in messages %}[{{ m.role }}]"
+    "{% if loop.last and m.role == 'assistant' %}<think></think>{% endif %}{{ m.content }}</s>{% endfor %}"
     "{% if add_generation_prompt %}[assistant]{% endif %}"
 )
 

@@ -94,7 +94,7 @@ def install_requirements(root: Path, name: str) -> None:
     if stamp.is_file() and stamp.read_bytes() == lock.read_bytes():
         return
     print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
-    # The lock is complete; without --no-deps pip would ask for the torch that overrides.txt leaves out.
+    # The lock is complete; without --no-deps pip would ask for the torch that excludes.txt leaves out.
     run_pip([*PIP_INSTALL, "--no-deps", f"--requirement={lock}"])
     stamp.write_bytes(lock.read_bytes())
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-from trainer.flags import Flag, number, one_of, or_none, share, whole
+from trainer.config.parsing import Flag, number, one_of, or_none, share, whole
 
 MOST_STEPS = 2**40
 BEST_ON = ("device", "host")

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.console import ROOT
 from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Verdict
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix import hardware as machine
-    from rocmatrix.launch import Event, Finished
-    from rocmatrix.matrix import Cell
-    from rocmatrix.proving.proof import Proof
+    from rocmatrix.host import hardware as machine
+    from rocmatrix.jobs.runner import Event, Finished
+    from rocmatrix.matrix.matrix import Cell
+    from rocmatrix.verify.proof import Proof
 
 STAND_IN = "ROCMATRIX_STAND_IN"  # says in words what stands in for something real; the record is marked
 DEVICES: tuple[Device, ...] = ("cpu", "rocm", "cuda")

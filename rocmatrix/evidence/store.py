@@ -8,10 +8,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocmatrix.console import say
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import schema
 from rocmatrix.evidence.record import Record
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
 
 HERE = "this machine"
 _told: set[Path] = set()

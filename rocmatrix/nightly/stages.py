@@ -8,20 +8,24 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix import build, engine, job, job_log, launch, wheelhouse
-from rocmatrix.commands import keeping
-from rocmatrix.console import LOGS
+from rocmatrix.containers import engine
 from rocmatrix.diagnosis import after
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.collect import NOT_APPLICABLE
-from rocmatrix.hardware import Hardware
-from rocmatrix.job import Wanted
-from rocmatrix.matrix import Cell, Matrix
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.images import build, wheelhouse
+from rocmatrix.jobs import job
+from rocmatrix.jobs import log as job_log
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import bake, disk
 from rocmatrix.nightly.night import Outcome
-from rocmatrix.proving import proof
-from rocmatrix.request import Request
+from rocmatrix.runtime.console import LOGS
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import proof
 
 PASSES = ("pass", NOT_APPLICABLE)
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from trainer.data.feed import Part
 from trainer.data.loading.batch import call
+from trainer.data.loading.placement import Part
+from trainer.engine.state import Epoch, Sums
 from trainer.engine.training import Training, changing_state
-from trainer.errors import TrainerError
-from trainer.losses import mean_loss
-from trainer.state import Epoch, Sums
+from trainer.models.losses import mean_loss
+from trainer.runtime.errors import TrainerError
 
 
 def measure_if_due(training: Training, report: Callable[[Epoch], None]) -> None:
@@ -96,7 +96,7 @@ def measured(training: Training, losses: Tensor, began: float) -> Epoch:
     state = training.state
     sums = sums_since(training, losses)
     train_loss = sums.loss / sums.weight if sums.weight else math.nan
-    validation_loss = validation_loss_of(training)
+    validation_loss = training.ranks.broadcast(validation_loss_of(training))  # all ranks end after the same step
     require_finite(state.epoch + 1, train_loss, validation_loss)
     seconds = state.seconds + time.perf_counter() - began
     return Epoch(

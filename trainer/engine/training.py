@@ -12,16 +12,16 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from trainer.batch_schedule import CONSTANT, BatchSchedule
-from trainer.data.sampler import Sampler
-from trainer.memory import first_size
-from trainer.microbatch import LossSum, squared_error_sum
-from trainer.precision import Precision
-from trainer.ranks import Ranks
-from trainer.state import TrainState
-from trainer.stop import Stop
+from trainer.config.batch_schedule import CONSTANT, BatchSchedule
+from trainer.data.loading.sampler import Sampler
+from trainer.device.memory import first_size
+from trainer.device.precision import Precision
+from trainer.distributed.collectives import Ranks
+from trainer.engine.state import TrainState
+from trainer.models.losses import LossSum, squared_error_sum
+from trainer.runtime.signals import Stop
 from trainer.tasks.task import Partition, Weigh
-from trainer.watch import Watch
+from trainer.telemetry.hooks import Watch
 
 Launches = Callable[["Training"], Iterator[tuple[bool, bool]]]
 
@@ -125,6 +125,16 @@ class Training:
         if state.epoch >= self.epochs or (self.max_steps is not None and state.step >= self.max_steps):
             return True
         return self.patience is not None and state.measurements_without_gain() >= self.patience
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the run ended as the validation loss no longer fell."""
+        return self.ended and self.state.epoch < self.epochs and self.state.step < self.steps
+
+    @property
+    def measurements(self) -> int:
+        """Measurements of the whole run, if no early stop ends it."""
+        return self.epochs if self.eval_every is None else -(-self.steps // self.eval_every)
 
     def steps_until_measured(self) -> int | None:
         """Return the steps to the next one after which the loop does more than step; None where epochs decide."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from trainer.data.tokens.labels import IGNORED
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.models.decoder.model import Decoder
-from trainer.models.linear_cross_entropy import IGNORED, linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
 from trainer.models.preference_loss import dpo_loss_sum
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-IGNORED = -100  # the label of a token that carries no loss, as everywhere in torch
+from trainer.data.tokens.labels import IGNORED
+
 CHUNK = 2048  # tokens
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trainer.config import TrainConfig
-from trainer.language_config import LM
-from trainer.task import prepare
+from trainer.config.language import LM
+from trainer.config.train import TrainConfig
+from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import BarTask, TableTask
 from trainer.tasks.task import LearningTask
 

@@ -13,13 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.config import SAMPLE, TrainConfig
+from trainer.config.train import TrainConfig
 from trainer.data.loading.batch import call
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
 from trainer.data.tokens.load import LanguageData, load
 from trainer.data.tokens.partition import WindowRows
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer, read_tokenizer
-from trainer.errors import TrainerError
 from trainer.models.adapters import peft_format
 from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
@@ -27,6 +26,8 @@ from trainer.models.decoder.model import Decoder
 from trainer.models.language_model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.paths import SAMPLE
 from trainer.tasks.task import Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained, Weigh
 
 HEAD_WIDTH = 32
@@ -139,7 +140,7 @@ class LanguageTask:
 
     def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
         """Return the model in Hugging Face layout, or the adapter in peft's, with tokenizer files and recipe."""
-        from trainer.recipe import as_recipe
+        from trainer.config.recipe import as_recipe
 
         decoder: Decoder = model.decoder  # type: ignore[assignment]
         raw = record["model"]["config"]

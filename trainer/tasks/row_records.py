@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from trainer.config import TrainConfig
-from trainer.data.bars import Dates
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Dates
 from trainer.data.dataset import Dataset
-from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR
-from trainer.prepared import Task
-from trainer.scoring import baselines_of
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR
+from trainer.tasks.metrics.score import baselines_of
+from trainer.tasks.prepared import Task
 
 
 def row_records(task: Task, network: dict[str, Any]) -> dict[str, Any]:

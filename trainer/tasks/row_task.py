@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from trainer import export
-from trainer.config import TrainConfig
-from trainer.data.bars import Floats
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.models.build import build, fitting_layers
-from trainer.prepared import Task
-from trainer.rows import fed, scaled
-from trainer.scoring import as_numbers, score_of
-from trainer.summary import row_lines
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.run import export
+from trainer.run.summary import row_lines
+from trainer.tasks.metrics.score import as_numbers, score_of
+from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
+from trainer.tasks.scaling import fed, scaled
 from trainer.tasks.task import (
     AttentionShape,
     Evaluation,

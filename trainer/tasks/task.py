@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from trainer.config import TrainConfig
+from trainer.config.train import TrainConfig
 from trainer.data.loading.batch import Batch
 from trainer.models.size import ParameterCount
 
@@ -217,7 +217,7 @@ class LearningTask(Protocol):
     def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
         """Return the model's files by name; `model` is on the CPU, `record` is metadata.json's content.
 
-        `recipe.yaml` is one of them: `trainer.recipe.as_recipe(config)`.
+        `recipe.yaml` is one of them: `trainer.config.recipe.as_recipe(config)`.
 
         Raises:
             TrainerError: where a format that was asked for cannot be written.

@@ -8,8 +8,8 @@ import math
 import torch
 from torch import nn
 
-from trainer.activations import keeping
 from trainer.data.loading.batch import Values, apply, call, tensors
+from trainer.models.activation_checkpointing import keeping
 
 
 def flops_per_row(model: nn.Module, row: Values) -> float | None:

@@ -10,8 +10,8 @@ from typing import Any
 from trainer.analysis.language.evaluation import evaluate as measure
 from trainer.analysis.language.generation import Sampling, answer, chat_prompt
 from trainer.analysis.language.loading import Loaded, load
-from trainer.events import emit
 from trainer.models.adapters.lora import adapters_disabled
+from trainer.runtime.events import emit
 
 
 def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int = 256) -> int:

@@ -10,8 +10,8 @@ import torch
 
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.corpus import in_memory
-from trainer.errors import TrainerError
 from trainer.models.linear_cross_entropy import linear_cross_entropy_sum
+from trainer.runtime.errors import TrainerError
 
 
 @torch.no_grad()

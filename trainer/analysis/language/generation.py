@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from trainer.analysis.language.loading import Loaded
-from trainer.errors import TrainerError
 from trainer.models.decoder.model import Decoder
+from trainer.runtime.errors import TrainerError
 
 
 @dataclass(frozen=True, kw_only=True)

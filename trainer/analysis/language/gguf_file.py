@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.tokenizer import FILE, ByteTokenizer
-from trainer.errors import TrainerError
 from trainer.models.pretrained.folder import file_weights
+from trainer.runtime.errors import TrainerError
 
 KINDS = ("f16", "q8_0")
 # The architecture's name there, and how the tokenizer splits text before merging (llama.cpp's names).
@@ -44,6 +44,8 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
     written = {}
     for name, values in weights_of(loaded):
         stored = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        if stored is None:
+            raise TrainerError("RM707", what=f"GGUF of the family {family} has no tensor for {name}")
         written[stored] = (values, _stored_kind(values, kind))
         _add(writer, stored, *written[stored])
     writer.write_header_to_file()

@@ -10,9 +10,9 @@ from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import Tokenizer, read_tokenizer
-from trainer.errors import TrainerError
 from trainer.models.adapters import peft_format
 from trainer.models.pretrained import folder as pretrained
+from trainer.runtime.errors import TrainerError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from trainer.analysis.language.loading import Loaded
-from trainer.errors import TrainerError
 from trainer.models.adapters.lora import merge
 from trainer.models.pretrained import folder as pretrained
+from trainer.runtime.errors import TrainerError
 
 CHECKED_TOKENS = 64
 # Relative to the largest logit: weights are rounded once to the base's dtype, and so differ by half a last place.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 Message = Mapping[str, Any]
 CHATML = (

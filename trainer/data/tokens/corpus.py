@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 INDEX = "index.json"
 SHARD_TOKENS = 2**28

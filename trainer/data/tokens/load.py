@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from trainer.config.language import LanguageConfig
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.packing import best_fit, pack
@@ -19,8 +20,7 @@ from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
 from trainer.data.tokens.tokenize import RowPolicy, tokenize_pairs, tokenize_records
 from trainer.data.tokens.tokenizer import Tokenizer
-from trainer.errors import TrainerError
-from trainer.language_config import LanguageConfig
+from trainer.runtime.errors import TrainerError
 
 IN_MEMORY = 2**26  # bytes of text; a larger one becomes mapped shards
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainer.data.tokens.labels import IGNORED, PADDING
 from trainer.data.tokens.row import TokenRow
-from trainer.models.decoder.masks import PADDING
-from trainer.models.linear_cross_entropy import IGNORED
 
 
 def best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from trainer.data.loading.batch import Batch, apply, to
 from trainer.data.tokens.corpus import TokenStream
+from trainer.data.tokens.labels import IGNORED, PADDING
 from trainer.data.tokens.packing import PackedRows
 from trainer.data.tokens.row import TokenRow
-from trainer.models.decoder.masks import PADDING
-from trainer.models.linear_cross_entropy import IGNORED
 
 HOST = torch.device("cpu")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 ROLES = {
     "system": "system",

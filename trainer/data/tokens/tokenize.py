@@ -15,7 +15,7 @@ from trainer.data.tokens.chat_template import ChatTemplate, Message
 from trainer.data.tokens.records import Record
 from trainer.data.tokens.row import TokenRow
 from trainer.data.tokens.tokenizer import Tokenizer
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 BAD_ROWS, TOO_LONG, STOP_TOKEN = ("stop", "drop"), ("stop", "drop", "cut"), ("require", "append")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 FILE = "tokenizer.json"
 BYTES = "bytes"

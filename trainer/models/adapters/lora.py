@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trainer.errors import TrainerError, suggestion
 from trainer.models.adapters.nf4 import NF4Linear
+from trainer.runtime.errors import TrainerError, suggestion
 
 ALL_LINEAR = "all"
 

@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from trainer.errors import TrainerError
 from trainer.models.adapters.lora import LoraConfig, insert, linear_modules, lora_modules
 from trainer.models.pretrained.families import file_module
+from trainer.runtime.errors import TrainerError
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."

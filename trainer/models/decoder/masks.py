@@ -11,14 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-PADDING = -1  # the document number of padding
-
 
 @dataclass(kw_only=True)
 class AttentionLayout:
     """The layout of one forward pass.
 
-    documents: (rows, tokens), a number for each packed document, PADDING for padding; None: each row is one.
+    documents: (rows, tokens), a number for each packed document, -1 (labels.PADDING) for what fills a row up; None: each row is one.
     past: tokens that a cache already holds; there are no documents then.
     """
 

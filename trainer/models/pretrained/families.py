@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainer.errors import TrainerError
 from trainer.models.decoder.config import (
     AttentionConfig,
     DecoderConfig,
@@ -20,6 +19,7 @@ from trainer.models.decoder.config import (
     RopeConfig,
 )
 from trainer.models.decoder.layers import ACTIVATIONS
+from trainer.runtime.errors import TrainerError
 
 Raw = Mapping[str, Any]
 ROPE_KINDS = ("default", "linear", "llama3", "yarn")

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.errors import TrainerError
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained import shards
 from trainer.models.pretrained.families import decoder_config, file_tensor, is_ignored
+from trainer.runtime.errors import TrainerError
 
 CONFIG = "config.json"
 # Copied unchanged from the source folder: what tokenizes, what renders a chat, and how to generate.

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from rocmatrix import matrix_file
 from rocmatrix.diagnosis import diagnosis, document, signature
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from trainer.models.linear_cross_entropy import IGNORED, linear_cross_entropy_sum, token_log_probabilities
+from trainer.data.tokens.labels import IGNORED
+from trainer.models.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
 from trainer.models.preference_loss import dpo_loss_sum
 
 TOKENS, WIDTH, VOCABULARY = 23, 8, 31

@@ -14,12 +14,12 @@ from trainer.analysis.language.generation import Sampling, answer, draw, generat
 from trainer.analysis.language.gguf_file import export, interleaved
 from trainer.analysis.language.loading import load
 from trainer.data.tokens.tokenizer import ByteTokenizer
-from trainer.errors import TrainerError
 from trainer.models.adapters import peft_format
 from trainer.models.adapters.lora import LoraConfig, add_lora, lora_modules
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import Pretrained, read, write
+from trainer.runtime.errors import TrainerError
 
 TOKENIZER = ByteTokenizer()
 SHAPE = {

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import ByteTokenizer
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 CHAT = [
     {"role": "system", "content": "Be brief."},

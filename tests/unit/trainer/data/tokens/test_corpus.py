@@ -9,7 +9,7 @@ import pytest
 
 from trainer.data.tokens import corpus
 from trainer.data.tokens.tokenizer import ByteTokenizer
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 TOKENIZER = ByteTokenizer()
 TEXT = "first line\nGrüße\n" * 7 + "no line end"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.data.tokens.labels import IGNORED
 from trainer.data.tokens.packing import best_fit, pack
 from trainer.data.tokens.row import TokenRow
-from trainer.models.linear_cross_entropy import IGNORED
 
 
 @given(st.lists(st.integers(1, 50), max_size=60))

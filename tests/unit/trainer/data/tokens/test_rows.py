@@ -10,7 +10,7 @@ from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenize import RowPolicy, tokenize_records, tokenized_pair
 from trainer.data.tokens.tokenizer import ByteTokenizer
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 TOKENIZER = ByteTokenizer()
 TEMPLATE = ChatTemplate(text=CHATML, source="test")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.tokens.tokenizer import ByteTokenizer, read_tokenizer
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 TEXTS = [
     "",

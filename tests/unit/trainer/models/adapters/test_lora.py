@@ -7,13 +7,13 @@ import json
 import pytest
 import torch
 
-from trainer.errors import TrainerError
 from trainer.models.adapters import peft_format
 from trainer.models.adapters.lora import LoraConfig, adapters_disabled, add_lora, lora_modules, merge
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import Pretrained, write
+from trainer.runtime.errors import TrainerError
 
 LLAMA = {
     "model_type": "llama",

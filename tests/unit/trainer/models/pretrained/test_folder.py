@@ -8,10 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from trainer.errors import TrainerError
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import Pretrained, read, require_vocabulary, write
+from trainer.runtime.errors import TrainerError
 
 LLAMA = {
     "model_type": "llama",

@@ -1,0 +1,58 @@
+"""`./invokew prove`: what a person reads of a proof, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocmatrix.cli.commands.common import known_matrix, print_json, today
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.images import build
+from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import kernel_code, proof
+from rocmatrix.verify.proof import Proof
+
+
+@edge
+def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool) -> None:
+    """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong."""
+    if not cell:
+        raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
+    matrix = known_matrix()
+    chosen = matrix.cell(cell)
+    if tree:
+        names = [name.strip() for name in only.split(",") if name.strip()]
+        proven = proof.of_tree(matrix, chosen, Path(tree), only=names)
+    else:
+        proven = proof.of_image(matrix, chosen, image or build.tag(chosen), today=today())
+        keeping.keep_proof(chosen, proven, image or build.tag(chosen))
+    if as_json:
+        print_json(proven.described())
+    else:
+        _show(proven)
+    if not proven.proven:
+        raise _unproven(proven)
+    say(f"{proven.subject} holds what {proven.cell} claims: by its files; nothing was run on a card")
+
+
+def _show(proven: Proof) -> None:
+    rows = [row for check in proven.checks for row in kernel_code.described_rows(check)]
+    if rows:
+        cells = (
+            (r["library"], r["target"], str(r["files"]), _mb(r["stored"]), _mb(r["loaded"]), ", ".join(r["evidence"]))
+            for r in rows
+        )
+        table(("LIBRARY", "TARGET", "FILES", "STORED", "LOADED", "TOLD BY"), cells)
+    table(("CHECK", "STATUS", "COMPARED"), ((check.name, check.status, check.summary) for check in proven.checks))
+    for check in proven.checks:
+        for note in check.notes:
+            say(f"note: {note}")
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size else "-"
+
+
+def _unproven(proven: Proof) -> RocmatrixError:
+    what = "\n".join(finding.words for finding in proven.findings) or "no check applied to it"
+    return RocmatrixError("RM210", what=what, where=proven.subject)

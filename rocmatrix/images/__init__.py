@@ -1,0 +1,1 @@
+"""Images: rendered, locked, fetched and built."""

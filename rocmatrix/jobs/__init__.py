@@ -1,0 +1,1 @@
+"""Jobs of the trainer: made ready, run, and submitted to schedulers."""

@@ -1,0 +1,78 @@
+"""A batch in pieces: the gradient is that of the whole batch, however it is cut, whoever computes a piece.
+
+Each piece's loss is a sum over its rows, divided by the weight of the whole batch over all ranks. So pieces
+add up to the weighted mean; a mean of the pieces' means would weigh a small last piece like a large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.data.loading.batch import Values, count, cut, tensors
+from trainer.models.losses import LossSum
+
+Scale = Callable[[Tensor], Tensor]
+MicroStep = Callable[[bool], AbstractContextManager[object]]
+
+
+def full(loss: Tensor) -> Tensor:
+    """Return a sum of losses; raises TypeError for one that was summed in fewer than 32 bits."""
+    if loss.dtype in (torch.float32, torch.float64):
+        return loss
+    raise TypeError(f"the loss function summed in {loss.dtype}; cast outputs to float32 before the sum")
+
+
+def cuts(rows: int, size: int) -> Iterator[slice]:
+    """Return the pieces of `rows` rows: `size` each, the last the rest; none for no rows."""
+    return (slice(first, min(first + size, rows)) for first in range(0, rows, size))
+
+
+def accumulate(  # noqa: PLR0913
+    forward: Callable[[Any], Any],
+    inputs: Values,
+    targets: Values,
+    *,
+    size: int,
+    weight: float | Tensor,
+    loss_sum: LossSum,
+    context: MicroStep,
+    scale: Scale | None = None,
+    pieces: int = 0,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Run forward and backward over one batch in pieces of `size` rows, adding to the gradients.
+
+    `inputs` and `targets` are this rank's rows, perhaps none; the first dimension of their tensors is the rows. Losses
+    are summed in `dtype` (None: that of floating targets, at least fp32) and divided by `weight`, that of the batch
+    over all ranks. `context` wraps each piece and is told whether it is the last; `scale` multiplies the loss before
+    backward (a GradScaler's). At least `pieces` pieces are computed, the last ones empty: where forward waits for the
+    other ranks, all must call it equally often.
+
+    Returns this rank's part of the batch's mean loss, unscaled, a scalar on the device; the ranks' parts add up.
+    """
+
+    def compute(piece: Values, wanted: Values) -> Tensor:
+        loss = full(loss_sum(forward(piece), wanted)) / weight
+        (loss if scale is None else scale(loss)).backward()
+        return loss.detach()
+
+    rows = count(targets)
+    if 0 < rows <= size and pieces <= 1:  # a slice would cost the host as much as a layer
+        with context(True):
+            return compute(inputs, targets)
+    first = next(tensors(targets))
+    total = torch.zeros((), device=first.device, dtype=dtype or torch.promote_types(first.dtype, torch.float32))
+    each = list(cuts(rows, size))
+    each += [slice(0, 0)] * (pieces - len(each))
+    if not each:
+        with context(True):  # a rank without rows still sends gradients when the others do
+            return total
+    for number, piece in enumerate(each, start=1):
+        with context(number == len(each)):
+            total += compute(cut(inputs, piece), cut(targets, piece))
+    return total

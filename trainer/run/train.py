@@ -1,0 +1,340 @@
+"""The main job: from a data file to a run folder with a model, its metadata and its scores."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from trainer.config.model import require_fitting
+from trainer.config.train import TrainConfig
+from trainer.device.accelerator import Accelerator, choose, make_reproducible
+from trainer.device.capacity import require_memory
+from trainer.device.memory import allocator_settings
+from trainer.device.precision import Precision, choose_precision
+from trainer.device.rng import seed_all
+from trainer.distributed.collectives import Ranks
+from trainer.distributed.parallel.join import connect, device_of_rank
+from trainer.distributed.watchdog.guard import guarded
+from trainer.engine.batch_size_change import require_rows, steps_of
+from trainer.engine.instrumentation import watch
+from trainer.engine.lr_schedule import require_schedule, schedule_of, shape_of
+from trainer.engine.progress import fit_with_progress
+from trainer.engine.state import Epoch
+from trainer.engine.steps.attention_selection import Chosen, attend
+from trainer.engine.steps.batch_size_probe import advice_for
+from trainer.engine.steps.compile import compile_if_worth_it
+from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Plan, Training, new_training
+from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.run.artifacts import best_of, lasted, plain, save, scores, size_estimate
+from trainer.run.checkpointing import CheckpointKeeper
+from trainer.run.checkpointing import finish as remove_leftovers
+from trainer.run.metadata import metadata
+from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
+from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
+from trainer.run.resume_settings import longer, require_same_data, settings_of, with_settings_of, write_settings
+from trainer.run.summary import summary
+from trainer.runtime.events import emit, say
+from trainer.runtime.signals import stop_on_sigterm
+from trainer.storage.run_folder import RunFolder, folder_of, open_run, to_resume
+from trainer.tasks.choose import task_of
+from trainer.tasks.task import LearningTask, NetworkSpec, Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What a process is asked to train: `name` is the unfinished run to resume, `settings` what it was started with."""
+
+    config: TrainConfig
+    name: str | None
+    settings: dict[str, Any] | None
+    lobby: Ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run before its folder is opened: data read, device and precision chosen, network built."""
+
+    task: LearningTask
+    network: NetworkSpec
+    accelerator: Accelerator
+    precision: Precision
+    model: nn.Module
+    attention: Chosen | None
+
+
+def train(config: TrainConfig) -> None:
+    """Run the job, alone or as one rank of several; the run folder appears only if all of it succeeds.
+
+    Raises:
+        TrainerError: for everything the user can put right; RM554 where the run was asked to end.
+        OSError: where a file cannot be written.
+    """
+    ranks = connect()
+    try:
+        config = attempt_of(config, ranks)
+        if ranks.lead(lambda: tidied(config)):
+            return
+        name = ranks.lead(lambda: to_resume(config.output, config.resume, config.run) if config.resume else None)
+        if config.resume and not name and ranks.leads:
+            tell_nothing_to_resume(config)
+        settings = ranks.lead(lambda: folder_of(config.output, name).settings()) if name else None
+        config = with_settings_of(config, name, settings) if name and settings else config
+        run(Attempt(config=config, name=name, settings=settings, lobby=ranks))
+    finally:
+        ranks.close()
+
+
+def run(attempt: Attempt) -> None:
+    """Train in four phases: prepare, assemble, resume if asked to, finish."""
+    config, lobby = attempt.config, attempt.lobby
+    prepared = prepare(attempt)
+    needed = size_estimate(prepared.model, config.epochs, steps_of(config, prepared.task.train_rows))
+    with (
+        open_on(lobby, config, attempt.name, need_bytes=needed) as folder,
+        stop_on_sigterm() as stop,
+        guarded(folder.partial / "watchdog", limits=limits_of(config)) as beats,
+        joined(lobby, prepared.accelerator.device, config, beats) as ranks,
+    ):
+        record = begin_record(prepared, attempt, folder, ranks)
+        training = assemble(prepared, attempt, folder, ranks)
+        training.stop = stop
+        resume_if_asked(training, prepared, attempt, folder)
+        history = trained(training, prepared, attempt, folder)
+        finish(training, prepared, attempt, folder, record, history)
+    if lobby.leads:
+        complete(prepared.task, attempt, folder, record, history)
+
+
+def prepare(attempt: Attempt) -> Prepared:
+    """Read the data, choose device and precision, and build the network; nothing is written yet.
+
+    Raises:
+        TrainerError: where data, settings or device do not allow the run.
+    """
+    config, lobby = attempt.config, attempt.lobby
+    require_fitting(config, config.hidden_layers)
+    task = task_of(config)
+    require_rows(config.batch_schedule, task.train_rows)
+    require_schedule(config, steps_of(config, task.train_rows))
+    make_reproducible(seed=config.seed, threads=config.threads)
+    require_alike(lobby, config, task.data_sha256)
+    accelerator = choose(device_of_rank(config.device))
+    require_best_on(config, accelerator.device, lobby)
+    precision = agreed(choose_precision(config.precision, accelerator), lobby)
+    network = task.network(config)
+    if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
+        require_room(network, accelerator.device, precision, config)
+    model, attention = built(network, attempt, accelerator.device, precision)
+    if attempt.settings and attempt.name:
+        require_same_data(task, attempt.name, attempt.settings)
+    return Prepared(
+        task=task, network=network, accelerator=accelerator, precision=precision, model=model, attention=attention
+    )
+
+
+def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precision) -> tuple[nn.Module, Chosen | None]:
+    """Return the network with its first weights where it is to be, and the attention kernel that it uses."""
+    config, lobby = attempt.config, attempt.lobby
+    model = network.build().to(dtype=precision.weights)
+    if network.load:
+        network.load(model)
+    model = placed(model, device, config, lobby)
+    before = (attempt.settings or {}).get("attention")
+    attention = attend(model, network.attention, config, device=device, precision=precision, ranks=lobby, before=before)
+    checkpointed(model, config.activation_checkpointing, layers(model))
+    return model, attention
+
+
+def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
+    """Return metadata.json's content as far as it is known before the first step, and report it."""
+    entries = prepared.task.describe(prepared.network)
+    record = metadata(folder.name, attempt.config, entries, prepared.accelerator)
+    record["precision"] = {"name": prepared.precision.name, "reason": prepared.precision.reason}
+    record["attention"] = prepared.attention.facts() if prepared.attention else None
+    record["allocator"] = allocator_settings(os.environ)
+    if ranks.leads:
+        reported = ("run", "task", "data", "split", "device", "precision", "allocator", "seed", "threads")
+        emit("start", **{name: record[name] for name in reported if name in record})
+        tell_rounding(attempt.config, ranks, attempt.settings)
+    return record
+
+
+def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> Training:
+    """Return the run at its beginning, its settings written."""
+    started = started_with(prepared, attempt, ranks)
+    if ranks.leads and not attempt.settings:
+        write_settings(folder, started)
+    return training_of(prepared, attempt.config, ranks, keeper_of(attempt.config, folder, started))
+
+
+def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks) -> dict[str, Any]:
+    """Return the settings that the run was started with; a resume changes its length alone."""
+    config = attempt.config
+    started = longer(attempt.settings, config) or settings_of(
+        config, prepared.task.data_sha256, world_size=ranks.world_size
+    )
+    return {**started, "attention": prepared.attention.kernel if prepared.attention else None}
+
+
+def resume_if_asked(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> None:
+    """Put `training` where the unfinished run's newest good checkpoint is.
+
+    Raises:
+        TrainerError: RM551 where more is trained than is asked for.
+    """
+    if not attempt.name:
+        return
+    go_on(training, folder, fixed_size=attempt.config.micro_batch is not None)
+    if training.ranks.leads:
+        # only now: where it refused to go on, the run stays as it was
+        write_settings(folder, started_with(prepared, attempt, training.ranks))
+
+
+def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> list[Epoch]:
+    """Choose how steps are taken, take them, and return the measurements; the best weights are in place."""
+    config = attempt.config
+    compile_if_worth_it(training, config)
+    paced(training, config)
+    architecture = prepared.network.description | prepared.task.replay_settings()
+    training.watch = watch(training, config, folder, prepared.accelerator, architecture)
+    return fit_with_progress(training)
+
+
+def finish(
+    training: Training,
+    prepared: Prepared,
+    attempt: Attempt,
+    folder: RunFolder,
+    record: dict[str, Any],
+    history: list[Epoch],
+) -> None:
+    """Measure the trained network and write its files."""
+    task, ranks = prepared.task, training.ranks
+    record["metrics"] = {"best": best_of(history).facts(), **scores(training, task)}
+    whole = ranks.whole(dict(prepared.model.state_dict()))
+    if ranks.leads:
+        model = plain(whole, prepared.precision, prepared.network)
+        save(folder, task.files(model, attempt.config, record), history, record)
+
+
+def complete(
+    task: LearningTask, attempt: Attempt, folder: RunFolder, record: dict[str, Any], history: list[Epoch]
+) -> None:
+    """Remove what only a resume needs, and report the end; the folder has its final name."""
+    remove_leftovers(folder.final, attempt.config.keep)
+    emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
+    say(summary(record, task.summary(record, lasted(history)), folder.final))
+
+
+def require_room(network: NetworkSpec, device: str, precision: Precision, config: TrainConfig) -> None:
+    """Raise RM521 where the network cannot be trained on `device` at all."""
+    require_memory(
+        network.parameters(),
+        device,
+        bytes_each=precision.weights.itemsize,
+        best_on_host=config.best_on == "host",
+        remedy=network.remedy,
+    )
+
+
+@contextlib.contextmanager
+def open_on(ranks: Ranks, config: TrainConfig, name: str | None, *, need_bytes: int) -> Iterator[RunFolder]:
+    """Open the run's folder on rank 0 for all ranks."""
+    with contextlib.ExitStack() as stack:
+
+        def enter() -> str:
+            opened = open_run(config.output, name or config.run, need_bytes=need_bytes, resume=name is not None)
+            return stack.enter_context(opened).name
+
+        yield folder_of(config.output, ranks.lead(enter))
+        ranks.barrier()
+
+
+def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: CheckpointKeeper) -> Training:
+    """Return the run at its beginning."""
+    task, device = prepared.task, torch.device(prepared.accelerator.device)
+    if ranks.rank:
+        seed_all(config.seed + ranks.rank)  # the weights were drawn alike; from here on ranks draw for their own rows
+    rows = task.partitions(
+        Placement(
+            device=device,
+            dtype=prepared.precision.weights,
+            feed=config.feed,
+            workers=config.loader_workers,
+            folder=config.output,
+        )
+    )
+    if ranks.leads:
+        emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
+    training = new_training(
+        prepared.model,
+        rows.train,
+        rows.validation,
+        plan_of(config),
+        precision=prepared.precision,
+        ranks=ranks,
+        device=device,
+        loader_workers=rows.workers,
+        keeper=keeper,
+        loss_sum=task.loss(),
+        weigh=task.weigh(),
+        keep_last=config.weights == "last",
+    )
+    for group in training.optimizer.param_groups:
+        group["weight_decay"] = config.weight_decay
+    training.scheduler = schedule_of(shape_of(config, training.steps), training.optimizer)
+    return training
+
+
+def plan_of(config: TrainConfig) -> Plan:
+    """Return what the run is to do."""
+    return Plan(
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        batch_schedule=config.batch_schedule,
+        learning_rate=config.learning_rate,
+        seed=config.seed,
+        micro_batch=config.micro_batch,
+        max_steps=config.max_steps,
+        eval_every=config.eval_every,
+        patience=config.patience,
+        clip_norm=config.clip_norm,
+        best_on_host=config.best_on == "host",
+    )
+
+
+def paced(training: Training, config: TrainConfig) -> None:
+    """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
+    choice = choose_step(config.step, training)
+    if training.ranks.leads:
+        emit("step", **vars(choice))
+        say(f"step    {choice.name}: {choice.reason}")
+    advice = advice_for(training, choice) if training.state.step == 0 else None
+    if advice:
+        emit("advice", **vars(advice))
+        say(f"advice  {advice.words()}")
+
+
+def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> CheckpointKeeper:
+    """Return who keeps the run's checkpoints; each of them knows the run's settings."""
+    return CheckpointKeeper(
+        run=folder.partial,
+        interval=config.checkpoint_every,
+        retention=config.keep,
+        facts={"settings": settings},
+    )
+
+
+def agreed(precision: Precision, ranks: Ranks) -> Precision:
+    """Return the format that all ranks compute in: fp32 where their own choices differ."""
+    names = ranks.gather(precision.name)
+    if len(set(names)) == 1:
+        return precision
+    return replace(precision, name="fp32", reason=f"the ranks differ: {', '.join(names)}")

@@ -21,8 +21,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "start.json"
 ROUNDS = 9
-RESOLVED = "from rocmatrix.matrix.loading import load as matrix_file; from rocmatrix.matrix.resolver import resolve; from rocmatrix.matrix.resolver.request import Request; "
-RENDERED = "from rocmatrix.matrix.loading import load as matrix_file; from rocmatrix.images import render; "
+LOADED = "from rocmatrix.matrix.loading import load as matrix_file; "
+RESOLVED = (
+    f"{LOADED}from rocmatrix.matrix.resolver import resolve; from rocmatrix.matrix.resolver.request import Request; "
+)
+RENDERED = f"{LOADED}from rocmatrix.images import render; "
 HERE = "from pathlib import Path; root = Path.cwd(); "
 STARTS: dict[str, list[str]] = {
     "an interpreter that does nothing": [sys.executable, "-c", "pass"],

@@ -114,5 +114,5 @@ class TaskProgram(Program):
 program = TaskProgram(name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__)
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     program.run()

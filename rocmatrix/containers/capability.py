@@ -1,6 +1,6 @@
 """What a run may be given beyond the least: each feature by name, with the settings it needs and why.
 
-Nothing here is given unasked. `policy.LEFT_OUT` names, for each of these settings, the feature that brings it.
+Nothing here is given unasked. `least_privilege.LEFT_OUT` names, for each of these settings, the feature that brings it.
 """
 
 from __future__ import annotations

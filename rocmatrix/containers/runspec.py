@@ -1,6 +1,7 @@
 """How a cell is run: one spec, in which every setting carries its reason and its source.
 
-Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` says them to an engine.
+Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` says
+them to an engine.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
-    `features` are names of `feature.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
+    `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
     Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
     the host has none, RM302 where a device node is missing or closed to `user`, RM303 where no card fits.
     """

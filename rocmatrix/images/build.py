@@ -37,9 +37,10 @@ CELL_FILES = ("Dockerfile", "requirements.lock", "cell.json")
 PRUNER = PACKAGE  # always this program's own, also for a checkout elsewhere
 PRUNER_FILES = (
     "__init__.py",
-    "inside/__init__.py",
-    "inside/prune.py",
-    *(f"devicecode/{name}.py" for name in ("__init__", "elf", "names", "reading", "target")),
+    "verify/__init__.py",
+    "verify/inside/__init__.py",
+    "verify/inside/prune.py",
+    *(f"verify/devicecode/{name}.py" for name in ("__init__", "elf", "names", "reading", "target")),
 )
 LINES_SHOWN = 20
 STEP_WIDTH = 100

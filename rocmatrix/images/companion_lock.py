@@ -97,7 +97,7 @@ def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
 
 
 def resolve(matrix: Matrix, cell: Cell, companions: Iterable[Companion]) -> dict[str, Wheel]:
-    """Return the wheels that companions add to a cell's own. Raises RM104, RM105 and what `origin.wheel` raises."""
+    """Return the wheels that companions add to a cell's. Raises RM104, RM105 and what `wheel_source.wheel` raises."""
     wanted = [companion for companion in companions if not companion.provided]
     recorded = dict(row for companion in wanted for row in _recorded(matrix, cell, companion))
     asked = [companion for companion in wanted if companion.package not in {w.name for w in recorded.values()}]

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
 TEMPLATES = ROOT / "templates"
 # What `render` asked the trainer for: the two programs share no imports.
-TRAINER_OPTIONS = PACKAGE / "trainer_options.json"
-TRAINER_ERRORS = PACKAGE / "trainer_errors.json"
-TRAINER_PROBES = PACKAGE / "trainer_probes.json"
-SIGNATURES = PACKAGE / "signatures.yaml"
+TRAINER_OPTIONS = PACKAGE / "runtime" / "trainer" / "options.json"
+TRAINER_ERRORS = PACKAGE / "runtime" / "trainer" / "errors.json"
+TRAINER_PROBES = PACKAGE / "runtime" / "trainer" / "probes.json"
+SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"

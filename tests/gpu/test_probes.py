@@ -244,7 +244,9 @@ def test_what_works_only_without_peer_access_is_traced_to_it(
         "sys.exit(ddp_rank.take_part(None, honest.phases))\n"
     )
     fault = (
-        f"import sys\nfrom trainer.diagnostics.probes import entry, {name} as probe\nprobe.RANK_MODULE = 'faulty_rank'\n"
+        "import importlib, sys\nfrom trainer.diagnostics.probes import entry, registry\n"
+        f"probe = importlib.import_module(next(p.module for p in registry.PROBES if p.name == '{name}'))\n"
+        "probe.RANK_MODULE = 'faulty_rank'\n"
         f"sys.exit(entry.main('{name}', probe.measure))\n"
     )
     verdict = with_fault(name, fault, kind, tmp_path, monkeypatch)

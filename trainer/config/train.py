@@ -24,6 +24,7 @@ from trainer.config.checkpoint_policy import (
 )
 from trainer.config.data import DataConfig
 from trainer.config.language import LanguageConfig
+from trainer.config.loop import LoopConfig
 from trainer.config.model import ModelConfig
 from trainer.config.parsing import Flag as _Flag
 from trainer.config.parsing import number as _number
@@ -31,7 +32,6 @@ from trainer.config.parsing import one_of as _one_of
 from trainer.config.parsing import switch as _switch
 from trainer.config.parsing import whole as _whole
 from trainer.config.table import TableConfig
-from trainer.loop_config import LoopConfig
 from trainer.runtime.paths import SAMPLE
 
 STEPS, FEEDS = ("auto", "eager", "graph", "direct"), ("auto", "device", "host", "mapped")  # a test holds them equal

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.models.size import ParameterCount
 from trainer.runtime.errors import TrainerError
 
 COPIES = 5  # of a weight that is trained: AdamW holds two
 GIB = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterCount:
+    """Numbers of a network: `all` of them, and those that are `trained`."""
+
+    all: int
+    trained: int
 
 
 def require_memory(

@@ -135,7 +135,7 @@ class Ranks:
         optimizer.load_state_dict(state)
 
     def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
-        """Run forward and backward over this rank's rows in micro-batches; see `microbatch.accumulate`."""
+        """Run forward and backward over this rank's rows in micro-batches; see `gradient_accumulation.accumulate`."""
         return accumulate(forward, inputs, targets, **how)
 
     def share_buffers(self, model: nn.Module) -> None:

@@ -3,15 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParameterCount:
-    """Numbers of a network: `all` of them, and those that are `trained`."""
-
-    all: int
-    trained: int
 
 
 def shrunk(widths: Sequence[int], most: int, count: Callable[[Sequence[int]], int]) -> list[int]:

@@ -10,11 +10,11 @@ from typing import Any
 from trainer.config.batch_schedule import CONSTANT, parse_batch_schedule
 from trainer.config.data import DECIDING
 from trainer.config.language import LANGUAGE_DECIDING
+from trainer.config.loop import LOOP_DECIDING
 from trainer.config.model import MODEL_DECIDING
 from trainer.config.table import TABLE_DECIDING
 from trainer.config.train import TrainConfig
 from trainer.config.train import settings as known_settings
-from trainer.loop_config import LOOP_DECIDING
 from trainer.runtime.errors import TrainerError
 from trainer.storage.run_folder import SETTINGS, RunFolder
 from trainer.tasks.task import LearningTask

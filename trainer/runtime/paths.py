@@ -10,4 +10,4 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 SOURCE_ROOT = PACKAGE.parent  # what PYTHONPATH needs so that a child process finds the same trainer
 SAMPLE = PACKAGE / "data" / "sp500_vix_daily.csv"
-RECIPES = PACKAGE / "recipes"  # inside the package, so that an image has them, too
+RECIPES = PACKAGE / "config" / "recipes"  # inside the package, so that an image has them, too

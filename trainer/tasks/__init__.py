@@ -1,1 +1,1 @@
-"""What is learned: the interface of a learning task, and the tasks that implement it."""
+"""Learning tasks: what is learned from which rows."""

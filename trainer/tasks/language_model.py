@@ -23,7 +23,7 @@ from trainer.models.adapters import peft_format
 from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
-from trainer.models.language_model import LanguageModel, PreferenceModel
+from trainer.models.language.model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError

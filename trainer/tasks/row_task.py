@@ -15,9 +15,9 @@ from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.run import export
-from trainer.run.summary import row_lines
+from trainer.tasks import export
 from trainer.tasks.metrics.score import as_numbers, score_of
+from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
 from trainer.tasks.scaling import fed, scaled

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from trainer.config.train import TrainConfig
 from trainer.data.loading.batch import Batch
-from trainer.models.size import ParameterCount
+from trainer.device.capacity import ParameterCount
 
 LossSum = Callable[[Any, Any], Tensor]
 """From outputs and targets to the sum of the loss over all rows of a batch, a scalar.

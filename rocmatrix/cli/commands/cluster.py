@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def submit(wanted: Wanted, *, groups: str, explain: bool, **place: Any) -> None:
     """Send a job to Slurm or Kubernetes, and print what that answered: the job's number or name.
 
-    `groups` are numbers with commas between; `place` are the other fields of `submit.Destination`.
+    `groups` are numbers with commas between; `place` are the other fields of `cluster.Destination`.
     With `explain`, nothing is sent: each setting of the job's container is printed with its reason and source.
     """
     from rocmatrix.jobs import cluster as submitting

@@ -17,7 +17,7 @@ def test(c: Context, paths: str = "", only: str = "") -> None:
 
 @task
 def lint(c: Context) -> None:
-    """Run linter, formatter check, type checker and the drift check of generated files."""
+    """Run linter, formatter check, type checker, the contracts of imports and the drift check of generated files."""
     from rocmatrix.cli.commands import project
 
     project.lint()

@@ -10,7 +10,7 @@ import torch
 
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.corpus import in_memory
-from trainer.models.linear_cross_entropy import linear_cross_entropy_sum
+from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum
 from trainer.runtime.errors import TrainerError
 
 

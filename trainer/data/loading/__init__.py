@@ -1,1 +1,1 @@
-"""Rows on their way to the device: batches, their order, and where they are held."""
+"""Batches: the order of rows, where they are kept, and their transfer to the device."""

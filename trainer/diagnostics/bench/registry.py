@@ -6,9 +6,8 @@ from trainer.diagnostics.probes.registry import Probe
 
 
 def _benchmark(name: str, timeout: float, summary: str, **more: object) -> Probe:
-    return Probe(
-        name=name, module=f"trainer.diagnostics.bench.{name}", summary=summary, timeout_seconds=timeout, **more
-    )  # type: ignore[arg-type]
+    place = f"trainer.diagnostics.bench.{name}"
+    return Probe(name=name, module=place, summary=summary, timeout_seconds=timeout, **more)  # type: ignore[arg-type]
 
 
 # Limits leave room for the first use of a card, which loads kernels from disk; what is measured comes on top.

@@ -26,10 +26,10 @@ class Probe:
     may_be_absent: bool = False
 
 
-def _probe(name: str, timeout: float, summary: str, **more: object) -> Probe:
-    return Probe(
-        name=name, module=f"trainer.diagnostics.probes.{name}", summary=summary, timeout_seconds=timeout, **more
-    )  # type: ignore[arg-type]
+def _probe(name: str, timeout: float, summary: str, *, module: str = "", **more: object) -> Probe:
+    """Return a probe whose module is `module` of this package; by default the one in `single` that has its name."""
+    place = f"trainer.diagnostics.probes.{module or f'single.{name}'}"
+    return Probe(name=name, module=place, summary=summary, timeout_seconds=timeout, **more)  # type: ignore[arg-type]
 
 
 PROBES: tuple[Probe, ...] = (
@@ -45,14 +45,21 @@ PROBES: tuple[Probe, ...] = (
     _probe("rng", 120, "the same seed gives the same numbers, and a state can be gone back to"),
     _probe("thermal", FULL_LOAD + 90, "a minute of load: what clock, heat and power do, and that results stay right"),
     _probe("checkpoint", 120, "a training that was killed goes on from its checkpoint to the same bits"),
-    _probe("p2p", 150, "copies from card to card keep every bit, both ways", cards=2),
-    _probe("collectives", 300, "two ranks add, gather and broadcast correctly", cards=2),
-    _probe("two_gpu_step", 300, "two ranks reduce gradients to their mean and step like one process (DDP)", cards=2),
+    _probe("p2p", 150, "copies from card to card keep every bit, both ways", cards=2, module="pair.p2p"),
+    _probe("collectives", 300, "two ranks add, gather and broadcast correctly", cards=2, module="pair.collectives"),
+    _probe(
+        "two_gpu_step",
+        300,
+        "two ranks reduce gradients to their mean and step like one process (DDP)",
+        cards=2,
+        module="pair.ddp",
+    ),
     _probe(
         "two_gpu_step_data_parallel",
         240,
         "DataParallel over two cards steps like one card",
         cards=2,
+        module="pair.data_parallel",
         part_of="two_gpu_step",
     ),
     _probe(
@@ -60,6 +67,7 @@ PROBES: tuple[Probe, ...] = (
         300,
         "two ranks that share out every weight step like one process (FSDP2)",
         cards=2,
+        module="pair.fsdp2",
         part_of="two_gpu_step",
         may_be_absent=True,
     ),
@@ -68,6 +76,7 @@ PROBES: tuple[Probe, ...] = (
         300,
         "two ranks that hold half of the layers each step like one process",
         cards=2,
+        module="pair.pipeline",
         part_of="two_gpu_step",
         may_be_absent=True,
     ),

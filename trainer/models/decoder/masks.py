@@ -16,7 +16,8 @@ from torch import Tensor
 class AttentionLayout:
     """The layout of one forward pass.
 
-    documents: (rows, tokens), a number for each packed document, -1 (labels.PADDING) for what fills a row up; None: each row is one.
+    documents: (rows, tokens), a number for each packed document, PADDING for what fills a row up; None: each row is
+    one document.
     past: tokens that a cache already holds; there are no documents then.
     """
 

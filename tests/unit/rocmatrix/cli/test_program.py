@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 def invokew(*words):
-    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), *words]
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "cli" / "program.py"), "--search-root", str(ROOT), *words]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
@@ -54,7 +54,7 @@ def test_help_is_laid_out_for_a_terminal():
 
 @pytest.mark.parametrize("words", [["train", "--help"], ["--list"], ["--help"], ["--version"]])
 def test_the_end_is_quiet_where_nobody_reads_on(words):
-    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "program.py"), "--search-root", str(ROOT), *words]
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "cli" / "program.py"), "--search-root", str(ROOT), *words]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
         reader.stdout.close()
         assert reader.stderr.read() == ""

@@ -61,7 +61,7 @@ def test_times_and_byte_code_do_not_change_the_hash(checkout):
     before = build.input_hash(CPU, checkout)
     (checkout / "trainer" / "__pycache__").mkdir()
     (checkout / "trainer" / "__pycache__" / "loop.pyc").write_bytes(b"code")
-    os.utime(checkout / "trainer" / "loop.py", (0, 0))
+    os.utime(checkout / "trainer" / "engine" / "loop.py", (0, 0))
     assert build.input_hash(CPU, checkout) == before
 
 
@@ -80,7 +80,7 @@ def test_what_prunes_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
     before = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     monkeypatch.setattr(build, "PRUNER", tmp_path / "rocmatrix")
     assert [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)] == before
-    with (tmp_path / "rocmatrix" / "inside" / "prune.py").open("a") as file:
+    with (tmp_path / "rocmatrix" / "verify" / "inside" / "prune.py").open("a") as file:
         file.write("# changed")
     after = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     assert (after[0] == before[0], after[1] == before[1]) == (True, False)
@@ -242,5 +242,6 @@ def test_the_builder_reads_nothing_from_the_terminal(tmp_path):
 
 
 def test_a_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
-    code = "from rocmatrix.images import build; from rocmatrix.containers import engine; from rocmatrix.matrix.loading import load as matrix_file; import sys; assert 'docker' not in sys.modules"
+    imports = "from rocmatrix.images import build; from rocmatrix.containers import engine"
+    code = f"{imports}; import rocmatrix.matrix.loading.load; import sys; assert 'docker' not in sys.modules"
     subprocess.run(program(code), check=True, cwd=ROOT)

@@ -103,7 +103,8 @@ def test_a_termination_reaches_the_program_and_is_waited_for():
     inner = (
         "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); time.sleep(60)"
     )
-    outer = f"from rocmatrix.jobs.interactive import attached; raise SystemExit(attached([{sys.executable!r}, '-c', {inner!r}]))"
+    attached = f"attached([{sys.executable!r}, '-c', {inner!r}])"
+    outer = f"from rocmatrix.jobs.interactive import attached; raise SystemExit({attached})"
     root = Path(__file__).resolve().parents[4]
     with subprocess.Popen([sys.executable, "-c", outer], stdout=subprocess.PIPE, cwd=root, env=os.environ) as process:
         assert process.stdout.readline() == b"up\n"

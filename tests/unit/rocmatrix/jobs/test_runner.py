@@ -56,7 +56,7 @@ def test_a_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_pat
     mark = tmp_path / "alive"
     loop = f"while True:\n pathlib.Path({str(mark)!r}).touch(); time.sleep(0.05)"
     job = f"import time, pathlib; print('{{}}', flush=True)\n{loop}"
-    host = "import sys; from rocmatrix.jobs import runner as launch; launch.run([sys.executable, '-c', sys.argv[1]], show=print)"
+    host = "import sys; from rocmatrix.jobs import runner; runner.run([sys.executable, '-c', sys.argv[1]], show=print)"
     with subprocess.Popen([sys.executable, "-c", host, job], cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout.readline().strip() == "{}"
         started.send_signal(number)

@@ -23,7 +23,7 @@ from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import outputs_of
 
 HAS_ONNX = importlib.util.find_spec("onnx") is not None and importlib.util.find_spec("onnxscript") is not None
-ROOT = Path(trainer.__file__).parents[2]
+ROOT = Path(trainer.__file__).parents[1]
 RUN = ["--epochs", "2", "--data-fraction", "0.4", "--hidden-layers", "8,4", "--learning-rate", "0.001"]
 
 

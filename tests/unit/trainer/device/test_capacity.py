@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from trainer.cli import main
 from trainer.device import capacity as limits
-from trainer.device.capacity import free_memory, require_memory
+from trainer.device.capacity import ParameterCount, free_memory, require_memory
 from trainer.models.build import fitting_layers, size
-from trainer.models.size import ParameterCount
 from trainer.runtime.errors import TrainerError
 
 

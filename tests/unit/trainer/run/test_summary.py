@@ -4,7 +4,8 @@ from pathlib import Path
 
 from trainer.engine.state import Epoch
 from trainer.run.artifacts import lasted
-from trainer.run.summary import row_lines, summary
+from trainer.run.summary import summary
+from trainer.tasks.metrics.summary import row_lines
 
 HISTORY = [
     Epoch(epoch=1, train_loss=1.0, validation_loss=1.0, seconds=0.5, rows_per_second=200.0, best=True),

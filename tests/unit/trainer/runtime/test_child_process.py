@@ -43,7 +43,10 @@ def test_the_limit_ends_a_program_that_ignores_sigterm() -> None:
 
 NOTE_PID = "import os, time; os.setsid(); open({note!r}, 'w').write(str(os.getpid())); time.sleep(60)"
 START = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); {then}"
-NESTED = "import sys; from trainer.runtime.child_process import *; run_limited([sys.executable, '-c', {child!r}], seconds=60)"
+NESTED = (
+    "import sys; from trainer.runtime.child_process import run_limited; "
+    "run_limited([sys.executable, '-c', {child!r}], seconds=60)"
+)
 
 
 @pytest.mark.parametrize(("then", "timed_out"), [("time.sleep(60)", True), ("time.sleep(1.5)", False)])

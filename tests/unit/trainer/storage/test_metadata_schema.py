@@ -18,7 +18,7 @@ from trainer.storage.metadata_schema import Metadata, json_schema, read
 from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import BarTask
 
-FILE = Path(trainer.__file__).parent / "metadata.schema.json"
+FILE = Path(trainer.__file__).parent / "storage" / "metadata.schema.json"
 CPU = Accelerator(device="cpu", kind="cpu", name="x", arch="y", memory_bytes=1, reason="why")
 
 

@@ -1,7 +1,8 @@
 """Probe `two_gpu_step`: two ranks under torchrun reduce gradients to their mean and step like one process (DDP).
 
 Where two cards fail, the same step is tried again with other ways to communicate, to find what is in the way, as in
-every probe of two ranks; see `two_cards`. DataParallel, FSDP2 and a pipeline have probes, and verdicts, of their own.
+every probe of two ranks; see `ranks.cause_search`. DataParallel, FSDP2 and a pipeline have probes, and verdicts, of
+their own.
 """
 
 from __future__ import annotations

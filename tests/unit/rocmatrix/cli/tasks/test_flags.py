@@ -1,6 +1,7 @@
 """Options as people type them: with dashes, with underscores, and those that only the trainer knows."""
 
 from inspect import signature
+from pathlib import Path
 
 import pytest
 from invoke.context import Context
@@ -42,7 +43,7 @@ def test_the_trainers_options_arrive_together_and_the_others_by_name(monkeypatch
 
 def test_every_module_of_tasks_is_in_the_collection():
     modules = {task.body.__module__ for task in collection().tasks.values()}
-    files = {f"rocmatrix.cli.tasks.{path.stem}" for path in flags.TRAINER_OPTIONS.parent.glob("tasks/*.py")}
+    files = {f"rocmatrix.cli.tasks.{path.stem}" for path in Path(flags.__file__).parent.glob("*.py")}
     assert modules == files - {"rocmatrix.cli.tasks.__init__", "rocmatrix.cli.tasks.flags"}
 
 

@@ -35,13 +35,13 @@ def test_deciding_lists_every_module_of_data_that_build_imports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [(build.DECIDING[0], True), (build.DECIDING[-1], True), ("data/sampler.py", False)]
+    ("name", "changes"), [(build.DECIDING[0], True), (build.DECIDING[-1], True), ("data/loading/sampler.py", False)]
 )
 def test_code_version_changes_with_a_deciding_module_only(
     name: str, changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = build.code_version()
-    for each in (*build.DECIDING, "data/sampler.py"):
+    for each in (*build.DECIDING, "data/loading/sampler.py"):
         (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / each).write_bytes((PACKAGE / each).read_bytes() + b"# other\n" * (each == name))
     monkeypatch.setattr(build, "PACKAGE", tmp_path)

@@ -19,6 +19,11 @@ from trainer.runtime import memory_limit as watched
 from trainer.runtime.child_process import Outcome
 
 ROOT = Path(__file__).parents[5]
+FILLING = """
+    import subprocess, sys
+    child = "held = []\\nwhile True: held.append(bytearray(b'x') * (1 << 22))"
+    subprocess.run([sys.executable, "-c", child])  # a grandchild of the runner, as a rank is
+"""
 PROBE = Probe(name="fault", module="fault", summary="a fault", timeout_seconds=5.0)
 HONEST = """
     import sys
@@ -258,3 +263,10 @@ def test_a_runner_told_to_end_takes_its_probe_along(make_probe: Any, tmp_path: P
     assert process.wait(timeout=20) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+def test_a_probe_that_fills_memory_costs_only_its_own_verdict(make_probe: Any) -> None:
+    verdict = runner.run(make_probe(FILLING), "any", share=256 << 20)
+    assert verdict.status == "crash"
+    assert verdict.summary.startswith("The probe filled this machine's memory and was killed when it held ")
+    assert verdict.seconds < 30

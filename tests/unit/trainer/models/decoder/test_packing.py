@@ -7,7 +7,7 @@ import torch
 
 from trainer.models.decoder.attention import use_backend
 from trainer.models.decoder.model import Decoder
-from trainer.models.linear_cross_entropy import linear_cross_entropy_sum
+from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum
 from trainer.models.pretrained.families import decoder_config
 
 SHAPE = {

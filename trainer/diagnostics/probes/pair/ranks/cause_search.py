@@ -1,7 +1,7 @@
 """Why two cards do not work together: the same by other ways, and what this machine says about itself.
 
 Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
-is judged from which ways helped and from `circumstances`, never from words in a log. Sources: ROCm/rccl src/init.cc,
+is judged from which ways helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,
 ROCm/rccl#1129.
 """
 

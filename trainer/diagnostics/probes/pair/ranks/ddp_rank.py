@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Phases = Callable[[int, torch.device, int], Iterator[tuple[str, dict[str, Any]]]]
 
 WORLD = 2
-ROUTE = "TRAINER_PROBE_ROUTE"  # set in a retry on cards: the name of the way, see `two_cards`
+ROUTE = "TRAINER_PROBE_ROUTE"  # set in a retry on cards: the name of the way, see `cause_search`
 STEPS = 8
 SHARD, FEATURES, WIDTH, OUTPUTS = 64, 16, 32, 4
 

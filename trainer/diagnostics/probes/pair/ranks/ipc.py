@@ -1,6 +1,7 @@
 """Whether another process can open memory of a card, as NCCL and RCCL do to copy from card to card.
 
-`python -m trainer.diagnostics.probes.pair.ranks.ipc` prints one JSON line; a process of its own, as a driver may hang or abort in it.
+`python -m trainer.diagnostics.probes.pair.ranks.ipc` prints one JSON line; a process of its own, as a
+driver may hang or abort in it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def make_pair(fake_gpu: SimpleNamespace, interface: Interface = HIP, **blas: Any
 
 
 def test_it_is_importable_without_torch() -> None:
-    source = "import sys; sys.modules['torch'] = None; import trainer.diagnostics.probes.c_api.trial, trainer.diagnostics.probes.single.blas"
+    imports = "from trainer.diagnostics.probes.c_api import trial; from trainer.diagnostics.probes.single import blas"
+    source = f"import sys; sys.modules['torch'] = None; {imports}"
     root = Path(__file__).parents[6]
     assert subprocess.run([sys.executable, "-c", source], cwd=root, check=False).returncode == 0
 

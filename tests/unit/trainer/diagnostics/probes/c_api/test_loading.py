@@ -63,7 +63,8 @@ def test_a_missing_dependency_is_told_from_a_missing_library(site: Path) -> None
     assert (loaded.handle.top(), loaded.path) == (42, folder / "libtop.so")
     # libdep stays mapped in this process, so only a new one can miss it
     (folder / "libdep.so").unlink()
-    source = f"import sys; sys.path.insert(0, {str(site)!r}); from trainer.diagnostics.probes.c_api import loading as libraries; libraries.load('top')"
+    loading = "from trainer.diagnostics.probes.c_api.loading import load; load('top')"
+    source = f"import sys; sys.path.insert(0, {str(site)!r}); {loading}"
     root = Path(__file__).parents[6]
     failed = subprocess.run([sys.executable, "-c", source], cwd=root, check=False, capture_output=True, text=True)
     assert "libtop is there and does not load: libdep.so" in failed.stderr

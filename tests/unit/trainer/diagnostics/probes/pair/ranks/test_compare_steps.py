@@ -17,7 +17,9 @@ from trainer.diagnostics.probes.verdict import Verdict
 
 PROBE = """
     import sys
-    from trainer.diagnostics.probes import entry, {module} as probe
+    import importlib
+    from trainer.diagnostics.probes import entry, registry
+    probe = importlib.import_module(next(each.module for each in registry.PROBES if each.name == "{module}"))
     probe.RANK_MODULE = "faulty_rank"
     sys.exit(entry.main("{module}", probe.measure))
 """

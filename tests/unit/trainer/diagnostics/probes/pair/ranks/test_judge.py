@@ -34,7 +34,9 @@ PROBE = """
     two_cards.WAYS = tuple(way for way in two_cards.WAYS if way.name in {ways!r})
     from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
     from trainer.diagnostics.probes.pair import collectives
-    from trainer.diagnostics.probes import entry, placement, {module} as probe
+    import importlib
+    from trainer.diagnostics.probes import entry, placement, registry
+    probe = importlib.import_module(next(each.module for each in registry.PROBES if each.name == "{module}"))
     from trainer.diagnostics.probes.verdict import Device
 
     stand_in = Device(kind="cuda", name="stand-in for two cards", arch="none")

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional
 
 from trainer.data.tokens.labels import IGNORED
-from trainer.models.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
-from trainer.models.preference_loss import dpo_loss_sum
+from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.language.preference_loss import dpo_loss_sum
 
 TOKENS, WIDTH, VOCABULARY = 23, 8, 31
 

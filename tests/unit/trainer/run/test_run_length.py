@@ -12,9 +12,9 @@ import torch
 
 from tests.fixtures.tokens import ToyTask
 from trainer.cli import main
+from trainer.config.loop import LoopConfig
 from trainer.config.recipe import as_recipe
 from trainer.config.train import TrainConfig, notices
-from trainer.loop_config import LoopConfig
 from trainer.run import train as job
 from trainer.tasks.task import LearningTask
 

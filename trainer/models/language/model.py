@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from trainer.data.tokens.labels import IGNORED
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.models.decoder.model import Decoder
-from trainer.models.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
-from trainer.models.preference_loss import dpo_loss_sum
+from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.language.preference_loss import dpo_loss_sum
 
 
 class LanguageModel(nn.Module):

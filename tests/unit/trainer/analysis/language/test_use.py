@@ -13,6 +13,7 @@ from trainer.analysis.language.evaluation import evaluate
 from trainer.analysis.language.generation import Sampling, answer, draw, generate
 from trainer.analysis.language.gguf_file import export, interleaved
 from trainer.analysis.language.loading import load
+from trainer.cli import main
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.models.adapters import peft_format
 from trainer.models.adapters.lora import LoraConfig, add_lora, lora_modules
@@ -213,3 +214,14 @@ def test_interleaving_puts_halves_beside_each_other():
     import numpy as np
 
     assert interleaved(np.arange(8)[:, None], 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+
+
+def test_command_line_merges_generates_and_names_an_unknown_flag(adapter, tmp_path, capsys):
+    merged = tmp_path / "merged"
+    assert main(["merge", "--model", str(adapter), "--output", str(merged)]) == 0
+    assert main(["generate", "--model", str(merged), "--prompt", "Hi", "--most", "3", "--top-k", "1"]) == 0
+    assert [event["event"] for event in said(capsys)] == ["merged", "generated"]
+    assert main(["evaluate", "--model", str(merged), "--data", "none.txt"]) == 2
+    assert "RM717" in capsys.readouterr().err
+    assert main(["chat", "--model", str(merged), "--temprature", "1"]) == 2
+    assert "--temperature" in capsys.readouterr().err

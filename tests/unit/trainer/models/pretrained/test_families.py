@@ -22,11 +22,11 @@ SHAPE = {
 }
 LLAMA3 = {
     "rope_type": "llama3",
-    "rope_theta": 500000.0,
+    "rope_theta": 100.0,  # the four waves of a head lie in all three ranges: kept, interpolated, stretched
     "factor": 8.0,
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 16,
+    "original_max_position_embeddings": 64,
 }
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16}
 GPT2 = {"vocab_size": 97, "n_positions": 64, "n_embd": 32, "n_layer": 3, "n_head": 4}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trainer.data.loading.chunks import pieces
 from trainer.data.readers.bars import Source
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
 
 NAMED = 8  # features of a list that are named
 NARROW = 1e-3  # of the deviation: a feature whose middle 98 % lie closer together lives from a few rows alone

@@ -28,8 +28,8 @@ from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.signals import ends_on_sigterm
 from trainer.tasks import assumptions
+from trainer.tasks.prepared import Task, disk_of
 from trainer.tasks.tables.prepare import prepare_table
-from trainer.tasks.task import Task, disk_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,15 @@ def connect() -> docker.DockerClient:
     return client
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """Return what calls of a client raise where the engine refuses, is gone, or breaks a connection off."""
+    import docker.errors
+    import requests
+    import urllib3.exceptions
+
+    return docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
+
+
 def _client() -> docker.DockerClient:
     """Go where the command line goes: the SDK alone knows DOCKER_HOST, but no contexts."""
     import docker

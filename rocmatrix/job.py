@@ -198,6 +198,21 @@ def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[
     return {**options, "probe": list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
 
 
+def asked_probes(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+    """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
+    if wanted.program == "bench":
+        return tuple(_listed(wanted.options.get("only")))
+    if wanted.program != "smoke":
+        return ()
+    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get("probe"))
+    probes = json.loads(PROBES_FILE.read_text(encoding="utf-8"))
+    return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
+
+
+def _listed(option: Any) -> list[str]:
+    return list(option) if isinstance(option, (list, tuple)) else [option] if option else []
+
+
 def probes_by_cards(cards: int, told: Path = PROBES_FILE) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
     probes = json.loads(told.read_text(encoding="utf-8"))

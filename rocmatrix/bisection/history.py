@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from rocmatrix.bisection.search import Answer
-from rocmatrix.evidence.level import why_not
+from rocmatrix.evidence.level import PASSED, UNTOLD, card_of, why_not
+from rocmatrix.evidence.order import ordered
 from rocmatrix.evidence.record import Record
 from rocmatrix.matrix import Cell, Matrix
-from rocmatrix.nightly.compare import PASSED, UNTOLD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +60,14 @@ def steps(
 def _step(cell: Cell, of_matrix: bool, records: Sequence[Record], probe: str, card: str | None) -> Step:
     told = [
         (record.at, verdict.status)
-        for record in records
-        if record.kind == "smoke" and why_not(record, cell) is None and card in (None, record.card)
+        for record in ordered(records)
+        if record.kind == "smoke"
+        and why_not(record, cell) is None
+        and card_of(record, cell) in (None, card or card_of(record, cell))
         for verdict in record.verdicts
         if verdict.probe == probe and verdict.status not in UNTOLD
     ]
     if not told:
         return Step(cell=cell, of_matrix=of_matrix)
-    at, status = max(told)
+    at, status = told[-1]
     return Step(cell=cell, of_matrix=of_matrix, answer="good" if status in PASSED else "bad", at=at)

@@ -12,9 +12,9 @@ from rocmatrix.commands import common, jobs, keeping
 from rocmatrix.console import edge, say, table
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import store
+from rocmatrix.evidence.level import PASSED, UNTOLD
 from rocmatrix.job import Wanted
 from rocmatrix.matrix import Matrix
-from rocmatrix.nightly.compare import PASSED, UNTOLD
 from rocmatrix.request import Request
 
 

@@ -6,15 +6,17 @@ import json
 import os
 import shlex
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix import build, wheelhouse
+from rocmatrix import build, engine, wheelhouse
 from rocmatrix.commands import common, keeping
 from rocmatrix.console import ROOT, edge, say, table
 from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import store
+from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.nightly import bake, plan
 from rocmatrix.nightly.compare import Change, compare
 from rocmatrix.nightly.journal import Journal
@@ -60,12 +62,14 @@ def nightly(choices: Choices) -> None:
 def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
     from rocmatrix.nightly.stages import OnEngine
 
-    inputs = tuple(build.input_hash(cell, ROOT, base=choices.base) for cell in cells)
+    base = _base(choices.base)
+    inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
     planned = Plan(cells=tuple(cell.name for cell in cells), inputs=inputs, base=choices.base)
     night, goes_on = journal.begin(planned, name=choices.name, fresh=choices.fresh)
     say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {choices.jobs} at a time")
     os.environ[keeping.NIGHT] = night.name
+    keeping.settle()
     stages = OnEngine(
         matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
         needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=choices.budget,
@@ -74,6 +78,14 @@ def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
     running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=choices.jobs)
     running.run()
     report(running, path)
+
+
+def _base(name: str | None) -> OtherBase | None:
+    """Return the base that was named, with its id. Raises RM201, and RM204 for one that cannot be had."""
+    if not name:
+        return None
+    with closing(engine.connect()) as client:
+        return chosen(client, name, None)
 
 
 def report(running: Running, path: Path) -> None:

@@ -55,8 +55,19 @@ class Proof:
         }
 
 
-def of_image(matrix: Matrix, cell: Cell, reference: str, *, today: str) -> Proof:
-    """Prove an image that the engine holds, without running it. Raises RM201, RM203, RM221."""
+def of_image(
+    matrix: Matrix,
+    cell: Cell,
+    reference: str,
+    *,
+    today: str,
+    recorded: size.Recorded | None = None,
+    accept: str = "",
+) -> Proof:
+    """Prove an image that the engine holds, without running it. Raises RM201, RM203, RM221.
+
+    `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the size as it is.
+    """
     with closing(engine.connect()) as client:
         if engine.image(client, reference) is None:
             raise RocmatrixError("RM203", what=f"the engine holds no image {reference}")
@@ -68,7 +79,7 @@ def of_image(matrix: Matrix, cell: Cell, reference: str, *, today: str) -> Proof
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
         packages.check(found.packages, cell),
         hygiene.check(found.strays, files=found.files),
-        size.check(found.size, baseline, cell=cell.name, today=today),
+        size.check(found.size, baseline, cell=cell.name, today=today, recorded=recorded, accept=accept),
     )
     return Proof(cell=cell.name, architecture=cell.architecture, subject=f"image {reference}", checks=checks)
 

@@ -1,0 +1,1 @@
+"""Jobs: made ready, run here, or sent to a scheduler."""

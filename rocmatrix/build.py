@@ -52,7 +52,7 @@ _DISK_FULL = "no space left on device"
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of a build. `labels` are those that it writes; `image` is what the engine holds now, None if nothing."""
+    """What came of a build. `labels` are those it writes; `image` is what the engine holds now, None if nothing."""
 
     tag: str
     inputs: str
@@ -73,7 +73,7 @@ class Built:
 
 
 class BuildFailedError(RocmatrixError):
-    """A build that was planned and gave no image. `trouble` is what of the host ended it, None where that is unknown."""
+    """A build that was planned and gave no image. `trouble` is what of the host ended it, None for no such thing."""
 
     def __init__(self, error: RocmatrixError, *, planned: Built, trouble: Trouble | None) -> None:
         super().__init__(error.code, what=error.what, where=error.where, why=error.why, next=error.next)

@@ -128,7 +128,7 @@ def in_container(
     spec = runspec.run_spec(
         cell,
         hardware,
-        image=image,
+        image=digest or image,  # a tag may be moved before the container is made
         command=[wanted.program, *inside],
         run_folder=folder,
         data=wanted.data,

@@ -196,6 +196,7 @@ def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
     job.check_cards(wanted, cell=choice.cell, hardware=hardware)
     built = built_image(choice, base=wanted.base, wheelhouse=wanted.wheelhouse, dry_run=wanted.dry_run)
     variables = job.allocator_of(wanted, matrix=matrix, cell=choice.cell)
-    image = built.image.id if built.image else built.tag  # a dry run names the tag
-    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=image, variables=variables)
-    return prepared, replace(place, image=image, labels=built.image.labels if built.image else None)
+    named = built.image.id if built.image else built.tag  # a dry run names the tag
+    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
+    held = (built.image.id, built.image.labels) if built.image else (None, None)
+    return prepared, replace(place, where="container", image=held[0], labels=held[1])

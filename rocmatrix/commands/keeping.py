@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from rocmatrix import launch
 from rocmatrix.console import ROOT, say
@@ -58,6 +58,7 @@ class Place:
 
     cell: Cell
     hardware: Hardware
+    where: Literal["container", "native"] = "native"
     image: str | None = None
     labels: Mapping[str, str] | None = None
     forced: bool = False
@@ -166,11 +167,17 @@ def watched(wanted: Wanted, place: Place) -> Iterator[Callable[[Finished], Recor
 
 
 @harmless
-def _begin(wanted: Wanted, place: Place) -> int:
-    from rocmatrix.evidence import started
+def _begin(wanted: Wanted, place: Place) -> int | None:
+    import sqlite3
+
+    from rocmatrix.evidence import started, store
 
     lost = _record(wanted, place, launch.Finished(status=-1, events=(), last_words=LOST.encode()))
-    return started.begin(evidence_file(), lost)
+    try:
+        return started.begin(evidence_file(), lost)
+    except (sqlite3.Error, OSError, RocmatrixError) as error:
+        store.unkept(evidence_file(), lost, error)
+        return None
 
 
 def _end(wanted: Wanted, place: Place, done: Finished, token: int | None) -> Record | None:
@@ -236,7 +243,7 @@ def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
     make = {"smoke": collect.of_smoke, "bench": collect.of_bench, "train": collect.of_train}[wanted.program]
     labels = done.container.labels if done.container else place.labels
     about: dict[str, Any] = {
-        "where": "container" if done.container or place.image else "native",
+        "where": place.where,
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
         "whole": not (wanted.options.get("probe") or wanted.options.get("only")),

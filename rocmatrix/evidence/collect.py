@@ -145,7 +145,9 @@ def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Seque
 
 
 def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields: Any) -> Record:
-    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if hardware.device == "cuda" else ()))))
+    # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
+    nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
+    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
     told = [json.dumps(event, ensure_ascii=False) for event in done.events]
     trouble = _excuse(done.host_trouble if kind == "train" else done.trouble, fields)
     words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []

@@ -13,20 +13,17 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from rocmatrix.evidence.order import ordered
-from rocmatrix.evidence.record import Device, Kind, Mark, Record
+from rocmatrix.evidence.record import Device, Kind, Record
 
 Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "trained"]
 LEVELS: tuple[Level, ...] = ("none", "rendered", "built", "proven", "smoked", "two-gpu", "trained")
 DECIDED_BY_NEWEST: tuple[Kind, ...] = ("build", "prove", "train")
-BY_PROBE: tuple[Kind, ...] = ("smoke", "bench")
 ON_CARD: tuple[Kind, ...] = ("smoke", "train", "bench")
 TWO_CARDS = "two_gpu_step"
 NO_CARD = "-"
 SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
 PASSED = ("pass", "passed")
 UNTOLD = ("not-applicable", "not checked")  # no verdict at all
-# What a run is set aside for before it begins. The other marks follow from what it stated, which excuses no failure.
-FROM_THE_START: tuple[Mark, ...] = ("stand-in", "simulation", "other-base", "unlocked", "forced")
 
 
 class Subject(Protocol):
@@ -76,7 +73,7 @@ def instant(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
-def why_not(record: Record, cell: Subject) -> str | None:
+def why_not(record: Record, cell: Subject) -> str | None:  # noqa: PLR0911 -- one line a reason
     """Say why a record is no evidence for `cell`, None where it is.
 
     What a failed run met, or stated, is no reason: a card that did not answer is what it has shown.
@@ -85,9 +82,9 @@ def why_not(record: Record, cell: Subject) -> str | None:
         return f"it is of {record.cell}"
     if record.trouble is not None:
         return f"the host's trouble ({record.trouble.stage}) ended it: {record.trouble.words}"
-    if record.kind == "bench" and record.passed:
+    if record.kind == "bench":
         return "a bench shows how fast it is, and raises no level"
-    if marks := [mark for mark in record.marks if record.passed or mark in FROM_THE_START]:
+    if marks := [mark for mark in record.marks if record.passed or mark != "synthetic"]:  # data excuse no failure
         return f"marked {', '.join(marks)}"
     if record.kind in ("build", "prove"):
         return None if record.inputs else "it does not say what the image was made of"
@@ -112,13 +109,13 @@ def standings(
     cell: Subject, records: Iterable[Record], *, rendered: bool, current_inputs: str | None = None
 ) -> tuple[Standing, ...]:
     """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order."""
-    own = [record for record in ordered(records) if record.cell == cell.name]
-    counted = [record for record in own if _weighs(record, cell)]
+    own = [record for record in ordered(records) if record.cell == cell.name and record.kind != "bench"]
+    counted = [record for record in own if why_not(record, cell) is None]
     made = [record for record in counted if record.kind == "build"]
     inputs = made[-1].inputs if made else None
     of_image = [record for record in counted if record.inputs == inputs]
     troubles = sum(record.trouble is not None for record in own)
-    aside = sum(record.kind != "bench" for record in own if record not in counted) - troubles
+    aside = len(own) - len(counted) - troubles
     current = None if current_inputs is None or inputs is None else inputs == current_inputs
     blank = Standing(
         cell=cell.name, card=NO_CARD, level="none", inputs=inputs, set_aside=aside, troubles=troubles, current=current
@@ -127,13 +124,6 @@ def standings(
         _standing(replace(blank, card=card), _of_card(of_image, card, cell), rendered=rendered)
         for card in cards_of(counted, cell)
     )
-
-
-def _weighs(record: Record, cell: Subject) -> bool:
-    """Whether a record counts, a bench that passed as well: it answers a bench that failed."""
-    if record.kind == "bench" and record.passed:
-        return why_not(record.model_copy(update={"kind": "smoke"}), cell) is None
-    return why_not(record, cell) is None
 
 
 def cards_of(records: Iterable[Record], cell: Subject) -> list[str]:
@@ -159,19 +149,18 @@ def _of_card(records: Sequence[Record], card: str, cell: Subject) -> list[Record
 
 def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> Standing:
     newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in DECIDED_BY_NEWEST}
-    open_ones = {kind: unanswered([r for r in records if r.kind == kind]) for kind in BY_PROBE}
+    failures = unanswered([r for r in records if r.kind == "smoke"])
     failing = tuple(kind for kind, found in newest.items() if found and not found[0].passed)
-    failing += tuple(kind for kind, found in open_ones.items() if found)
-    on_card = not set(BY_PROBE) & set(failing)
+    failing += ("smoke",) if failures else ()
     smokes = [r for r in records if r.kind == "smoke" and r.passed and r.whole]
     paired = [r for r in smokes if _two_cards(r)]
     shown: Mapping[Level, str | None] = {
         "rendered": "" if rendered else None,
         "built": _passed_at(newest["build"]),
         "proven": _passed_at(newest["prove"]),
-        "smoked": smokes[-1].at if smokes and on_card else None,
-        "two-gpu": paired[-1].at if paired and on_card else None,
-        "trained": _passed_at(newest["train"]) if on_card else None,
+        "smoked": smokes[-1].at if smokes and not failures else None,
+        "two-gpu": paired[-1].at if paired and not failures else None,
+        "trained": _passed_at(newest["train"]),
     }
     level = _climbed(shown)
     reached = LEVELS[: LEVELS.index(level)]
@@ -181,7 +170,7 @@ def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> 
         level=level,
         at=shown.get(level) or None,
         failing=failing,
-        failures=tuple(dict.fromkeys(probe for found in open_ones.values() for probe in found)),
+        failures=failures,
         missing=tuple(rung for rung in reached if rung != "none" and shown[rung] is None),
         took_part=took_part,
         left_out=left_out,

@@ -83,7 +83,7 @@ def _packed(record: Record) -> bytes:
 def _host() -> str:
     """Name where process numbers mean the same: the machine, and the namespace of its processes."""
     try:
-        return f"{os.uname().nodename} {os.readlink(PROC / 'self' / 'ns' / 'pid')}"
+        return f"{os.uname().nodename} {(PROC / 'self' / 'ns' / 'pid').readlink()}"
     except OSError:
         return os.uname().nodename
 

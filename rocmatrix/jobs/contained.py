@@ -76,7 +76,9 @@ def _created(argv: Sequence[str]) -> _Made | Finished:
         client = engine.connect()
         _sweep(client, keep=identity)
         made = _Made(container=_inspected(client, identity), client=client)
-    except (RocmatrixError, *failures) as error:
+    except RocmatrixError as error:
+        return _never_ran(f"the container could not be inspected: {error.what}")
+    except failures as error:
         return _never_ran(f"the container could not be inspected: {error}")
     threading.Thread(target=_wait, args=(made,), daemon=True).start()
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -171,11 +171,18 @@ class OnEngine:
         if cell.architecture and cell.architecture not in self.hardware.architectures:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
-        image = candidate(cell)
+        image = _held(cell)
         wanted = Wanted(program="smoke", request=Request(cell=cell.name), where="container", options=options)
-        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=image.id)
-        asked = job.asked_probes(wanted, cell=cell, hardware=self.hardware)
-        place = keeping.Place(cell=cell, hardware=self.hardware, image=image.id, labels=image.labels, asked=asked)
+        named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
+        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=named)
+        place = keeping.Place(
+            cell=cell,
+            hardware=self.hardware,
+            where="container",
+            image=image.id if image else None,
+            labels=image.labels if image else None,
+            asked=job.asked_probes(wanted, cell=cell, hardware=self.hardware),
+        )
         with keeping.watched(wanted, place) as keep:
             done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, "smoke", cell.image_name))
             record = keep(done)
@@ -229,9 +236,15 @@ class OnEngine:
 
 
 def candidate(cell: Cell) -> engine.Image:
-    """Return the image that a night has built. Raises RM203 where it is gone."""
+    """Return the image that a night has built. Raises RM201, RM203 where it is gone."""
     with closing(engine.connect()) as client:
         found = engine.image(client, bake.candidate(cell))
     if found is None:
         raise RocmatrixError("RM203", what=f"the engine holds no image {bake.candidate(cell)}")
     return found
+
+
+def _held(cell: Cell) -> engine.Image | None:
+    with suppress(RocmatrixError):
+        return candidate(cell)
+    return None

@@ -38,15 +38,12 @@ def check(
     With neither, nothing is compared, which is said; the proof keeps the size. `accept` is a person's reason to take
     a size whatever it is: it becomes what later images are compared with.
     """
-    data = {"bytes": size}
-    if accept:
-        return Check(
-            name=NAME, summary=f"{ACCEPTED}{accept}: {size} bytes", data=data, notes=(_entry(cell, size, today),)
-        )
+    data, notes = {"bytes": size}, (_entry(cell, size, today),)
     if size <= 0:
-        return Check(
-            name=NAME, summary="no byte", findings=(Finding(code="RM218", what="the image is empty"),), data=data
-        )
+        empty = Finding(code="RM218", what="the image holds no byte")
+        return Check(name=NAME, summary="no byte", findings=(empty,), data=data)
+    if accept:
+        return Check(name=NAME, summary=f"{ACCEPTED}{accept}: {size} bytes", data=data, notes=notes)
     known = _of(baseline) or recorded
     if known is None:
         summary = f"{size} bytes: the first size on record of this cell; later images are compared with it"

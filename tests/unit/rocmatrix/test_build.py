@@ -13,6 +13,7 @@ import pytest
 
 from rocmatrix import build, engine, render
 from rocmatrix.errors import RocmatrixError
+from rocmatrix.images import base
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,13 +113,14 @@ def test_a_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, l
 
     monkeypatch.setattr(engine, "image", look)
     monkeypatch.setattr(engine, "obtain", lambda *_: pytest.fail("asked a registry"))
-    assert build._base(None, asked, engine.Image(id="sha256:held", labels=labels, size=1)) == chosen
+    found = base.chosen(None, asked, engine.Image(id="sha256:held", labels=labels, size=1))
+    assert (found.name, found.id) == chosen if found else chosen == (None, None)
 
 
 def test_a_base_that_is_nowhere_is_fetched(monkeypatch):
     monkeypatch.setattr(engine, "image", lambda *_: None)
     monkeypatch.setattr(engine, "obtain", lambda _, name: engine.Image(id=f"sha256:{name}", labels={}, size=1))
-    assert build._base(None, "u:3", None) == ("u:3", "sha256:u:3")
+    assert base.chosen(None, "u:3", None) == base.OtherBase(name="u:3", id="sha256:u:3")
 
 
 def test_without_another_base_the_dockerfile_has_its_own():

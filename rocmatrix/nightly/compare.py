@@ -91,7 +91,7 @@ def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:
 
 def _told(record: Record) -> list[tuple[str, str]]:
     verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in UNTOLD]
-    agreed = record.passed or any(status not in PASSED for _, status in verdicts)
+    agreed = record.passed or any(verdict.status not in PASSED for verdict in record.verdicts)
     own = [] if verdicts and agreed else [(record.kind, "passed" if record.passed else "failed")]
     return [*verdicts, *own]
 

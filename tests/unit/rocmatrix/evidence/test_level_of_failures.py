@@ -13,6 +13,7 @@ from tests.unit.rocmatrix.evidence.test_level import CELL, CLIMB, level
 
 PROBES = ("device", "blas", "two_gpu_step")
 NOTHING = Hardware(device="none")
+MIXED = Hardware(device="none", cards=("EPYC", CARD), seen=("x86_64",))
 TROUBLE = Trouble(stage="engine", words="simulated")
 RUNG = {name: place for place, name in enumerate(LEVELS)}
 
@@ -37,7 +38,7 @@ FAILED_WHOLLY = {
     "nothing at all": suite(9, {}, hardware=NOTHING),
     "on the processor": suite(9, dict.fromkeys(PROBES, "fail"), hardware=Hardware(device="cpu")),
     "of two kinds": suite(
-        9, {"blas": "fail"}, hardware=Hardware(device="none", cards=("EPYC", CARD), seen=("x86_64",))
+        9, {"blas": "fail"}, hardware=MIXED
     ),
     "no kernel list": suite(9, {"blas": "fail"}, hardware=Hardware(device="rocm", cards=(CARD,))),
     "its end alone": suite(9, dict.fromkeys(PROBES, "pass"), passed=False),

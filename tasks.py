@@ -1,5 +1,5 @@
-"""The tasks. `./invokew --list` names them; each is one call into rocmatrix (see rocmatrix/tasks/)."""
+"""The tasks. `./invokew --list` names them; each is one call into rocmatrix (see rocmatrix/cli/tasks/)."""
 
-from rocmatrix.tasks import collection
+from rocmatrix.cli.tasks import collection
 
 namespace = collection()

@@ -32,8 +32,8 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 import torch._dynamo  # noqa: E402  optimizers import it at their first use
 
-from trainer import train  # noqa: E402, F401  imported before the fork, so that a child begins at once
 from trainer.cli import main as trainer  # noqa: E402
+from trainer.run import train  # noqa: E402, F401  imported before the fork, so that a child begins at once
 
 FORK = multiprocessing.get_context("fork")
 SAME = ("model.pt", "model.safetensors", "metrics.jsonl", "batches.jsonl")

@@ -28,12 +28,12 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-from trainer.accelerator import choose, make_reproducible  # noqa: E402
-from trainer.checkpoint import CheckpointKeeper  # noqa: E402
-from trainer.data.sampler import Sampler  # noqa: E402
-from trainer.loop import Part, Plan, Training, new_training, run_epoch  # noqa: E402
+from trainer.config.checkpoint_policy import Interval, Retention  # noqa: E402
+from trainer.data.loading.sampler import Sampler  # noqa: E402
+from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
+from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.retention import Interval, Retention  # noqa: E402
+from trainer.run.checkpointing import CheckpointKeeper  # noqa: E402
 
 INPUTS, STEP_SECONDS = 64, 0.005
 

@@ -21,9 +21,10 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from rocmatrix import filetree, matrix_file
-from rocmatrix.inside import prune
-from rocmatrix.proving import contents, kernel_code
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.verify import contents, kernel_code
+from rocmatrix.verify.devicecode import filetree
+from rocmatrix.verify.inside import prune
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "sizes.json"

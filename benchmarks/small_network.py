@@ -31,14 +31,14 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from trainer.accelerator import choose, make_reproducible  # noqa: E402
-from trainer.data.sampler import Sampler  # noqa: E402
-from trainer.loop import Part, Plan, Training, close_epoch, gradients, new_training, run_epoch, step_optimizer  # noqa: E402
+from trainer.data.loading.sampler import Sampler  # noqa: E402
+from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
+from trainer.engine.loop import Part, Plan, Training, close_epoch, gradients, new_training, run_epoch, step_optimizer  # noqa: E402
+from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.nan_guard import Again, NanGuard  # noqa: E402
-from trainer.step import Choice, choose_step  # noqa: E402
-from trainer.telemetry.telemetry import Telemetry  # noqa: E402
-from trainer.watch import Watch  # noqa: E402
+from trainer.telemetry.hooks import Watch  # noqa: E402
+from trainer.telemetry.nan_guard import Again, NanGuard  # noqa: E402
+from trainer.telemetry.recorder import Telemetry  # noqa: E402
 
 FEATURES, HIDDEN, RATE, SEED = 54, (32, 16), 1e-3, 0
 # Relative, of the first epoch's mean loss. The plain loop's AdamW rounds differently, and rounding grows with the

@@ -21,14 +21,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "start.json"
 ROUNDS = 9
-RESOLVED = "from rocmatrix import matrix_file, resolve; from rocmatrix.request import Request; "
-RENDERED = "from rocmatrix import matrix_file, render; "
+LOADED = "from rocmatrix.matrix.loading import load as matrix_file; "
+RESOLVED = (
+    f"{LOADED}from rocmatrix.matrix.resolver import resolve; from rocmatrix.matrix.resolver.request import Request; "
+)
+RENDERED = f"{LOADED}from rocmatrix.images import render; "
 HERE = "from pathlib import Path; root = Path.cwd(); "
 STARTS: dict[str, list[str]] = {
     "an interpreter that does nothing": [sys.executable, "-c", "pass"],
     "python -m trainer --help": [sys.executable, "-m", "trainer", "--help"],
     "python -m trainer train --help": [sys.executable, "-m", "trainer", "train", "--help"],
-    "./invokew --list": [sys.executable, "-P", "rocmatrix/program.py", "--search-root", ".", "--list"],
+    "./invokew --list": [sys.executable, "-P", "rocmatrix/cli/program.py", "--search-root", ".", "--list"],
     "the matrix loaded, a request resolved": [
         sys.executable,
         "-c",

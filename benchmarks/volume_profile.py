@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 from market_profile import MarketProfile
 
-from trainer.data.bars import Bars
+from trainer.data.bar import Bars
 from trainer.data.conventions import ProfileConventions
-from trainer.data.developing import developing_levels
-from trainer.data.profile import Levels, bar_rows, row_centre, session_levels
-from trainer.data.synthetic import synthetic_bars
+from trainer.data.profiles.developing import developing_levels
+from trainer.data.profiles.profile import Levels, bar_rows, row_centre, session_levels
+from trainer.data.readers.synthetic import synthetic_bars
 
 RESULTS = Path(__file__).parent / "results" / "volume_profile.json"
 THEIRS = ProfileConventions(

@@ -18,13 +18,13 @@ from typing import Any
 
 import torch
 
-from trainer.accelerator import choose
-from trainer.config import TrainConfig
-from trainer.loop import Part, Plan, Training, new_training, run_epoch
+from trainer.config.train import TrainConfig
+from trainer.device.accelerator import choose
+from trainer.engine.instrumentation import watch
+from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch
 from trainer.models.mlp import mlp
-from trainer.onlookers import watch
-from trainer.run_folder import folder_of
-from trainer.watch import Watch
+from trainer.storage.run_folder import folder_of
+from trainer.telemetry.hooks import Watch
 
 FEATURES, TURNS = 54, 5
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import trainer
-from trainer.config import FAMILIAR, OUTSIDE, FeaturesConfig, flags, notices, options, widths
-from trainer.errors import CATALOG, TrainerError, from_os_error, suggestion
-from trainer.events import emit, say
-from trainer.flags import names, share, whole
-from trainer.launch import LAUNCHED, launch
+from trainer.config.parsing import names, share, whole
+from trainer.config.train import FAMILIAR, OUTSIDE, FeaturesConfig, flags, notices, options, widths
+from trainer.distributed.torchrun import LAUNCHED, launch
+from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
+from trainer.runtime.events import emit, say
 
 OF_PREDICT = [
     {"command": "predict", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parse(words)
         command = arguments.pop("command")
         if command == "train" and LAUNCHED not in os.environ:
-            from trainer.recipe import resolve
+            from trainer.config.recipe import resolve
 
             config = resolve(dict(arguments))
             if config.ranks > 1:
@@ -79,18 +79,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def train(arguments: dict[str, Any]) -> int:
     """Run the main job."""
-    from trainer.recipe import resolve
+    from trainer.config.recipe import resolve
 
     config = resolve(arguments)
     for sentence in notices(config):
         say(sentence)
         emit("notice", what=sentence)
-    from trainer import export
+    from trainer.run import export
     from trainer.telemetry import trackers
 
     export.require(config.export)
     trackers.require(config.track)
-    from trainer.train import train as run
+    from trainer.run.train import train as run
 
     run(config)
     return 0
@@ -98,7 +98,7 @@ def train(arguments: dict[str, Any]) -> int:
 
 def predict(arguments: dict[str, Any]) -> int:
     """Forecast with a finished run's model."""
-    from trainer.predict import predict as run
+    from trainer.analysis.predict import predict as run
 
     run(**arguments)
     return 0
@@ -106,49 +106,49 @@ def predict(arguments: dict[str, Any]) -> int:
 
 def compress(arguments: dict[str, Any]) -> int:
     """Make a finished run's model smaller."""
-    from trainer.compress.command import compress as run
+    from trainer.analysis.compress.command import compress as run
 
     return run(**arguments)
 
 
 def report_page(arguments: dict[str, Any]) -> int:
     """Write a page on a finished run."""
-    from trainer.report.command import report as run
+    from trainer.analysis.report.command import report as run
 
     return run(**arguments)
 
 
 def features(arguments: dict[str, Any]) -> int:
     """Compute the features of a file, or list them."""
-    from trainer.data.features_command import run
+    from trainer.analysis.features import run
 
     return run(arguments)
 
 
 def replay(arguments: dict[str, Any]) -> int:
     """Compute again what the NaN guard saved."""
-    from trainer.replay import replay as run
+    from trainer.analysis.replay import replay as run
 
     return run(**arguments)
 
 
 def smoke(argv: list[str]) -> int:
     """Hand over to the probes, which parse their own flags."""
-    from trainer.probes.runner import main as run
+    from trainer.diagnostics.probes.runner import main as run
 
     return run(argv)
 
 
 def bench(argv: list[str]) -> int:
     """Hand over to the benchmarks, which parse their own flags."""
-    from trainer.bench.command import main as run
+    from trainer.diagnostics.bench.command import main as run
 
     return run(argv)
 
 
 def schema(_: dict[str, Any]) -> int:
     """Print the JSON Schema of metadata.json."""
-    from trainer.records import json_schema
+    from trainer.storage.metadata_schema import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0
@@ -156,7 +156,7 @@ def schema(_: dict[str, Any]) -> int:
 
 def compare(arguments: dict[str, Any]) -> int:
     """Find the first step where two runs part."""
-    from trainer.compare import compare as run
+    from trainer.analysis.compare import compare as run
 
     return run(**arguments)
 
@@ -170,7 +170,7 @@ def errors(_: dict[str, Any]) -> int:
 
 def print_options(_: dict[str, Any]) -> int:
     """Print what a person may give to each command, one JSON object a line."""
-    from trainer.bench.command import OPTIONS as OF_BENCH
+    from trainer.diagnostics.bench.command import OPTIONS as OF_BENCH
 
     for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *OF_BENCH]:
         print(json.dumps(option))

@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.console import ROOT, say
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.ranking import Surroundings
-    from rocmatrix.hardware import Hardware
-    from rocmatrix.launch import Finished
-    from rocmatrix.matrix import Cell
+    from rocmatrix.host.hardware import Hardware
+    from rocmatrix.jobs.runner import Finished
+    from rocmatrix.matrix.matrix import Cell
 
 LINES_SAID = 10
 _BUILD_FAILED = "RM202"
@@ -62,8 +63,8 @@ def surroundings(cell: Cell | None, architecture: str | None = None, hardware: H
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
-    from rocmatrix import matrix_file
     from rocmatrix.diagnosis import diagnosis, reading, signature
+    from rocmatrix.matrix.loading import load as matrix_file
 
     blocks = [log] if isinstance(log, bytes) else reading.chunks(reading.opened(log), name=str(log))
     name = "its last words" if isinstance(log, bytes) else str(log)

@@ -9,8 +9,8 @@ from typing import Any
 from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
 from rocmatrix.diagnosis.scan import Match, Scanner
 from rocmatrix.diagnosis.signature import Area, Signature
-from rocmatrix.matrix import Matrix
-from rocmatrix.rule import Rule
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.matrix.rule import Rule
 
 OTHERS_SHOWN = 5
 NEXT: dict[Area, str] = {

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import StringConstraints
 
-from rocmatrix.codes.entry import CatalogEntry
 from rocmatrix.diagnosis.signature import Kind, Signature
-from rocmatrix.errors import CATALOG
-from rocmatrix.statement import Evidence
+from rocmatrix.matrix.statement import Evidence
+from rocmatrix.runtime.codes.entry import CatalogEntry
+from rocmatrix.runtime.errors import CATALOG
+from rocmatrix.runtime.paths import TRAINER_ERRORS
 
-TRAINER_CODES = Path(__file__).parents[1] / "trainer_errors.json"  # what `render` had the trainer tell of its codes
 SOURCE = Evidence(sources=["docs/errors.md"], confidence="verified in source", date="2026-11-22")
 # They say that something failed, and of what little more; RM620 fails nothing.
 _KINDS: dict[str, Kind] = dict.fromkeys(("RM202", "RM207", "RM208", "RM499", "RM599", "RM612", "RM630"), "aftermath")
@@ -29,7 +28,7 @@ class OwnError(Signature):
 
 def entries() -> dict[str, CatalogEntry]:
     """Return both programs' catalogs by code."""
-    told = json.loads(TRAINER_CODES.read_text(encoding="utf-8"))
+    told = json.loads(TRAINER_ERRORS.read_text(encoding="utf-8"))
     return CATALOG | {entry["code"]: CatalogEntry(**entry) for entry in told}
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 
 from rocmatrix.diagnosis.scan import Match
 from rocmatrix.diagnosis.signature import Kind, Signature
-from rocmatrix.statement import within
+from rocmatrix.matrix.statement import within
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.errors import RocmatrixError
 
 CHUNK = 4 << 20
 LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all

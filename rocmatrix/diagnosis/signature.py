@@ -1,4 +1,4 @@
-"""What a failure looks like and what is behind it: the models of rocmatrix/signatures.yaml."""
+"""What a failure looks like and what is behind it: the models of rocmatrix/diagnosis/signatures.yaml."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
-from rocmatrix import matrix_file
 from rocmatrix.diagnosis import pattern
-from rocmatrix.errors import suggestion
-from rocmatrix.rule import RuleId
-from rocmatrix.statement import Evidence, Selector, Strict, Text
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.rule import RuleId
+from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
+from rocmatrix.runtime.errors import suggestion
+from rocmatrix.runtime.paths import ROOT, SIGNATURES
 
-SIGNATURES_FILE = "rocmatrix/signatures.yaml"
+SIGNATURES_FILE = SIGNATURES.relative_to(ROOT).as_posix()
 # cause: the words name what is wrong. symptom: they say what broke, for one of several reasons. aftermath: something
 # else failed before. degraded: the run goes on, slower or at risk. note: harmless, and often taken for the cause.
 Kind = Literal["cause", "symptom", "aftermath", "degraded", "note"]
@@ -74,7 +75,7 @@ class Signature(Strict):
 
 
 class Signatures(RootModel[list[Signature]]):
-    """All of rocmatrix/signatures.yaml, in the order of the file."""
+    """All of rocmatrix/diagnosis/signatures.yaml, in the order of the file."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Signatures:
@@ -102,7 +103,7 @@ def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
 
 
 def load(root: Path) -> tuple[Signature, ...]:
-    """Read rocmatrix/signatures.yaml of the checkout. Raises RM001 with every mistake and its line, RM002."""
+    """Read rocmatrix/diagnosis/signatures.yaml of the checkout. Raises RM001 with every mistake and its line, RM002."""
     return tuple(matrix_file.part(root, SIGNATURES_FILE, Signatures).root)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from rocmatrix.adapter import PciLink
-from rocmatrix.choice import VISIBILITY, without_integrated
+from rocmatrix.containers.device_selection import VISIBILITY, without_integrated
 from rocmatrix.doctor.catalog import Finding
 from rocmatrix.doctor.host import Host
-from rocmatrix.hardware import Card, Hardware
-from rocmatrix.link import ENABLED
+from rocmatrix.host.hardware import Card, Hardware
+from rocmatrix.host.link import ENABLED
+from rocmatrix.host.pci_device import PciLink
 
 REBAR_FIX = "in the firmware's setup: Above 4G Decoding on, Resizable BAR on, CSM off"
 

@@ -151,7 +151,7 @@ CHECKS = _catalog(
         "D401",
         "A container engine answers",
         "cells are built and run by it; natively, only what fits the host's Python runs",
-        "rocmatrix.engine",
+        "rocmatrix.containers.engine",
     ),
     (
         "D402",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rocmatrix.doctor.catalog import CHECKS, Check
-from rocmatrix.doctor.rules import EnvironmentRule
+from rocmatrix.doctor.environment.rules import EnvironmentRule
 
 HEAD = """# The doctor
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from rocmatrix.doctor.catalog import Finding, Status
 from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge, lies_in, plain_version
-from rocmatrix.hardware import Hardware
-from rocmatrix.statement import within
-from rocmatrix.sysfs import DeviceNode
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.host.sysfs import DeviceNode
+from rocmatrix.matrix.statement import within
 
 MOST_SHOWN = 4
 UDEV_FIX = (

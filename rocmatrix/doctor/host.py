@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocmatrix import hardware
-from rocmatrix.adapter import amd_display_devices, served_devices
-from rocmatrix.hardware import Hardware
-from rocmatrix.matrix import Cell
-from rocmatrix.sysfs import Files
+from rocmatrix.host import hardware
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.host.pci_device import amd_display_devices, served_devices
+from rocmatrix.host.sysfs import Files
+from rocmatrix.matrix.matrix import Cell
 
 NO_CARD = "no AMD card was found in this machine"
 MEMLOCK_ROW = re.compile(r"^Max locked memory\s+(\S+)", re.MULTILINE)
@@ -136,8 +136,8 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
 
 def ask_engine() -> tuple[Engine, str | None]:
     """Return what the engine tells of itself, and the folder that holds its images."""
-    from rocmatrix import engine
-    from rocmatrix.errors import RocmatrixError
+    from rocmatrix.containers import engine
+    from rocmatrix.runtime.errors import RocmatrixError
 
     try:
         client = engine.connect()

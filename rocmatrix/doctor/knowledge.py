@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from rocmatrix import matrix_file
-from rocmatrix.rule import RuleId
-from rocmatrix.statement import Evidence, RangeText, Selector, Strict, Text, within
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.rule import RuleId
+from rocmatrix.matrix.statement import Evidence, RangeText, Selector, Strict, Text, within
 
 HOSTS_FILE = "matrix/hosts.yaml"
 

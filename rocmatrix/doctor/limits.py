@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from packaging.version import InvalidVersion, Version
 
-from rocmatrix.choice import VISIBILITY
+from rocmatrix.containers.device_selection import VISIBILITY
 from rocmatrix.doctor.catalog import Finding
 from rocmatrix.doctor.host import Host
 
 GIB = 1024**3
-SHARED_MEMORY = 8 * GIB  # what a GPU run is given in its container, rocmatrix.policy
+SHARED_MEMORY = 8 * GIB  # what a GPU run is given in its container, rocmatrix.containers.least_privilege
 ROCM_IMAGE, CPU_IMAGE = 35 * GIB, 5 * GIB  # an image of ROCm 7.2 was reported with 28.9 GB, and its build needs room
 CDI_ENGINE, GPUS_ENGINE = Version("25.0"), Version("29.3")
 RECORDED = "a recorded tree does not tell"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from rocmatrix.evidence import collect, store
 from rocmatrix.evidence.order import ordered
 from rocmatrix.evidence.record import Mark, Record
-from rocmatrix.proving.size import ACCEPTED, Recorded
+from rocmatrix.verify.size import ACCEPTED, Recorded
 
 if TYPE_CHECKING:
-    from rocmatrix.engine import Image
-    from rocmatrix.matrix import Cell, Matrix
+    from rocmatrix.containers.engine import Image
+    from rocmatrix.matrix.matrix import Cell, Matrix
 
 
 def recorded(path: Path, cell: Cell, image: Image) -> Recorded | None:

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
-from rocmatrix.console import ROOT
 from rocmatrix.evidence.level import PASSED
 from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict
 from rocmatrix.images import labels as image_labels
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix import hardware as machine
-    from rocmatrix.launch import Event, Finished
-    from rocmatrix.launch import Trouble as HostTrouble
-    from rocmatrix.matrix import Cell
-    from rocmatrix.proving.proof import Proof
+    from rocmatrix.host import hardware as machine
+    from rocmatrix.jobs.runner import Event, Finished
+    from rocmatrix.matrix.matrix import Cell
+    from rocmatrix.runtime.trouble import Trouble as HostTrouble
+    from rocmatrix.verify.proof import Proof
 
 STAND_IN = image_labels.STAND_IN_VARIABLE  # set, it marks records as well as the images that are built
 DEVICES: tuple[Device, ...] = ("cpu", "rocm", "cuda")

@@ -15,9 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence.level import instant
 from rocmatrix.evidence.record import Record
+from rocmatrix.runtime.errors import RocmatrixError
 
 FORMAT = "rocmatrix-evidence"
 SCHEMA = 2

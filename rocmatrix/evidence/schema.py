@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.errors import RocmatrixError
 
 VARIABLE = "ROCMATRIX_EVIDENCE"
 WAIT_SECONDS = 30.0

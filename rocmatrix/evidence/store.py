@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rocmatrix.console import say
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import schema
 from rocmatrix.evidence.order import ordered
 from rocmatrix.evidence.record import Record
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
 
 HERE = "this machine"
 _told: set[Path] = set()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 
-from rocmatrix import engine
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.evidence.record import Stage, Trouble
+from rocmatrix.containers import engine
+from rocmatrix.evidence.record import Trouble
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.trouble import Stage
 
 # What stands in the way before, beside or below an image: no engine, no registry or index, no room.
 CODES: dict[str, Stage] = {

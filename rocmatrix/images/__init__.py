@@ -1,1 +1,1 @@
-"""Images: what they are built from and what they say of themselves."""
+"""Images: rendered, locked, fetched and built."""

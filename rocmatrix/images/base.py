@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocmatrix import engine
-from rocmatrix.console import say
+from rocmatrix.containers import engine
 from rocmatrix.images import labels as image_labels
+from rocmatrix.runtime.console import say
 
 if TYPE_CHECKING:
     import docker

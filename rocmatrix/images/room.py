@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix import engine
+from rocmatrix.containers import engine
 
 if TYPE_CHECKING:
     import docker

@@ -1,1 +1,1 @@
-"""Jobs: made ready, run here, or sent to a scheduler."""
+"""Jobs of the trainer: made ready, run, and submitted to schedulers."""

@@ -16,9 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix import engine, launch
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.launch import Container, Finished, Interrupted, Trouble
+from rocmatrix.containers import engine
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.runner import Container, Finished, Interrupted
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.trouble import Trouble
 
 if TYPE_CHECKING:
     import docker

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocmatrix import build
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.images import build
 from rocmatrix.images.base import OtherBase
 from rocmatrix.images.room import Room
-from rocmatrix.matrix import Cell
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.errors import RocmatrixError
 
 NIGHT_LABEL = "org.rocmatrix.night"
 # Newer buildx asks before it reads a folder outside the working one; all of these are named in a file of ours.

@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocmatrix import engine
-from rocmatrix.console import say
+from rocmatrix.containers import engine
+from rocmatrix.runtime.console import say
 
 if TYPE_CHECKING:
     import docker

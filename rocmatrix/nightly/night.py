@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rocmatrix.console import say
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.matrix import Cell
+from rocmatrix.matrix.matrix import Cell
 from rocmatrix.nightly.journal import Journal, Leg, State
 from rocmatrix.nightly.plan import STAGES, Stage, waves
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
 
 DONE: tuple[State, ...] = ("passed", "failed", "left out")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rocmatrix.errors import RocmatrixError, suggestion
-from rocmatrix.matrix import Cell, Matrix
+from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
 Stage = Literal["build", "prove", "smoke", "promote"]
 STAGES: tuple[Stage, ...] = ("build", "prove", "smoke", "promote")

@@ -10,22 +10,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix import build, engine, job, job_log, launch, wheelhouse
-from rocmatrix.commands import keeping
-from rocmatrix.console import LOGS
+from rocmatrix.containers import engine
 from rocmatrix.diagnosis import after
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import baseline, store
+from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.collect import NOT_APPLICABLE
-from rocmatrix.hardware import Hardware
-from rocmatrix.images import room
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.images import build, room, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
-from rocmatrix.job import Wanted
-from rocmatrix.matrix import Cell, Matrix
+from rocmatrix.jobs import job
+from rocmatrix.jobs import log as job_log
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import bake, disk
 from rocmatrix.nightly.night import Outcome
-from rocmatrix.proving import proof
-from rocmatrix.request import Request
+from rocmatrix.runtime.console import LOGS
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import proof
 
 if TYPE_CHECKING:
     import docker

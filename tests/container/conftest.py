@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, emit, engine, wheelhouse
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.hardware import survey
-from rocmatrix.runspec import run_spec
-from rocmatrix.settings import Limit, Mount
+from rocmatrix.containers import emit, engine
+from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.settings import Limit, Mount
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import build, wheelhouse
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, small_image, sysfs
 from tests.fixtures.stand_ins import stand_in_cell
 

@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from rocmatrix import build, engine, render
+from rocmatrix.containers import engine
+from rocmatrix.images import build, render
 from tests.fixtures import cells
 from tests.fixtures.stand_ins import stand_in_cell
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, engine
+from rocmatrix.containers import engine
+from rocmatrix.images import build
 from tests.fixtures import cells
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.container
 AGAIN = """
 import json, sys
 from pathlib import Path
-from rocmatrix import build, matrix_file
+from rocmatrix.images import build
+from rocmatrix.matrix.loading import load as matrix_file
 root, name, base, wheels = sys.argv[1:]
 cell = matrix_file.load(Path.cwd()).cell("cpu-torch2.13.0").model_copy(update={"name": name})
 built = build.build(cell, root=Path(root), base=base, wheelhouse=Path(wheels))

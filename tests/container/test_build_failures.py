@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, engine, render
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.containers import engine
+from rocmatrix.images import build, render
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 from tests.fixtures.stand_ins import stand_in_cell, stand_in_wheel
 
@@ -121,7 +122,7 @@ def test_the_command_line_says_it_without_a_traceback(tmp_path):
 
 def test_ctrl_c_leaves_nothing_tagged(cell, root, wheels, debian):
     """The interrupt comes while the wheels are installed; the fixture sees that no image is left."""
-    code = "import sys; from pathlib import Path; from rocmatrix import build; "
+    code = "import sys; from pathlib import Path; from rocmatrix.images import build; "
     code += "build.run_buildx(sys.argv[2:], log=Path(sys.argv[1]))"
     slow = root / "images" / cell.name / "Dockerfile"
     uncached = f"sleep 20 && : {time.time_ns()} && python3 -m venv"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, engine, render
+from rocmatrix.containers import engine
+from rocmatrix.images import build, render
 from tests.fixtures import cells
 
 pytestmark = pytest.mark.container

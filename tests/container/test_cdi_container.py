@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import emit
-from rocmatrix.emit import cdi
-from rocmatrix.settings import Group
+from rocmatrix.containers import emit
+from rocmatrix.containers.emit import cdi
+from rocmatrix.containers.settings import Group
 from tests.fixtures.small_image import GID, GROUP, TRY_TO_OPEN, UID, output, spec_for
 
 pytestmark = pytest.mark.container

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, devcontainer
-from rocmatrix.hardware import survey
-from rocmatrix.runspec import run_spec
+from rocmatrix.containers.runspec import run_spec
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import build
+from rocmatrix.jobs import devcontainer
 from tests.fixtures import cells, sysfs
 from tests.fixtures.stand_ins import stand_in_wheel
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import emit
-from rocmatrix.hardware import survey
-from rocmatrix.runspec import portable_spec
-from rocmatrix.settings import Group
+from rocmatrix.containers import emit
+from rocmatrix.containers.runspec import portable_spec
+from rocmatrix.containers.settings import Group
+from rocmatrix.host.hardware import survey
 from tests.fixtures import cells, sysfs
 from tests.fixtures.small_image import (
     GID,

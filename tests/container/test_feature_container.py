@@ -4,8 +4,8 @@ import platform
 
 import pytest
 
-from rocmatrix import feature
-from rocmatrix.settings import AddCapability, SecurityOption
+from rocmatrix.containers import capability as feature
+from rocmatrix.containers.settings import AddCapability, SecurityOption
 
 pytestmark = [
     pytest.mark.container,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, render
-from rocmatrix.resolve import Request, resolve
+from rocmatrix.images import build, render
+from rocmatrix.matrix.resolver.resolve import Request, resolve
 from tests.fixtures import cells
 
 pytestmark = pytest.mark.container

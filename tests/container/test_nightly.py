@@ -14,10 +14,11 @@ from pathlib import Path
 import docker.errors
 import pytest
 
-from rocmatrix import build, engine, render
+from rocmatrix.containers import engine
 from rocmatrix.evidence import store
 from rocmatrix.evidence.level import standings
-from rocmatrix.hardware import survey
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import build, render
 from rocmatrix.nightly import bake, disk
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.nightly.night import Running

@@ -11,8 +11,8 @@ import subprocess
 
 import pytest
 
-from rocmatrix.emit import cdi
-from rocmatrix.emit.podman import podman_run_argv
+from rocmatrix.containers.emit import cdi
+from rocmatrix.containers.emit.podman import podman_run_argv
 from tests.container.test_cdi_container import from_places
 from tests.fixtures import small_image
 from tests.fixtures.small_image import GID, GROUP, TRY_TO_OPEN, TRY_TO_WRITE, UID, on_stand_ins, spec_for

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from rocmatrix import build, render
-from rocmatrix.kernels import Baseline
-from rocmatrix.proving import kernel_code, proof
+from rocmatrix.images import build, render
+from rocmatrix.matrix.kernel_library import Baseline
+from rocmatrix.verify import kernel_code, proof
 from tests.fixtures import cells
 from tests.fixtures.device_code import code_object
 from tests.fixtures.trees import tar
@@ -39,7 +39,7 @@ FROM base
 RUN --mount=type=bind,from=whole,target=/run/whole --mount=type=bind,from=pruner,target=/run/pruner/rocmatrix \\
     mkdir --parents /opt/lib && cp --recursive /run/whole/usr/lib/x86_64-linux-gnu/rocblas /opt/lib/ \\
     && PYTHONPATH=/run/pruner PYTHONDONTWRITEBYTECODE=1 \\
-        python3 -m rocmatrix.inside.prune --architecture gfx1102 /opt/lib
+        python3 -m rocmatrix.verify.inside.prune --architecture gfx1102 /opt/lib
 """
 
 

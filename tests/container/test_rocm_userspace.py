@@ -38,7 +38,7 @@ def probe(userspace, run):
 
 
 def test_the_blas_probe_loads_the_genuine_libraries_and_reports_no_device(probe):
-    ended = probe("trainer.probes.blas", "--expect", "rocm")
+    ended = probe("trainer.diagnostics.probes.single.blas", "--expect", "rocm")
     (verdict,) = ended.lines
     assert ended.status == 1
     assert verdict["status"] == "no-device"
@@ -64,7 +64,7 @@ def test_a_broken_library_is_told_from_a_missing_card(probe, tmp_path):
     broken.write_bytes(b"no library")
     place = "/usr/lib/x86_64-linux-gnu/libhipblas.so.0.1"
     volumes = TRAINER | {str(broken): {"bind": place, "mode": "ro"}}
-    (verdict,) = probe("trainer.probes.blas", "--expect", "rocm", volumes=volumes).lines
+    (verdict,) = probe("trainer.diagnostics.probes.single.blas", "--expect", "rocm", volumes=volumes).lines
     assert verdict["status"] == "fail"
     (failed,) = [check for check in verdict["checks"] if check["status"] == "fail"]
     assert failed["name"] == "load libhipblas"

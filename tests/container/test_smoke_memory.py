@@ -14,7 +14,8 @@ MIB = 1 << 20
 LIMIT = 192 * MIB
 RUNNER = """
 import sys
-from trainer.probes import registry, runner, watched
+from trainer.diagnostics.probes import registry, runner
+from trainer.runtime import memory_limit as watched
 watched.LOOK_EVERY_SECONDS = 60.0  # so that the kernel is the first to see it
 made = [registry.Probe(name=n, module=n, summary="", timeout_seconds=60) for n in ("filling", "honest")]
 registry.PROBES = tuple(made)
@@ -24,8 +25,8 @@ PROBES = {
     "filling": "held = []\nwhile True: held.append(bytearray(b'x') * (1 << 24))\n",
     "honest": """
 import sys
-from trainer.probes import entry
-from trainer.probes.verdict import Device, at_most, conclude
+from trainer.diagnostics.probes import entry
+from trainer.diagnostics.probes.verdict import Device, at_most, conclude
 here = Device(kind="cpu", name="a CPU", arch="any")
 measure = lambda request: conclude(probe="honest", summary="fine", checks=[at_most("x", 0, 1, "s")], device=here)
 sys.exit(entry.main("honest", measure))

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from rocmatrix.emit import docker_sdk_arguments
-from rocmatrix.emit.torchrun import torchrun
-from rocmatrix.hardware import survey
-from rocmatrix.runspec import run_spec
-from rocmatrix.settings import Mount
+from rocmatrix.containers.emit import docker_sdk_arguments
+from rocmatrix.containers.emit.torchrun import torchrun
+from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.settings import Mount
+from rocmatrix.host.hardware import survey
 from tests.fixtures import sysfs
 
 pytestmark = pytest.mark.container

@@ -19,10 +19,10 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from trainer.accelerator import make_reproducible
-from trainer.attention import LIMITS, Shape, choose_attention
-from trainer.compilation import decide
-from trainer.watchdog.beats import read_beat
+from trainer.device.accelerator import make_reproducible
+from trainer.distributed.watchdog.beats import read_beat
+from trainer.engine.steps.attention_selection import LIMITS, Shape, choose_attention
+from trainer.engine.steps.compile import decide
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ["--epochs", "6", "--hidden-layers", "256,256", "--batch-size", "64", "--precision", "fp64", "--device", "cuda"]

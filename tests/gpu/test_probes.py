@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer.probes import placement, registry, runner
-from trainer.probes.verdict import Verdict
+from trainer.diagnostics.probes import placement, registry, runner
+from trainer.diagnostics.probes.verdict import Verdict
 
 ONE_CARD = tuple(probe.name for probe in registry.PROBES if probe.cards == 1)
 TWO_CARDS = tuple(probe.name for probe in registry.PROBES if probe.cards == 2)
@@ -34,7 +34,8 @@ FAULTS = {
         "blas",
         """
         import sys, torch
-        from trainer.probes import blas, entry
+        from trainer.diagnostics.probes.single import blas
+        from trainer.diagnostics.probes import entry
         honest = blas.multiply
 
         def multiply(a, b, out):
@@ -50,7 +51,8 @@ FAULTS = {
         "convert",
         """
         import sys, torch
-        from trainer.probes import convert, entry
+        from trainer.diagnostics.probes.single import convert
+        from trainer.diagnostics.probes import entry
         convert.ROUTES["on the way there"] = lambda source, dtype, target: torch.zeros_like(source, dtype=dtype)
         sys.exit(entry.main("convert", convert.measure))
         """,
@@ -60,7 +62,8 @@ FAULTS = {
         "transfer",
         """
         import sys
-        from trainer.probes import entry, transfer
+        from trainer.diagnostics.probes import entry
+        from trainer.diagnostics.probes.single import transfer
         honest = transfer.copy
 
         def copy(rows, target, **how):
@@ -77,7 +80,8 @@ FAULTS = {
         "amp",
         """
         import sys, torch
-        from trainer.probes import amp, entry
+        from trainer.diagnostics.probes.single import amp
+        from trainer.diagnostics.probes import entry
         honest = amp.Trainer.step
 
         def step(self, overflow=False):
@@ -96,7 +100,8 @@ FAULTS = {
         "amp",
         """
         import sys, torch
-        from trainer.probes import amp, entry
+        from trainer.diagnostics.probes.single import amp
+        from trainer.diagnostics.probes import entry
 
         def fill(request):
             held = []
@@ -233,13 +238,15 @@ def test_what_works_only_without_peer_access_is_traced_to_it(
 ) -> None:
     kind, (rank, sure) = kind_with(2), RANKS[name]
     (tmp_path / "faulty_rank.py").write_text(
-        f"import os, sys\nfrom trainer.probes import ddp_rank, {rank} as honest\n"
+        f"import os, sys\nfrom trainer.diagnostics.probes.pair.ranks import ddp_rank, {rank} as honest\n"
         "if 'TRAINER_PROBE_ROUTE' not in os.environ or os.environ.get('NCCL_SHM_DISABLE'):\n"
         "    os.abort()  # injected: the first try and the one without shared memory die\n"
         "sys.exit(ddp_rank.take_part(None, honest.phases))\n"
     )
     fault = (
-        f"import sys\nfrom trainer.probes import entry, {name} as probe\nprobe.RANK_MODULE = 'faulty_rank'\n"
+        "import importlib, sys\nfrom trainer.diagnostics.probes import entry, registry\n"
+        f"probe = importlib.import_module(next(p.module for p in registry.PROBES if p.name == '{name}'))\n"
+        "probe.RANK_MODULE = 'faulty_rank'\n"
         f"sys.exit(entry.main('{name}', probe.measure))\n"
     )
     verdict = with_fault(name, fault, kind, tmp_path, monkeypatch)
@@ -258,7 +265,8 @@ def test_a_copy_between_cards_that_turns_a_bit_is_traced_to_what_stands_between_
 ) -> None:
     source = """
         import sys
-        from trainer.probes import in_child, p2p
+        from trainer.diagnostics.probes.pair.ranks import child as in_child
+        from trainer.diagnostics.probes.pair import p2p
         honest = p2p.copy
 
         def copy(source, target):

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 from tests.fixtures.training import gone_on, interrupted, network, same, training, weights
-from trainer.accelerator import make_reproducible
-from trainer.data.feed import Part, mapped
-from trainer.errors import TrainerError
-from trainer.loop import Plan, Training, new_training
+from trainer.data.loading.placement import Part, mapped
+from trainer.device.accelerator import make_reproducible
+from trainer.device.precision import Precision
+from trainer.engine.loop import Plan, Training, new_training
+from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
-from trainer.precision import Precision
-from trainer.step import choose_step
+from trainer.runtime.errors import TrainerError
 
 pytestmark = pytest.mark.gpu
 ROWS = 32 * 40 + 5

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from tests.fixtures.training import ROWS, gone_on, interrupted, same, training, weights
-from trainer.accelerator import choose, make_reproducible
-from trainer.loop import Part, Plan, Training, fit, new_training
-from trainer.memory import report
-from trainer.precision import choose_precision
+from trainer.device.accelerator import choose, make_reproducible
+from trainer.device.memory import report
+from trainer.device.precision import choose_precision
+from trainer.engine.loop import Part, Plan, Training, fit, new_training
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME = ("model.pt", "model.safetensors", "metrics.jsonl", "batches.jsonl")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
-from rocmatrix.hardware import survey
-from rocmatrix.runspec import run_spec
+from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
+from rocmatrix.containers.runspec import run_spec
+from rocmatrix.host.hardware import survey
 from tests.fixtures import cells, sysfs
 
 pytestmark = pytest.mark.slurm

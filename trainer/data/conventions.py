@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 VOLUME_BITS = 20  # volume is counted in 2^-20 contracts: sums of integers do not depend on their order
 

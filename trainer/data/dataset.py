@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.bars import Bars, Dates, Floats
-from trainer.data.daily_features import feature_matrix, log_return, log_volatility, rolling
-from trainer.data.pieces import pieces
+from trainer.data.bar import Dates, Floats
+from trainer.data.features.daily_features import log_return, log_volatility, rolling
+from trainer.data.loading.chunks import pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +55,6 @@ class Dataset:
 
     def __getitem__(self, rows: slice) -> Dataset:
         return Dataset(**{name: array[rows] for name, array in vars(self).items()})
-
-
-def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Dataset:
-    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known."""
-    whole = np.zeros(len(bars), np.int64)
-    return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
 
 
 def rows_of(

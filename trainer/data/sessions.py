@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.bars import Dates
+from trainer.data.bar import Dates
 from trainer.data.conventions import SessionConventions
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.bars import Floats
+from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.pieces import pieces
-from trainer.errors import TrainerError
+from trainer.data.loading.chunks import pieces
+from trainer.runtime.errors import TrainerError
 
 TRAIN, VALIDATION = 0.70, 0.15  # shares of the rows; the rest is test
 FURTHEST = 1e18  # standard deviations from the training mean whose square 32 bits still hold

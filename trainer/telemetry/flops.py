@@ -8,7 +8,7 @@ import math
 import torch
 from torch import nn
 
-from trainer.activations import keeping
+from trainer.models.activation_checkpointing import keeping
 
 
 def flops_per_row(model: nn.Module, row_shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> float | None:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainer.errors import TrainerError
-from trainer.events import say
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import say
 
 Figures = Mapping[str, float]
 

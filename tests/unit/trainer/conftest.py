@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer.data.bars import COLUMNS, Bars
+from trainer.data.bar import COLUMNS, Bars
 
 MakeBars = Callable[..., Bars]
 WriteCsv = Callable[[Bars], Path]

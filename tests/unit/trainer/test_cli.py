@@ -14,7 +14,7 @@ import pytest
 import trainer
 from trainer import cli
 from trainer.cli import dashed, main, parse
-from trainer.errors import CATALOG, TrainerError
+from trainer.runtime.errors import CATALOG, TrainerError
 
 ROOT = Path(trainer.__file__).parents[1]
 
@@ -165,7 +165,7 @@ def test_a_missing_package_is_no_traceback(
     real = builtins.__import__
 
     def without_trainer_train(name: str, *arguments: Any) -> Any:
-        if name == "trainer.train":
+        if name == "trainer.run.train":
             raise ModuleNotFoundError("No module named 'torch'")
         return real(name, *arguments)
 

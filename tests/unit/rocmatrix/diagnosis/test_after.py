@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build, launch, render
-from rocmatrix.commands import jobs, keeping
+from rocmatrix.cli.commands import jobs
 from rocmatrix.diagnosis import after, signature
-from rocmatrix.errors import RocmatrixError
-from rocmatrix.hardware import survey
-from rocmatrix.job import Wanted
-from rocmatrix.resolve import Choice, Request
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import build, render
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.resolver.resolve import Choice, Request
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import sysfs
 from tests.fixtures.cells import CPU, GFX906
 

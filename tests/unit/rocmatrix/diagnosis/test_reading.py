@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis import reading
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import best
 
 LOG = b"step 1\nstep 2\nRuntimeError: HIP error: invalid device function\n"

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from rocmatrix import matrix_file
 from rocmatrix.diagnosis import diagnosis, document, signature
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best
 
 
@@ -54,14 +54,14 @@ ENTRY = """
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path, wrong, told):
-    (tmp_path / "rocmatrix").mkdir()
+    (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY.replace(*wrong))
     with pytest.raises(RocmatrixError, match=told):
         signature.load(tmp_path)
 
 
 def test_a_sound_file_is_read_and_a_repeated_id_is_told(tmp_path):
-    (tmp_path / "rocmatrix").mkdir()
+    (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY)
     assert [one.id for one in signature.load(tmp_path)] == ["one"]
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY + ENTRY)
@@ -70,7 +70,7 @@ def test_a_sound_file_is_read_and_a_repeated_id_is_told(tmp_path):
 
 
 def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path):
-    (tmp_path / "rocmatrix").mkdir()
+    (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     pair = ENTRY.replace("id: one", "id: one\n  refines: [two]") + ENTRY.replace("id: one", "id: two\n  refines: [one]")
     (tmp_path / signature.SIGNATURES_FILE).write_text(pair)
     with pytest.raises(RocmatrixError, match="'one' refines itself by way of others"):

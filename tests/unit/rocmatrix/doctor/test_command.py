@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rocmatrix.commands import doctor
-from rocmatrix.commands.doctor import Asked
+from rocmatrix.cli.commands import doctor
+from rocmatrix.cli.commands.doctor import Asked
 from rocmatrix.doctor import host
 from rocmatrix.doctor.host import Engine
 from tests.fixtures import machines, sysfs

@@ -9,7 +9,7 @@ from rocmatrix.doctor import examination, host, knowledge
 from rocmatrix.doctor.catalog import CHECKS
 from rocmatrix.doctor.host import Disk, Engine, User
 from rocmatrix.doctor.state import throttled_by
-from rocmatrix.hardware import survey
+from rocmatrix.host.hardware import survey
 from tests.fixtures import machines, sysfs
 from tests.fixtures.cells import CPU, GFX1100, GFX1151
 

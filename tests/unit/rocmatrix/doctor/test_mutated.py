@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocmatrix import topology, topology_svg
 from rocmatrix.doctor import examination, host, knowledge
-from rocmatrix.hardware import survey
+from rocmatrix.host import topology, topology_svg
+from rocmatrix.host.hardware import survey
 from tests.fixtures import machines, sysfs
 
 KNOWN = knowledge.load(Path(__file__).resolve().parents[4])

@@ -4,8 +4,8 @@ import pytest
 
 from rocmatrix.evidence import collect
 from rocmatrix.evidence.level import why_not
-from rocmatrix.hardware import survey
-from rocmatrix.launch import Finished
+from rocmatrix.host.hardware import survey
+from rocmatrix.jobs.runner import Finished
 from tests.fixtures import cells, sysfs
 
 PLACE = {"where": "container", "image": "sha256:" + "1" * 64, "inputs": "2" * 64, "commit": "abc"}

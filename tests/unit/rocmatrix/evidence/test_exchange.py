@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import exchange
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

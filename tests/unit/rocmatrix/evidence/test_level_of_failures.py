@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.evidence import store
+from rocmatrix.evidence.compare import compare
 from rocmatrix.evidence.level import LEVELS, standings, why_not
 from rocmatrix.evidence.record import Hardware, Record, Trouble, Verdict
-from rocmatrix.nightly.compare import compare
 from tests.fixtures.evidence import CARD, record, rocm, smoke
 from tests.unit.rocmatrix.evidence.test_level import CELL, CLIMB, level
 
@@ -37,9 +37,7 @@ FAILED_WHOLLY = {
     "no verdict": suite(9, dict.fromkeys(PROBES, "no verdict"), hardware=NOTHING),
     "nothing at all": suite(9, {}, hardware=NOTHING),
     "on the processor": suite(9, dict.fromkeys(PROBES, "fail"), hardware=Hardware(device="cpu")),
-    "of two kinds": suite(
-        9, {"blas": "fail"}, hardware=MIXED
-    ),
+    "of two kinds": suite(9, {"blas": "fail"}, hardware=MIXED),
     "no kernel list": suite(9, {"blas": "fail"}, hardware=Hardware(device="rocm", cards=(CARD,))),
     "its end alone": suite(9, dict.fromkeys(PROBES, "pass"), passed=False),
     "chosen probes": suite(9, {"blas": "no verdict"}, whole=False, hardware=NOTHING),

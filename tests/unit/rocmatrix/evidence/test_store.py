@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.evidence import schema, store
 from rocmatrix.evidence.record import LOG_BYTES
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix import build
-from rocmatrix.errors import RocmatrixError
+from rocmatrix.images import build
 from rocmatrix.nightly import bake
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.errors import RocmatrixError
 from rocmatrix.nightly import plan
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.nightly.night import Outcome
 from rocmatrix.nightly.plan import STAGES
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 from tests.fixtures.night import CELLS, PLAN, Simulated, night
 

@@ -1,8 +1,9 @@
 """A night's smoke that fails is explained as one by hand is, and names its log."""
 
-from rocmatrix import job, launch
-from rocmatrix.hardware import survey
-from rocmatrix.launch import Finished, Job
+from rocmatrix.host.hardware import survey
+from rocmatrix.jobs import job
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.runner import Finished, Job
 from rocmatrix.nightly.stages import OnEngine
 from tests.fixtures import sysfs
 from tests.fixtures.cells import CPU, MATRIX

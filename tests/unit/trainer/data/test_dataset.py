@@ -6,10 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from trainer.data import pieces
-from trainer.data.bars import Bars
-from trainer.data.daily_features import FEATURES, LOOKBACK, feature_matrix
-from trainer.data.dataset import make_dataset, statistic, statistic_by_pieces
+from trainer.data.bar import Bars
+from trainer.data.dataset import statistic, statistic_by_pieces
+from trainer.data.features.daily_features import FEATURES, LOOKBACK, feature_matrix
+from trainer.data.loading import chunks as pieces
+from trainer.tasks.bars import make_dataset
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])

@@ -7,7 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from trainer.config import SAMPLE
+from trainer.runtime.paths import SAMPLE
 
 SCRIPT = SAMPLE.parents[2] / "scripts" / "make_sample_data.py"
 

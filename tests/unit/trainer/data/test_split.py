@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.data.bars import Bars
-from trainer.data.dataset import Dataset, make_dataset
+from trainer.data.bar import Bars
+from trainer.data.dataset import Dataset
 from trainer.data.split import FEWEST, Scaler, split_by_time
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.bars import make_dataset
 
 
 def numbered(count: int) -> Dataset:

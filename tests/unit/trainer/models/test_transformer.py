@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.activations import checkpointed, layers
-from trainer.attention import written_out
+from trainer.engine.steps.attention_selection import written_out
 from trainer.models import transformer as module
+from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.models.build import build, size
 from trainer.models.int8 import quantized
 from trainer.models.kernels import only

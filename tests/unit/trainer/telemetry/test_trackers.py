@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trainer.cli import main
-from trainer.errors import TrainerError
+from trainer.runtime.errors import TrainerError
 from trainer.telemetry.trackers import require, start
 
 

@@ -1,0 +1,1 @@
+"""The command line: tasks, what they call, and the documents that are generated."""

@@ -1,0 +1,109 @@
+"""`./invokew bisect`: between which versions a probe broke on a card, from records and from further smokes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from rocmatrix.cli.commands import common, jobs
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import store
+from rocmatrix.evidence.level import PASSED, UNTOLD
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.matrix.resolver.request import Request
+from rocmatrix.nightly.bisection import history, search
+from rocmatrix.nightly.bisection.history import Step
+from rocmatrix.nightly.bisection.search import Answer, Found, Span
+from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.errors import RocmatrixError
+
+
+@edge
+def bisect(*, gpu: str, probe: str, good: str, bad: str, base: str, card: str, dry_run: bool) -> None:
+    """Find the step that broke `probe`. Raises RM633 where no pair is known, RM634 for several changes."""
+    if not gpu or not probe:
+        raise RocmatrixError("RM404", what="bisect needs a card and a probe", next="--gpu gfx1100 --probe blas")
+    matrix = common.known_matrix()
+    steps = _steps(matrix, gpu, probe, card or None)
+    known = known_of(steps, good=good, bad=bad)
+    within = search.span(known)
+    if within is None:
+        raise _nothing(steps)
+    _plan(steps, known, within)
+    if dry_run:
+        return
+    found = search.search(known, lambda place: _ask(steps[place], probe, base or None))
+    _tell(steps, found)
+
+
+def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]:
+    from rocmatrix.matrix import card_names as cards
+
+    architecture = None if gpu == "cpu" else cards.architecture_of(matrix.architectures, gpu)
+    path = keeping.evidence_file()
+    try:
+        records = store.read(path, logs=False)
+    except sqlite3.Error as error:
+        raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
+    return history.steps(history.versions(matrix, architecture), records, probe, card=card)
+
+
+def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]:
+    """Return what is known by place; `good` and `bad` are cells that a person vouches for. Raises RM010."""
+    known: dict[int, Answer] = {place: step.answer for place, step in enumerate(steps) if step.answer}
+    names = [step.cell.name for step in steps]
+    vouched: tuple[tuple[str, Answer], ...] = ((good, "good"), (bad, "bad"))
+    for name, answer in vouched:
+        if name and name not in names:
+            raise RocmatrixError("RM010", what=f"{name} is no version for this card", next=", ".join(names))
+        if name:
+            known[names.index(name)] = answer
+    return known
+
+
+def _nothing(steps: Sequence[Step]) -> RocmatrixError:
+    told = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
+    return RocmatrixError("RM633", what=told, where=str(keeping.evidence_file()))
+
+
+def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None:
+    queue = list(search.order(known, within))
+    rows = []
+    for place, step in enumerate(steps):
+        asked = f"asked {queue.index(place) + 1}. while all are good" if place in queue else "-"
+        edge_of = {within.good: "last good", within.bad: "first bad on record"}.get(place, "")
+        rows.append((step.words, known.get(place, "?"), edge_of or asked))
+    table(("VERSION", "ANSWER", "PLAN"), rows)
+    say(f"at most {search.most_questions(within, known)} versions are built and smoked, more where some give no answer")
+
+
+def _ask(step: Step, probe: str, base: str | None) -> Answer:
+    """Build and smoke one version with the one probe; a version that cannot be asked is skipped, with its reason."""
+    release = step.cell.release
+    request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
+    options = {"probe": [probe], "timeout": None}
+    wanted = Wanted(program="smoke", request=request, where="container", options=options, base=base, force=True)
+    try:
+        done = jobs.run_job(wanted)
+    except RocmatrixError as error:
+        say(f"{step.cell.name}: skipped, {error.code} {error.what}")
+        return "skip"
+    told = [
+        event
+        for event in (done.events if done else ())
+        if event.get("probe") == probe and event.get("status") not in (None, *UNTOLD)
+    ]
+    answer: Answer = ("good" if told[-1]["status"] in PASSED else "bad") if told else "skip"
+    say(f"{step.cell.name}: {probe} is {answer}")
+    return answer
+
+
+def _tell(steps: Sequence[Step], found: Found) -> None:
+    print(f"good {steps[found.good].cell.name}")
+    for place in found.skipped:
+        print(f"skip {steps[place].cell.name}")
+    print(f"bad {steps[found.bad].cell.name}")
+    if not found.monotone:
+        told = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
+        raise RocmatrixError("RM634", what="\n".join(told))

@@ -1,0 +1,52 @@
+"""What several commands need: the matrix, this machine, today, and the choice of a cell said to the person."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.host.hardware import Hardware
+    from rocmatrix.matrix.matrix import Matrix
+    from rocmatrix.matrix.resolver.resolve import Choice, Request
+
+
+def known_matrix() -> Matrix:
+    """Return the checkout's matrix."""
+    from rocmatrix.matrix.loading import load as matrix_file
+
+    return matrix_file.load(ROOT)
+
+
+def today() -> str:
+    """Return the day on which rules are judged, as YYYY-MM-DD."""
+    return date.today().isoformat()
+
+
+def hardware_here() -> Hardware:
+    """Return this machine's cards, as sysfs shows them."""
+    from rocmatrix.host import hardware
+
+    return hardware.detect()
+
+
+def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool = False) -> Choice:
+    """Resolve a request, and say the cell, the rules overridden and what was passed over."""
+    from rocmatrix.matrix.resolver import resolve
+
+    choice = resolve.resolve(matrix, request, cards=hardware.architectures, force=force)
+    say(f"cell: {choice.cell.name} ({choice.why})")
+    for rule in choice.forced:
+        say(f"  FORCED against rule {rule.id}: {rule.words} ({rule.evidence.words})")
+    for other in choice.passed_over:
+        say(f"  passed over {other.cell}: {other.why}")
+    return choice
+
+
+def print_json(data: Any) -> None:
+    """Print data for programs on standard output."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))

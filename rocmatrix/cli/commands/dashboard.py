@@ -1,0 +1,79 @@
+"""`./invokew dashboard`: the pages written, and shown on this machine where that is wanted."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.cli.commands import common
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.runtime.console import edge, say, writing
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.evidence.dashboard.view import CellPage
+    from rocmatrix.evidence.record import Record
+    from rocmatrix.matrix.matrix import Matrix
+
+_LAST_PORT = 65535
+
+
+@edge
+def dashboard(*, out: str, serve: bool, port: int) -> None:
+    """Write the pages; `serve` shows them on the loopback address until Ctrl-C.
+
+    Raises RM205, RM206, RM404, RM621, RM640.
+    """
+    from rocmatrix.evidence import store
+    from rocmatrix.evidence.dashboard import site, view
+
+    if not 0 <= port <= _LAST_PORT:
+        raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {port}")
+    path = keeping.evidence_file()
+    try:
+        records = store.read(path)
+    except sqlite3.Error as error:
+        raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
+    matrix, now = common.known_matrix(), datetime.now(UTC)
+    pages = pages_of(matrix, records, now)
+    folder = Path(out).resolve()
+    texts = site.files(pages, view.sections(matrix, pages), now=f"{now:%Y-%m-%d %H:%M} UTC")
+    with writing(folder, flag="--out"):
+        site.write(folder, texts)
+    say(f"{folder / 'index.html'}: {len(pages)} cells, {len(records)} records")
+    if serve:
+        _show(folder, port)
+
+
+def _show(folder: Path, port: int) -> None:
+    from rocmatrix.evidence.dashboard import site
+
+    try:
+        server = site.server(folder, port)
+    except OSError as error:
+        raise _no_port(f"{site.LOOPBACK}:{port}: {error.strerror}") from error
+    with server:
+        say(f"http://{site.LOOPBACK}:{server.server_address[1]}/  (Ctrl-C ends it)")
+        server.serve_forever()
+
+
+def _no_port(what: str) -> RocmatrixError:
+    return RocmatrixError("RM404", what=what, next="Name another port; `--port 0` takes a free one.")
+
+
+def pages_of(matrix: Matrix, records: Sequence[Record], now: datetime) -> dict[str, CellPage]:
+    """Return each cell's page by name, with what the checkout would build now to compare with."""
+    from rocmatrix.evidence.dashboard import view
+    from rocmatrix.images import build
+
+    known = {record.cell for record in records}
+    pages = {}
+    for cell in matrix.cells:
+        rendered = all((build.recipe(cell, ROOT) / name).is_file() for name in build.CELL_FILES)
+        current = build.input_hash(cell, ROOT) if rendered and cell.name in known else None
+        pages[cell.name] = view.cell_page(cell, records, rendered=rendered, current=current, now=now)
+    return pages

@@ -1,0 +1,75 @@
+"""What `./invokew diagnose` calls. Status 0: a known failure was found. 1: none was. 2: the log could not be read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.cli.commands.common import known_matrix, print_json
+from rocmatrix.runtime.console import edge
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.matrix.matrix import Cell, Matrix
+
+
+@edge
+def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
+    """Print the likely cause of a failure from its log, for a person or as JSON."""
+    from rocmatrix.diagnosis import after, diagnosis, own, signature
+
+    matrix = known_matrix()
+    here = _here(matrix, cell, gpu)
+    with closing(_blocks(log)) as blocks:
+        spoken = after.without_successes(blocks)
+        known = (*signature.load(ROOT), *own.signatures())
+        found = diagnosis.diagnose(spoken, name=_name(log), signatures=known, here=here, matrix=matrix)
+    if as_json:
+        print_json(diagnosis.described(found))
+    else:
+        print("\n".join(diagnosis.words(found)))
+    if found.best is None:
+        sys.exit(1)
+
+
+def _name(log: str) -> str:
+    return "standard input" if log == "-" else log
+
+
+def _blocks(log: str) -> Generator[bytes, None, None]:
+    from rocmatrix.diagnosis import reading
+
+    if log != "-":
+        with reading.opened(Path(log)) as stream:
+            yield from reading.chunks(stream, name=log)
+        return
+    if sys.stdin.isatty():
+        raise RocmatrixError("RM610", what="standard input is the terminal", where="-", next="Pipe the log in.")
+    yield from reading.chunks(sys.stdin.buffer, name=_name(log))
+
+
+def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
+    """Return where the log comes from: as named, else the one architecture of this host's cards."""
+    from rocmatrix.diagnosis.after import surroundings
+    from rocmatrix.host import hardware
+    from rocmatrix.matrix.card_names import architecture_of
+
+    chosen = matrix.cell(cell) if cell else None
+    if gpu not in ("", "auto"):
+        return surroundings(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
+    found = hardware.detect().architectures if chosen is None else ()
+    return surroundings(chosen, architecture=found[0] if len(found) == 1 else None)
+
+
+def _card_of(cell: Cell | None, architecture: str) -> str:
+    """Return a card's architecture. Raises RM404 where the cell is for another."""
+    own = cell.architecture if cell else None
+    if cell is None or own in (None, architecture):
+        return architecture
+    what = f"--gpu names a card of {architecture}, and the cell {cell.name} is for {own}"
+    raise RocmatrixError("RM404", what=what, next="Leave --gpu or --cell out, or name a cell of that card.")

@@ -1,0 +1,163 @@
+"""`./invokew evidence`: what is on record, the level it supports, and records from and for others."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.cli.commands.common import known_matrix, print_json
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.runtime.console import edge, say, table, writing
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.evidence.level import Standing
+    from rocmatrix.evidence.record import Record
+    from rocmatrix.matrix.matrix import Cell, Matrix
+
+SCHEMA = 1
+_SHOWN = 12
+
+
+@edge
+def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str, sizes: bool = False) -> None:
+    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
+
+    With `sizes`, entries for matrix/baselines.yaml are printed instead.
+    """
+    from rocmatrix.evidence import exchange, store
+
+    keeping.use(file)
+    path = keeping.evidence_file()
+    matrix = known_matrix()
+    if cell:
+        matrix.cell(cell)
+    keeping.settle()
+    try:
+        if take:
+            records = _taken(Path(take))
+            say(f"{take}: {len(records)} records, {store.add(path, records, origin=Path(take).name)} of them new")
+        if export:
+            records = store.read(path, cell=cell or None)
+            with writing(Path(export), flag="--export"):
+                exchange.write(Path(export), records)
+            say(f"{export}: {len(records)} records")
+        if sizes:
+            _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
+        elif not take and not export:
+            _show(matrix, path, cell=cell, as_json=as_json)
+    except sqlite3.Error as error:
+        raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
+
+
+def _taken(path: Path) -> list[Record]:
+    from rocmatrix.evidence import exchange
+
+    try:
+        return exchange.read(path)
+    except OSError as error:
+        next_step = "Name a file that `./invokew evidence --export FILE` wrote."
+        raise RocmatrixError("RM404", what=f"--import: {error.strerror}", where=str(path), next=next_step) from error
+
+
+def _print_sizes(matrix: Matrix, records: list[Record]) -> None:
+    from rocmatrix.evidence import baseline
+
+    text = baseline.entries(matrix, records)
+    print(text, end="")
+    if not text:
+        say("no proven image has a size that matrix/baselines.yaml lacks")
+
+
+def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
+    """Return every cell's standings, in the order of the matrix."""
+    from rocmatrix.evidence import level
+    from rocmatrix.images import build
+
+    known = {record.cell for record in records}
+    found: list[Standing] = []
+    for cell in matrix.cells:
+        rendered = all((build.recipe(cell, ROOT) / name).is_file() for name in build.CELL_FILES)
+        inputs = build.input_hash(cell, ROOT) if rendered and cell.name in known else None
+        found += level.standings(cell, records, rendered=rendered, current_inputs=inputs)
+    return found
+
+
+def levels(matrix: Matrix) -> dict[str, str]:
+    """Return each cell's highest level over all cards; "?" where the evidence cannot be read."""
+    from rocmatrix.evidence import store
+    from rocmatrix.evidence.level import LEVELS
+
+    try:
+        records = store.read(keeping.evidence_file(), logs=False)
+    except (sqlite3.Error, RocmatrixError):
+        return {cell.name: "?" for cell in matrix.cells}
+    found = standings(matrix, records)
+    return {cell.name: max((s.level for s in found if s.cell == cell.name), key=LEVELS.index) for cell in matrix.cells}
+
+
+def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
+    from rocmatrix.evidence import store
+
+    records = store.read(path, cell=cell or None, logs=False)
+    chosen = [standing for standing in standings(matrix, records) if standing.cell == (cell or standing.cell)]
+    if as_json:
+        told = [r.model_dump(mode="json", exclude={"log"}) for r in records]
+        print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": told})
+        return
+    table(("CELL", "CARD", "LEVEL", "SEEN", "FAILING", "NOTE"), map(_row, chosen))
+    if cell:
+        _show_records(records, matrix.cell(cell))
+    say(f"{len(records)} records in {path}")
+
+
+def _described(standing: Standing) -> dict[str, Any]:
+    return {**asdict(standing), "age_days": standing.age_days(datetime.now(UTC))}
+
+
+def _row(standing: Standing) -> tuple[str, ...]:
+    notes = [f"not shown: {', '.join(standing.missing)}"] if standing.missing else []
+    notes += [f"two cards: {', '.join(standing.took_part)}"] if standing.took_part else []
+    notes += [f"took no part: {', '.join(standing.left_out)}"] if standing.left_out else []
+    notes += ["of an earlier state of the checkout"] if standing.current is False else []
+    notes += [f"{standing.set_aside} records set aside"] if standing.set_aside else []
+    notes += [f"{standing.troubles} runs ended by the host's trouble"] if standing.troubles else []
+    age = words_of(standing.age_days(datetime.now(UTC)))
+    failing = ", ".join((*standing.failing, *standing.failures)) or "-"
+    return standing.cell, standing.card, standing.level, age, failing, "; ".join(notes) or "-"
+
+
+def words_of(days: float | None) -> str:
+    """Say an age: "-" for none, hours below two days."""
+    if days is None:
+        return "-"
+    return f"{days * 24:.0f} h ago" if days < 2 else f"{days:.0f} days ago"
+
+
+def _show_records(records: list[Record], cell: Cell) -> None:
+    from rocmatrix.evidence.level import why_not
+
+    rows = ((r.at, r.kind, outcome(r), r.where, r.card, why_not(r, cell) or "counts") for r in records[-_SHOWN:])
+    table(("AT", "RUN", "OUTCOME", "WHERE", "CARD", "FOR THE LEVEL"), rows)
+    if benches := [record for record in records if record.kind == "bench"]:
+        _show_bench(benches[-1])
+
+
+def outcome(record: Record) -> str:
+    """Say how a run ended: what the host ended says nothing of the cell."""
+    if record.trouble:
+        return f"host: {record.trouble.stage}"
+    return "passed" if record.passed else "FAILED"
+
+
+def _show_bench(record: Record) -> None:
+    from rocmatrix.evidence import figure
+
+    figures = figure.figures(record.numbers)
+    say(f"the newest bench, {record.at} on {record.card}{':' if figures else ', measured nothing'}")
+    if figures:
+        table(figure.COLUMNS, (each.row for each in figures))

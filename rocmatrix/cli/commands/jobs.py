@@ -1,0 +1,207 @@
+"""Commands that build a cell's image and run jobs in it, or natively."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.cli.commands import common
+from rocmatrix.diagnosis import after
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.runtime.console import LOGS, edge, say, table
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.evidence.recorder import Place
+    from rocmatrix.images.build import Built
+    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.runner import Finished, Job
+    from rocmatrix.matrix.resolver.resolve import Choice, Request
+    from rocmatrix.runtime.trouble import Trouble
+
+
+@edge
+def build(
+    *,
+    request: Request,
+    base: str | None,
+    wheelhouse: str | None,
+    dry_run: bool,
+    allow_unlocked: bool,
+    force: bool = False,
+    companions: str = "",
+) -> None:
+    """Build the image of the cell that a request resolves to, with companion packages where some are named.
+
+    `force` overrides a rule that calls the cell broken.
+    """
+    matrix = common.known_matrix()
+    choice = common.choose(matrix, request, common.hardware_here(), force=force)
+    if companions:
+        from rocmatrix.images import companion_lock
+
+        names = [name.strip() for name in companions.split(",")]
+        choice = replace(choice, cell=companion_lock.prepare(matrix, choice.cell, names, ROOT))
+    build_image(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
+
+
+@edge
+def train(wanted: Wanted) -> None:
+    """Run the main job, in a container or natively, and say which and why."""
+    if (ended := ran(wanted)) is None:
+        return
+    done, place = ended
+    if done.status != 0:
+        explain(done, place)
+        sys.exit(done.status)
+    if (end := done.last("done")) is not None:
+        say(f"model   {wanted.output / end['run']}")
+
+
+@edge
+def smoke(wanted: Wanted) -> None:
+    """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
+    if (ended := ran(wanted)) is None:
+        return
+    done, place = ended
+    if done.misused:  # told already
+        sys.exit(done.status)
+    verdicts = [event for event in done.events if event.get("event") == "probe"]
+    rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
+    table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
+    for name, trace in ((v["probe"], v["diagnosis"]) for v in verdicts if v.get("diagnosis")):
+        say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
+    failed = [v["probe"] for v in verdicts if v["status"] not in ("pass", "not-applicable")]
+    if failed or not verdicts or done.status != 0:
+        explain(done, place)
+        what = f"not passed: {', '.join(failed)}" if failed else f"no verdict; the suite ended with {done.status}"
+        raise RocmatrixError("RM208", what=what, where=str(done.log or ""))
+
+
+@edge
+def list_probes(names: Collection[str]) -> None:
+    """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
+    from rocmatrix.runtime.paths import TRAINER_PROBES
+
+    probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
+    known = [each["probe"] for each in probes]
+    for name in names:
+        if name not in known:
+            raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
+    meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
+    table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
+
+
+def build_image(
+    choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
+) -> str:
+    """Build the image of the chosen cell where something has changed; return its tag."""
+    built = built_image(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
+    return built.tag
+
+
+def built_image(
+    choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
+) -> Built:
+    """Build the image of the chosen cell where something has changed, and record what came of it."""
+    from rocmatrix.images import build as building
+    from rocmatrix.images import render as rendering
+
+    cell = choice.cell
+    if wheelhouse and not Path(wheelhouse).is_dir():
+        raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=str(Path(wheelhouse).resolve()))
+    if not (choice.forced or cell.companions):
+        rendering.check_cell(cell, ROOT)
+    if choice.forced and not (ROOT / "images" / cell.name).is_dir():
+        # Even for a dry run: the command that it prints names this folder.
+        rendering.write_recipe(cell, building.made_recipe(cell, ROOT))
+    forced = tuple(rule.id for rule in choice.forced)
+    with (
+        keeping.failed_build(cell),
+        after.explained(building.log_file(cell, ROOT), cell=cell),
+    ):
+        built = building.build(
+            cell,
+            root=ROOT,
+            base=base,
+            wheelhouse=Path(wheelhouse).resolve() if wheelhouse else None,
+            dry_run=dry_run,
+            allow_unlocked=allow_unlocked,
+            forced=forced,
+        )
+    say(built.words)
+    keeping.keep_build(cell, built)
+    return built
+
+
+def explain(done: Finished, place: Place) -> None:
+    """Say why a job failed, as far as its log tells, for the cell and the host that it ran on."""
+    after.explain(after.told(done), cell=place.cell, hardware=place.hardware)
+
+
+def run_job(wanted: Wanted) -> Finished | None:
+    """Run a job as `ran` does; return how it ended."""
+    ended = ran(wanted)
+    return ended[0] if ended else None
+
+
+def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
+    """Run a job, hand its events on and keep its log and record; None for a dry run, which prints the command.
+
+    Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
+    """
+    from rocmatrix.jobs import interactive as session
+    from rocmatrix.jobs import log as job_log
+    from rocmatrix.jobs import runner as launch
+    from rocmatrix.jobs.job import show
+
+    prepared, place = prepared_job(wanted)
+    say(prepared.why)
+    if wanted.dry_run:
+        print(prepared.words)
+        return None
+    log = job_log.place(LOGS, wanted.program, place.cell.image_name)
+    with keeping.watched(wanted, place) as keep:
+        done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+        keep(done)
+    if done.trouble is not None:
+        raise _of_the_host(done.trouble, started=done.status != session.NOT_STARTED)
+    in_container = prepared.environment is None
+    if in_container and not done.events and (error := session.refused(done.status)) is not None:
+        explain(done, place)
+        raise error
+    return done, place
+
+
+def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
+    """Return the error of a job that says nothing of its cell."""
+    return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
+
+
+def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
+    """Resolve the request, decide where it runs, and make that place ready."""
+    from rocmatrix.evidence.recorder import Place
+    from rocmatrix.jobs import job
+
+    matrix, hardware = common.known_matrix(), common.hardware_here()
+    choice = common.choose(matrix, wanted.request, hardware, force=wanted.force)
+    wanted = replace(wanted, forced=tuple(rule.id for rule in choice.forced))
+    decision = job.decide(wanted.where, hardware)
+    say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
+    asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
+    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
+    if decision.where == "native":
+        return job.natively(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
+    job.check_cards(wanted, cell=choice.cell, hardware=hardware)
+    built = built_image(choice, base=wanted.base, wheelhouse=wanted.wheelhouse, dry_run=wanted.dry_run)
+    variables = job.allocator_of(wanted, matrix=matrix, cell=choice.cell)
+    named = built.image.id if built.image else built.tag  # a dry run names the tag
+    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
+    held = (built.image.id, built.image.labels) if built.image else (None, None)
+    return prepared, replace(place, where="container", image=held[0], labels=held[1])

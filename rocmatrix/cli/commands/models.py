@@ -1,0 +1,24 @@
+"""The commands for what is done with a trained model: natively on the CPU, as such networks are small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rocmatrix.cli.commands.predict import after_training
+from rocmatrix.runtime.console import edge
+from rocmatrix.runtime.errors import RocmatrixError
+
+
+@edge
+def compress(options: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Run the trainer's `compress`."""
+    if not options.get("model"):
+        raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
+    after_training("compress", [], options, dry_run=dry_run)
+
+
+@edge
+def report(run: str, options: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Run the trainer's `report` on the folder `run`."""
+    after_training("report", [run], options, dry_run=dry_run)

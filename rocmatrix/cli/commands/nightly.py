@@ -1,0 +1,129 @@
+"""`./invokew nightly`: a night begun or gone on with, what became worse, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.cli.commands import common
+from rocmatrix.containers import engine
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import store
+from rocmatrix.evidence.compare import Change, compare
+from rocmatrix.images import build, wheelhouse
+from rocmatrix.images.base import OtherBase, chosen
+from rocmatrix.nightly import bake, plan
+from rocmatrix.nightly.journal import Journal
+from rocmatrix.nightly.night import Running
+from rocmatrix.nightly.plan import STAGES, Plan
+from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """A night as a person asked for it. `budget` is in bytes; `cells` are names of cells or architectures."""
+
+    cells: tuple[str, ...]
+    jobs: int
+    budget: int
+    base: str | None = None
+    builder: str | None = None
+    wheels: Path | None = None
+    name: str | None = None
+    fresh: bool = False
+    dry_run: bool = False
+
+
+@edge
+def nightly(choices: Choices) -> None:
+    """Build, prove, smoke and promote cells, going on where a killed night was. Raises RM630 where one failed."""
+    matrix = common.known_matrix()
+    cells, left_out = plan.choose(matrix, choices.cells)
+    for line in left_out:
+        say(f"left out {line}")
+    if choices.dry_run:
+        _print(cells, choices)
+        return
+    path = keeping.evidence_file()
+    try:
+        _night(cells, choices, path)
+    except sqlite3.Error as error:
+        raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
+
+
+def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
+    from rocmatrix.nightly.stages import OnEngine
+
+    base = _base(choices.base)
+    inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
+    journal = Journal(path)
+    planned = Plan(cells=tuple(cell.name for cell in cells), inputs=inputs, base=choices.base)
+    night, goes_on = journal.begin(planned, name=choices.name, fresh=choices.fresh)
+    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {choices.jobs} at a time")
+    os.environ[keeping.NIGHT] = night.name
+    keeping.settle()
+    stages = OnEngine(
+        matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
+        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=choices.budget,
+        today=common.today(), base=choices.base, wheels=choices.wheels, builder=choices.builder,
+    )  # fmt: skip
+    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=choices.jobs)
+    running.run()
+    report(running, path)
+
+
+def _base(name: str | None) -> OtherBase | None:
+    """Return the base that was named, with its id. Raises RM201, and RM204 for one that cannot be had."""
+    if not name:
+        return None
+    with closing(engine.connect()) as client:
+        return chosen(client, name, None)
+
+
+def report(running: Running, path: Path) -> None:
+    """Print every stage and every change against the last good night. Raises RM630 for a failure."""
+    rows = []
+    for cell in running.cells:
+        legs = [running.legs.get((cell.name, stage)) for stage in STAGES]
+        words = "; ".join(leg.words for leg in legs if leg and leg.words and leg.state != "passed")
+        rows.append((cell.name, *(leg.state if leg else "-" for leg in legs), words or "-"))
+    table(("CELL", *(stage.upper() for stage in STAGES), "WHY"), rows)
+    changes = [change for cell in running.cells for change in changes_of(running.journal, running.name, cell.name)]
+    for change in changes:
+        say(change.words)
+    failed = [f"{leg.cell}: {leg.stage} failed: {leg.words}" for leg in running.legs.values() if leg.state == "failed"]
+    failed += [change.words for change in changes if change.failure]
+    if failed:
+        raise RocmatrixError("RM630", what="\n".join(failed), where=f"night {running.name}, {path}")
+
+
+def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
+    """Return what changed in a cell since its last good night; nothing where there was none."""
+    good = journal.last_good(cell, before=night)
+    if good is None:
+        say(f"{cell}: no earlier good night to compare with")
+        return []
+    records = store.read(journal.path, cell=cell, logs=False)
+    return compare(cell, [r for r in records if r.night == good], [r for r in records if r.night == night])
+
+
+def _print(cells: list[Cell], choices: Choices) -> None:
+    """Print each wave's command, and as JSON the file that it reads."""
+    folders = {cell.name: choices.wheels or wheelhouse.default_folder(ROOT, cell) for cell in cells}
+    file = ROOT / ".rocmatrix" / "nightly" / "NIGHT.json"
+    for wave in plan.waves(cells, choices.jobs):
+        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=choices.builder)
+        say(f"$ {shlex.join(argv)}")
+        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=choices.base)
+        print(json.dumps(content, indent=1))

@@ -1,0 +1,38 @@
+"""The command that uses a trained model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rocmatrix.cli.commands import common
+from rocmatrix.runtime.console import edge, say
+from rocmatrix.runtime.paths import ROOT
+
+
+@edge
+def predict(options: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Run the trainer's `predict`."""
+    after_training("predict", [], options, dry_run=dry_run)
+
+
+def after_training(command: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Run a command of the trainer with the locked CPU wheels, or with the active environment's torch.
+
+    Raises RM403 where no torch fits this machine's Python.
+    """
+    from rocmatrix.images import native_env as native
+    from rocmatrix.jobs import job
+    from rocmatrix.jobs import runner as launch
+
+    runner = native.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
+    argv = launch.native_argv(runner.python, [command, *words, *job.flags(options)])
+    say(f"torch: {runner.why}")
+    if dry_run:
+        print(launch.Job(argv=argv, environment=None, why="").words)
+        return
+    done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=job.show)
+    if done.status != 0:
+        sys.exit(done.status)

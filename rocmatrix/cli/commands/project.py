@@ -1,0 +1,46 @@
+"""Commands for people who change rocmatrix: its tests and its checks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from rocmatrix.cli.commands import files
+from rocmatrix.cli.commands.common import known_matrix
+from rocmatrix.runtime.console import edge, say
+from rocmatrix.runtime.paths import ROOT
+
+# import-linter has no module that `python -m` would start; without a cache it leaves no folder in the checkout.
+LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+
+
+@edge
+def test(*, paths: str, only: str) -> None:
+    """Run every test this machine can run; the last lines count what was left out and why."""
+    from rocmatrix.images import native_env as native
+
+    runner = native.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
+    native.install_requirements(ROOT, "dev")
+    argv = [runner.python, "-m", "pytest", *paths.split()] + (["-k", only] if only else [])
+    environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
+    sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
+
+
+@edge
+def lint() -> None:
+    """Run the linter, the formatter's check, the type checker, the order of the rooms and the drift check."""
+    from rocmatrix.images import native_env as native
+
+    native.prepare(known_matrix(), ROOT, cell=None)
+    native.install_requirements(ROOT, "dev")
+    for argv in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
+        _step(" ".join(argv), ["-m", *argv])
+    _step("lint-imports", ["-c", LINT_IMPORTS])
+    files.render(check=True)
+
+
+def _step(name: str, argv: list[str]) -> None:
+    say(f"$ {name}")
+    if subprocess.run([sys.executable, *argv], cwd=ROOT, check=False).returncode:
+        sys.exit(1)

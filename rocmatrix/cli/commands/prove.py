@@ -1,0 +1,82 @@
+"""`./invokew prove`: what a person reads of a proof, and how it ends."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.cli.commands.common import known_matrix, print_json, today
+from rocmatrix.containers import engine
+from rocmatrix.evidence import baseline
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.images import build
+from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import kernel_code, proof
+from rocmatrix.verify.proof import Proof
+
+if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Cell, Matrix
+
+
+@edge
+def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, accept_size: str = "") -> None:
+    """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong.
+
+    `accept_size` is a person's reason to take the image's size, which later images are then compared with.
+    """
+    if not cell:
+        raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
+    matrix = known_matrix()
+    chosen = matrix.cell(cell)
+    if tree:
+        names = [name.strip() for name in only.split(",") if name.strip()]
+        proven = proof.of_tree(matrix, chosen, Path(tree), only=names)
+    else:
+        proven = _of_image(matrix, chosen, image or build.tag(chosen), accept_size)
+    if as_json:
+        print_json(proven.described())
+    else:
+        _show(proven)
+    if not proven.proven:
+        raise _unproven(proven)
+    say(f"{proven.subject} holds what {proven.cell} claims: by its files; nothing was run on a card")
+
+
+def _of_image(matrix: Matrix, cell: Cell, name: str, accept: str) -> Proof:
+    """Prove the image that `name` means now, by its id: a tag may be moved meanwhile."""
+    with closing(engine.connect()) as client:
+        image = engine.image(client, name)
+    if image is None:
+        raise RocmatrixError("RM203", what=f"the engine holds no image {name}")
+    with keeping.proving(cell, image) as keep:
+        recorded = baseline.recorded(keeping.evidence_file(), cell, image)
+        proven = proof.of_image(matrix, cell, image.id, today=today(), recorded=recorded, accept=accept)
+        proven = replace(proven, subject=f"image {name} ({image.id})")
+        keep(proven)
+    return proven
+
+
+def _show(proven: Proof) -> None:
+    rows = [row for check in proven.checks for row in kernel_code.described_rows(check)]
+    if rows:
+        cells = (
+            (r["library"], r["target"], str(r["files"]), _mb(r["stored"]), _mb(r["loaded"]), ", ".join(r["evidence"]))
+            for r in rows
+        )
+        table(("LIBRARY", "TARGET", "FILES", "STORED", "LOADED", "TOLD BY"), cells)
+    table(("CHECK", "STATUS", "COMPARED"), ((check.name, check.status, check.summary) for check in proven.checks))
+    for check in proven.checks:
+        for note in check.notes:
+            say(f"note: {note}")
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size else "-"
+
+
+def _unproven(proven: Proof) -> RocmatrixError:
+    what = "\n".join(finding.words for finding in proven.findings) or "no check applied to it"
+    return RocmatrixError("RM210", what=what, where=proven.subject)

@@ -1,0 +1,43 @@
+"""Generated files in the checkout: written, compared with what is committed, removed where no cell renders them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocmatrix.cli import generated_docs as views
+from rocmatrix.images.render import HEADER, files, read
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.runtime.errors import RocmatrixError
+
+
+def write(matrix: Matrix, root: Path) -> list[str]:
+    """Write what differs and remove what no cell renders any more. Returns the paths touched."""
+    wanted = files(matrix) | views.files(matrix, root)
+    touched = [path for path, text in wanted.items() if read(root / path) != text]
+    for path in touched:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(wanted[path], encoding="utf-8")
+    stale = strays(wanted, root)
+    for path in stale:
+        (root / path).unlink()
+    return touched + stale
+
+
+def check(matrix: Matrix, root: Path) -> int:
+    """Compare the checkout with what the matrix renders. Returns the number compared, raises RM101."""
+    wanted = files(matrix) | views.files(matrix, root)
+    drifted = [path for path, text in wanted.items() if read(root / path) != text] + strays(wanted, root)
+    if drifted or not wanted:
+        raise RocmatrixError("RM101", what="\n".join(drifted) or "nothing was rendered", where=str(root))
+    return len(wanted)
+
+
+def strays(wanted: dict[str, str], root: Path) -> list[str]:
+    """Return files that were rendered once and that no cell of the matrix renders any more.
+
+    Only what bears a rendered file's name counts: what people keep beside them stays.
+    """
+    names = {Path(path).name for path in wanted if path.startswith("images/")}
+    found = [path for path in (root / "images").glob("*/*") if path.name in names]
+    found += [path for path in (root / "compose").glob("*.yaml") if HEADER in path.read_text(encoding="utf-8")]
+    return sorted(name for path in found if (name := path.relative_to(root).as_posix()) not in wanted)

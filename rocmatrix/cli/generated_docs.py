@@ -1,0 +1,134 @@
+"""Documents that are views of data: the README's tables, docs/errors.md, the schema for editors, the trainer's options.
+
+A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; only what is between is rewritten.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rocmatrix.cli import nightly_workflow as workflow
+from rocmatrix.diagnosis import document as failures
+from rocmatrix.diagnosis import signature
+from rocmatrix.doctor import document
+from rocmatrix.doctor.environment import rules
+from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix.loading.load import PART_FILES
+from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.runtime import errors
+from rocmatrix.runtime.errors import CatalogEntry, RocmatrixError
+from rocmatrix.runtime.paths import ROOT, TRAINER_ERRORS, TRAINER_OPTIONS, TRAINER_PROBES
+
+SCHEMA_FILE = "matrix.schema.json"
+OPTIONS_FILE, ERRORS_FILE, PROBES_FILE = (
+    path.relative_to(ROOT).as_posix() for path in (TRAINER_OPTIONS, TRAINER_ERRORS, TRAINER_PROBES)
+)
+CARDS_SHOWN = 4
+
+
+def files(matrix: Matrix, root: Path) -> dict[str, str]:
+    """Return README.md with its tables renewed and every other view of data, as {path: text}."""
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    readme = between(readme, "support", support_table(matrix))
+    readme = between(readme, "broken", rules_table(matrix))
+    told = ask_trainer(root, "errors")
+    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in told)]
+    return {
+        "README.md": readme,
+        "docs/errors.md": errors_page(catalog),
+        "docs/doctor.md": document.page(rules.load(root)),
+        "docs/failures.md": failures.page(signature.load(root)),
+        workflow.FILE: workflow.text(matrix),
+        SCHEMA_FILE: matrix_schema(),
+        OPTIONS_FILE: json.dumps(ask_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
+        ERRORS_FILE: json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+        PROBES_FILE: json.dumps(ask_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
+    }
+
+
+def matrix_schema() -> str:
+    """Return the JSON Schema of matrix.yaml; what its parts hold stands under `$defs`, by the part's name.
+
+    An editor finds it by the first line of each file: `# yaml-language-server: $schema=…#/$defs/rules`.
+    """
+    schema = Matrix.model_json_schema(by_alias=True)
+    for part in PART_FILES:
+        schema["$defs"][part] = schema["properties"].pop(part)
+        schema["required"].remove(part)
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def between(text: str, name: str, content: str) -> str:
+    """Replace what stands between the markers of `name`. Raises RM101 when they are missing."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise RocmatrixError("RM101", what=f"README.md needs one pair of markers {begin} … {end}")
+    return pattern.sub(lambda _: f"{begin}\n{content}{end}", text)
+
+
+def support_table(matrix: Matrix) -> str:
+    """One row a cell: cards, architecture, versions, AMD's own list, and why this pairing."""
+    head = ("Cards", "Architecture", "ROCm", "PyTorch", "Python", "On AMD's list", "Cell")
+    return _table(head, (_support_row(cell) for cell in matrix.cells))
+
+
+def _support_row(cell: Cell) -> tuple[str, ...]:
+    name = f"`{cell.name}`" + (" ★" if cell.recommended else "") + (" (unlocked)" if cell.unlocked_because else "")
+    listed = "-" if cell.architecture is None else "yes" if cell.official else "no"
+    release = cell.release
+    return (_cards(cell), cell.architecture or "-", release.rocm or "-", release.torch, cell.python, listed, name)
+
+
+def _cards(cell: Cell) -> str:
+    shown = ", ".join(cell.cards[:CARDS_SHOWN]) or "none: CPU"
+    more = len(cell.cards) - CARDS_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def rules_table(matrix: Matrix) -> str:
+    """One row a rule that speaks against a combination or warns owners of a card, with confidence and sources."""
+    rules = (*derive.library_rules(matrix.libraries), *matrix.rules)
+    head = ("Architecture", "ROCm", "PyTorch", "Verdict", "Why", "Source")
+    return _table(head, (_rule_row(rule) for rule in rules if _speaks_against(rule)))
+
+
+def _speaks_against(rule: Rule) -> bool:
+    return rule.verdict in ("broken", "degraded") and (rule.decides or rule.when.architectures is not None)
+
+
+def _rule_row(rule: Rule) -> tuple[str, ...]:
+    when = rule.when
+    return (
+        ", ".join(when.architectures or [when.package or "any"]),
+        when.rocm or "any",
+        when.torch or "any",
+        rule.verdict,
+        rule.words,
+        f"{', '.join(rule.evidence.sources)} ({rule.evidence.confidence})",
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def errors_page(catalog: Iterable[CatalogEntry]) -> str:
+    """Every code with its title, meaning and next step."""
+    head = "# Error codes\n\nGenerated by `./invokew render` from the catalogs in the code. Codes are never reused.\n"
+    return head + "".join(f"\n## {e.code} {e.title}\n\n{e.meaning}\n\n**Next:** {e.next}\n" for e in catalog)
+
+
+def ask_trainer(root: Path, *words: str) -> list[dict[str, str]]:
+    """Ask the trainer for its `errors`, its `options` or its probes; the two programs share no imports."""
+    argv = [sys.executable, "-m", "trainer", *words]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,0 +1,118 @@
+"""The command line of `./invokew`: invoke's own, except that wrong usage ends like every other mistake.
+
+`invokew` runs this file as a script, so nothing of the checkout can be imported before its folder is on the path.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from invoke import __version__
+from invoke.exceptions import Exit, ParseError, UnknownFileType
+from invoke.parser.argument import Argument
+from invoke.parser.context import ParserContext
+from invoke.program import Program
+from invoke.terminals import pty_size
+
+LISTS = ("flat", "nested", "json")
+
+
+class TaskProgram(Program):
+    """Invoke, with RM404 and the nearest names for a task, a flag or a value that it does not know."""
+
+    def core_args(self) -> list[Argument]:
+        """Return the program's own options; those that take a number are checked."""
+        from rocmatrix.cli.number_option import checked
+
+        return [checked(argument) for argument in super().core_args()]
+
+    def parse_core(self, argv: list[str] | None) -> None:
+        """Read the program's own options; end with 2 where one has a value that it does not take."""
+        with self._explained():
+            super().parse_core(argv)
+
+    def parse_collection(self) -> None:
+        """Load the tasks; end with 2 where --collection names none."""
+        with self._explained():
+            super().parse_collection()
+
+    def parse_tasks(self) -> None:
+        """Read tasks and their flags; end with 2 where one is not known, or has a value that it does not take."""
+        with self._explained():
+            super().parse_tasks()
+
+    def parse_cleanup(self) -> None:
+        """Print help or the list where asked for; end with 2 where there is none of what is named."""
+        with self._explained():
+            if (shape := self.args["list-format"].value) not in LISTS:
+                raise ParseError(f"--list-format takes flat, nested or json, not {shape!r}")
+            super().parse_cleanup()
+
+    def update_config(self, merge: bool = True) -> None:
+        """Take in what the program's own options say; end with 2 where --config names a file of no known kind."""
+        with self._explained():
+            super().update_config(merge)
+
+    def print_task_help(self, name: str) -> None:
+        """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""
+        from rocmatrix.cli import task_help
+        from rocmatrix.runtime.console import edge
+
+        options = self.parser.contexts[name].help_tuples()
+        usage = f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(options)}[other tasks here ...]"
+        docstring = inspect.getdoc(self.collection[name]) or ""
+        edge(print)(task_help.text(usage, docstring, options, width=pty_size()[0]), flush=True)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (ParseError, Exit, UnknownFileType) as error:
+            if isinstance(error, Exit) and not error.message:  # the end of --list, --help and --version
+                raise
+            from rocmatrix.runtime.console import say
+
+            say(self._words(error))
+            sys.exit(2)
+        except BrokenPipeError:
+            from rocmatrix.runtime.console import nobody_reads
+
+            nobody_reads()
+
+    def _words(self, error: Exception) -> str:
+        from rocmatrix.runtime.errors import RocmatrixError, suggestion
+
+        context = getattr(error, "context", None)
+        see = " ".join(["./invokew --help", *([context.name] if context and context.name else [])])
+        unknown = re.search(r"No idea what '([^'=]+)", str(error))
+        if unknown is None:
+            what = re.sub(r"Flag <\w+: ([^\s>]+).* needed value.*", r"--\1 needs a value", str(error))
+            return RocmatrixError("RM404", what=what, next=see).render()
+        word = unknown[1]
+        if switch := self._switch_before(word, context):
+            return RocmatrixError("RM404", what=f"{switch} takes no value, and was given {word!r}", next=see).render()
+        if word.startswith("-") and context and context.name:
+            known, kind = [flag for flag in context.flags if flag.startswith("--")], f"flag of {context.name}"
+        else:
+            known, kind = list(self.collection.task_names), "task"
+        return RocmatrixError("RM404", what=f"{word} is no {kind}", next=suggestion(word, known)).render()
+
+    def _switch_before(self, word: str, context: ParserContext | None) -> str | None:
+        """Return the flag that was typed with `=word`, though it only switches something on."""
+        for typed in self.argv:
+            flag, equals, value = typed.partition("=")
+            if equals and value == word and context and flag in context.flags:
+                return flag
+        return None
+
+
+program = TaskProgram(name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__)
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    program.run()

@@ -1,0 +1,1 @@
+"""Containers: settings, least privilege, the run spec, and the engine."""

@@ -1,0 +1,128 @@
+"""Which cards of a host a run gets, and whether their device nodes can be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rocmatrix.host.hardware import Card, Hardware, groups_of
+from rocmatrix.host.sysfs import DeviceNode
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.errors import RocmatrixError
+
+VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+
+
+def choose_cards(cell: Cell, hardware: Hardware, wanted: Sequence[int] | None = None) -> tuple[Card, ...]:
+    """Return the cards that `cell` runs on, in index order; none for a CPU cell.
+
+    By default those of the cell's architecture; `wanted` names others by `Card.index`. Raises RM301 or RM303.
+    """
+    if cell.architecture is None:
+        return ()
+    if not hardware.cards:
+        raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
+    return _by_index(hardware, wanted) if wanted else _by_architecture(cell, cell.architecture, hardware)
+
+
+def card_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers in a list such as "0,1"; none for an empty one. Raises RM404."""
+    words = [word.strip() for word in text.split(",")] if text.strip() else []
+    for word in words:
+        if not (word.isascii() and word.isdigit()):
+            raise RocmatrixError("RM404", what=f"--cards takes numbers such as 0,1, not {text!r}")
+    return tuple(int(word) for word in words)
+
+
+def _by_index(hardware: Hardware, wanted: Sequence[int]) -> tuple[Card, ...]:
+    known = {card.index: card for card in hardware.cards}
+    for index in wanted:
+        if index not in known:
+            raise RocmatrixError("RM303", what=f"there is no card {index}", where=listing(hardware.cards))
+    return tuple(known[index] for index in sorted(set(wanted)))
+
+
+def _by_architecture(cell: Cell, architecture: str, hardware: Hardware) -> tuple[Card, ...]:
+    fitting = tuple(card for card in hardware.cards if card.gfx == architecture)
+    # a kernel too old for gfx_target_version leaves the card unnamed, and only its owner can know it
+    unnamed = tuple(card for card in hardware.cards if card.gfx is None and not card.integrated)
+    if not (fitting or unnamed):
+        raise RocmatrixError(
+            "RM303",
+            what=f"{cell.name} is built for {architecture}, and no card here is one",
+            where=listing(hardware.cards),
+        )
+    return fitting or unnamed
+
+
+def listing(cards: Sequence[Card]) -> str:
+    """Return the cards in words: "card 0 is gfx1100, card 1 is gfx1036 (integrated)"."""
+    kinds = (f"{card.gfx or 'not named by its old kernel'}{' (integrated)' * card.integrated}" for card in cards)
+    return ", ".join(f"card {card.index} is {kind}" for card, kind in zip(cards, kinds, strict=True))
+
+
+def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
+    """Return ROCR_VISIBLE_DEVICES for `chosen`, None where they are all there are or none is chosen.
+
+    A UUID means the same card whether or not the engine hides the others. Where one is missing or shared (the
+    partitions of a card), positions are counted among the chosen cards alone: hidden ones get no number.
+    """
+    if not chosen or len(chosen) == len(hardware.cards):
+        return None
+    known = [card.uuid for card in hardware.cards]
+    names = [card.uuid for card in chosen if card.uuid is not None and known.count(card.uuid) == 1]
+    if len(names) < len(chosen):
+        names = [str(position) for position in range(len(chosen))]
+    return ",".join(names)
+
+
+def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a native run needs so that a GPU of the processor does not stand beside the cards.
+
+    Nothing where there is none, or where `environment` chooses devices itself.
+    """
+    if not hardware.hides_integrated or any(environment.get(name) for name in VISIBILITY):
+        return {}
+    known = [card.uuid for card in hardware.cards]
+    cards = [card for card in hardware.cards if not card.integrated]
+    # no engine hides a node from a native run, so every card keeps its own number
+    names = (card.uuid if card.uuid and known.count(card.uuid) == 1 else str(card.index) for card in cards)
+    return {"ROCR_VISIBLE_DEVICES": ",".join(names)}
+
+
+def usable_nodes(hardware: Hardware, chosen: Sequence[Card], *, user: str) -> tuple[DeviceNode, ...]:
+    """Return /dev/kfd and the render nodes of `chosen`; nothing for no card.
+
+    `user` is "uid:gid". Raises RM302 where a node is missing, or stays closed to that user even with its group.
+    """
+    if not chosen:
+        return ()
+    found = [_present("/dev/kfd", hardware.kfd)]
+    found += [_present(card.render_path or f"the render node of card {card.index}", card.render) for card in chosen]
+    nodes = tuple(found)
+    uid, gid = (int(number) for number in user.split(":"))
+    groups = frozenset({gid, *groups_of(nodes)})
+    for node in nodes:
+        if not node.opens_for(uid=uid, groups=groups):
+            raise _closed(node, user)
+    return nodes
+
+
+def _present(path: str, node: DeviceNode | None) -> DeviceNode:
+    if node is None:
+        raise RocmatrixError(
+            "RM302",
+            what=f"{path} is not there",
+            why="the amdgpu driver made no such node, or this is a container that was not given it",
+            next="Look at `ls -ln /dev/kfd /dev/dri` on the host; `sudo modprobe amdgpu` makes the nodes.",
+        )
+    return node
+
+
+def _closed(node: DeviceNode, user: str) -> RocmatrixError:
+    return RocmatrixError(
+        "RM302",
+        what=f"{node.path} cannot be opened by user {user}",
+        why=f"it belongs to {node.uid}:{node.gid} with mode {node.mode:04o}, and no group opens it",
+        next="Give it to a group that may read and write it, with a udev rule such as "
+        'SUBSYSTEM=="kfd", GROUP="render", MODE="0660".',
+    )

@@ -1,0 +1,141 @@
+"""A run spec as devcontainer.json: the cell's image as the base of a place to work in, opened by an editor.
+
+Reasons stand beside what they explain: the format is JSON with comments (containers.dev, devcontainer.json
+reference). What the editor itself needs differs from a run: see `LEFT_OUT`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.runspec import Explanation, RunSpec, explained
+from rocmatrix.containers.settings import Environment, Init, Mount, ReadOnlyRoot, Tmpfs, User
+
+HEAD = (
+    "Made by `./invokew devcontainer` for one host: device nodes, numeric groups and the user's number are its own.",
+    "Make it anew on another machine, or after the cards changed; it is not meant to be committed.",
+)
+FORMAT = "containers.dev, devcontainer.json reference"
+WORKSPACE = "${containerWorkspaceFolder}"
+HOME = "/home/developer"
+PYTHON = f"{HOME}/venv/bin/python"
+EXTENSIONS = (
+    "ms-python.python",
+    "charliermarsh.ruff",
+    "ms-python.mypy-type-checker",
+    "redhat.vscode-yaml",
+    "tamasfe.even-better-toml",
+)
+LEFT_OUT = (
+    ("--read-only", "the editor installs its server and extensions into the home folder", FORMAT),
+    ("--tmpfs", "/tmp stays on the container's disk, where programs may be built and run", FORMAT),
+    ("hostRequirements.gpu", "editors look for NVIDIA's runtime behind it, and add --gpus", "devcontainers/spec#82"),
+    ("--privileged", "the device nodes and their groups suffice", FORMAT),
+    ("updateRemoteUserUID", "the user is made with the right number, so no image is rewritten at each start", FORMAT),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noted:
+    """A value with a comment before it."""
+
+    note: str
+    value: Any
+
+
+def devcontainer_json(spec: RunSpec) -> str:
+    """Return the text of devcontainer.json. The spec's command is what proves the container once it is made.
+
+    Raises ValueError for a portable spec: an editor has no variables for numeric groups.
+    """
+    refuse_portable(spec)
+    return "".join(f"// {line}\n" for line in HEAD) + written(document(spec)) + "\n"
+
+
+def document(spec: RunSpec) -> dict[str, Any]:
+    """Return devcontainer.json as data, in which `Noted` values carry comments."""
+    (user,) = spec.of(User)
+    uid, gid = user.value.split(":")
+    smoke = [*([spec.entrypoint] if spec.entrypoint else []), *spec.command]
+    return {
+        "name": f"rocmatrix {spec.cell}",
+        "build": {
+            "dockerfile": "Dockerfile",
+            "args": {"CELL_IMAGE": spec.image, "DEVELOPER_UID": uid, "DEVELOPER_GID": gid},
+        },
+        "remoteUser": "developer",
+        "updateRemoteUserUID": Noted(note="the Dockerfile makes the user with the number of the host", value=False),
+        "init": Noted(note=_words(*[explained(s) for s in spec.of(Init)]), value=True),
+        "runArgs": [Noted(note=_words(row), value=row.option) for row in _arguments(spec)],
+        "mounts": list(_mounts(spec, uid)),
+        "containerEnv": dict(_environment(spec)),
+        "postCreateCommand": Noted(note="proves the card, BLAS and AMP in this very container", value=smoke),
+        "customizations": {"vscode": {"extensions": list(EXTENSIONS), "settings": _editor()}},
+    }
+
+
+def devcontainer_rows(spec: RunSpec) -> tuple[Explanation, ...]:
+    """Return every argument with its reason, then what was left out and why."""
+    environment = (explained(row) for row in _own_environment(spec))
+    left_out = (Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source in LEFT_OUT)
+    return (*_arguments(spec), *environment, *left_out)
+
+
+def _arguments(spec: RunSpec) -> tuple[Explanation, ...]:
+    elsewhere = (User, Init, Mount, Environment, ReadOnlyRoot, Tmpfs)
+    return tuple(explained(setting) for setting in spec.settings if not isinstance(setting, elsewhere))
+
+
+def _mounts(spec: RunSpec, uid: str) -> Iterator[Noted | str]:
+    for mount in spec.of(Mount):
+        if mount.kind == "volume" or mount.read_only:
+            yield Noted(note=_words(explained(mount)), value=mount.value)
+    pip = f"type=volume,source=rocmatrix-pip-{uid},target={HOME}/.cache/pip"
+    yield Noted(note="pip's downloads outlive the container", value=pip)
+
+
+def _environment(spec: RunSpec) -> Iterator[tuple[str, Any]]:
+    for row in _own_environment(spec):
+        yield row.name, Noted(note=_words(explained(row)), value=row.content)
+    trainer = "the checkout's trainer, as it is edited, wins over the one in the image"
+    yield "PYTHONPATH", Noted(note=trainer, value=f"{WORKSPACE}:/opt/rocmatrix")
+
+
+def _own_environment(spec: RunSpec) -> tuple[Environment, ...]:
+    named_by_image = ("HOME", "USER")  # the Dockerfile makes a user with a name and a home
+    return tuple(row for row in spec.of(Environment) if row.name not in named_by_image)
+
+
+def _editor() -> dict[str, Any]:
+    schemas = {"./matrix.schema.json": "matrix.yaml"}
+    return {"python.defaultInterpreterPath": PYTHON, "yaml.schemas": schemas}
+
+
+def _words(*rows: Explanation) -> str:
+    return "; ".join(f"{row.reason} ({row.source})" for row in rows)
+
+
+def written(value: Any, indent: int = 0) -> str:
+    """Return `value` as JSON with comments, each on a line of its own before what it is about."""
+    inner = " " * (indent + 2)
+    if isinstance(value, dict) and value:
+        lines = [(item, f"{json.dumps(key)}: ") for key, item in value.items()]
+        return "{\n" + ",\n".join(_line(item, head, indent + 2) for item, head in lines) + f"\n{inner[2:]}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(_line(item, "", indent + 2) for item in value) + f"\n{inner[2:]}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _line(item: Any, head: str, indent: int) -> str:
+    space = " " * indent
+    note, value = (f"{space}// {item.note}\n", item.value) if isinstance(item, Noted) else ("", item)
+    return f"{note}{space}{head}{written(value, indent)}"
+
+
+def without_comments(text: str) -> str:
+    """Return JSON from what `devcontainer_json` wrote: its comments have lines of their own."""
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))

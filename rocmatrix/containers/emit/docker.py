@@ -1,0 +1,113 @@
+"""A run spec for the Docker engine: the command line, and the arguments of its SDK, which make the same container."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from rocmatrix.containers.emit.parts import merged, refuse_portable
+from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained
+from rocmatrix.containers.settings import (
+    AddCapability,
+    CdiDevice,
+    Device,
+    DropCapability,
+    Environment,
+    Group,
+    Init,
+    Ipc,
+    Limit,
+    Mount,
+    Network,
+    ReadOnlyRoot,
+    SecurityOption,
+    Setting,
+    SharedMemory,
+    Tmpfs,
+    User,
+)
+
+MANUAL = "docs.docker.com/reference/cli/docker/container/run"
+# What the command line needs beside the spec, of docker and of podman alike.
+OWN_ROWS = (
+    Explanation(
+        flag="--rm", value="", reason="nothing of a run stays but its folder and caches", source=f"{MANUAL}#rm"
+    ),
+    Explanation(
+        flag="--pull",
+        value="never",
+        reason="an image that is not on this engine is an error: a name is never pulled from a public registry unseen",
+        source=f"{MANUAL}#pull",
+    ),
+)
+
+
+def docker_run_argv(spec: RunSpec) -> list[str]:
+    """Return the command that runs `spec` and removes its container. Raises ValueError for a portable spec."""
+    own = [row.option for row in OWN_ROWS]
+    return ["docker", "run", *own, *docker_options(spec), spec.image, *spec.command]
+
+
+def docker_options(spec: RunSpec) -> list[str]:
+    """Return the settings as options of `docker run` and `docker create`, one token each."""
+    refuse_portable(spec)
+    return [row.option for row in (*map(explained, spec.settings), *entrypoint_rows(spec))]
+
+
+def docker_rows(spec: RunSpec) -> tuple[Explanation, ...]:
+    """Return every option of `docker_run_argv` with its reason and source."""
+    return (*OWN_ROWS, *map(explained, spec.settings), *entrypoint_rows(spec))
+
+
+def docker_sdk_arguments(spec: RunSpec) -> dict[str, Any]:
+    """Return the arguments of `docker.from_env().containers.create`. Raises ValueError for a portable spec.
+
+    Removing the container is left to the caller, who reads its exit status first.
+    """
+    refuse_portable(spec)
+    arguments: dict[str, Any] = {"image": spec.image, "command": list(spec.command)}
+    if spec.entrypoint:
+        arguments["entrypoint"] = [spec.entrypoint]  # the SDK takes a text apart as a shell does
+    return merged(arguments, (_sdk(setting) for setting in spec.settings))
+
+
+def _sdk(setting: Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+    match setting:
+        case User():
+            return {"user": setting.value}
+        case Device():
+            return {"devices": [setting.value]}
+        case CdiDevice():
+            return {"device_requests": [{"Driver": "cdi", "DeviceIDs": [setting.value]}]}
+        case Group():
+            return {"group_add": [setting.value]}
+        case Environment():
+            return {"environment": {setting.name: setting.content}}
+        case Mount():
+            return {"mounts": [_sdk_mount(setting)]}
+        case Tmpfs():
+            return {"tmpfs": {setting.target: setting.options}}
+        case SharedMemory():
+            return {"shm_size": setting.bytes}
+        case Limit():
+            return {"ulimits": [{"Name": setting.name, "Soft": setting.soft, "Hard": setting.hard}]}
+        case Network():
+            return {"network_mode": setting.value}
+        case Ipc():
+            return {"ipc_mode": setting.value}
+        case DropCapability():
+            return {"cap_drop": [setting.value]}
+        case AddCapability():
+            return {"cap_add": [setting.value]}
+        case SecurityOption():
+            return {"security_opt": [setting.value]}
+        case ReadOnlyRoot():
+            return {"read_only": True}
+        case Init():
+            return {"init": True}
+        case _:
+            assert_never(setting)
+
+
+def _sdk_mount(mount: Mount) -> dict[str, Any]:
+    about = {"Type": mount.kind, "Source": mount.origin, "Target": mount.target}
+    return about | ({"ReadOnly": True} if mount.read_only else {})

@@ -1,0 +1,330 @@
+"""A run spec for a cluster with Kubernetes: a Job for one node, a Kubeflow Trainer TrainJob for several.
+
+A pod takes its cards from AMD's device plugin, so device nodes turn into a count of `amd.com/gpu`, and the
+folder of the host that takes the results turns into a claim. Sources of the fields: Kubernetes' API reference
+(batch/v1, core/v1) and the API of Kubeflow Trainer 2.3 (trainer.kubeflow.org/v1alpha1).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.emit.torchrun import torchrun
+from rocmatrix.containers.emit.yaml_text import yaml_text
+from rocmatrix.containers.least_privilege import RUN_FOLDER
+from rocmatrix.containers.runspec import Explanation, RunSpec
+from rocmatrix.containers.settings import (
+    AddCapability,
+    CdiDevice,
+    Device,
+    DropCapability,
+    Environment,
+    Group,
+    Init,
+    Ipc,
+    Limit,
+    Mount,
+    Network,
+    ReadOnlyRoot,
+    SecurityOption,
+    Setting,
+    SharedMemory,
+    Tmpfs,
+    User,
+)
+
+CARD = "amd.com/gpu"
+CARDS = "/dev/dri/"
+RUNTIME = "torch-distributed"  # a ClusterTrainingRuntime that comes with Kubeflow Trainer; its image is replaced
+MANAGER = "rocmatrix.org/submit"
+USERS_MISTAKE = 2  # the trainer's exit status for what a person has to put right
+RETRIES = 3
+GRACE_SECONDS = 120  # to write a checkpoint after SIGTERM
+LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+HEAD = """\
+# Made by `./invokew submit`: user, groups and sizes are numbers, for the image knows no names.
+# A pod cannot be told three things of this run: a process that collects dead children, no execution below
+# /tmp, and a cache that outlives it.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where a run goes. `claim` is a PersistentVolumeClaim that every node can write; it takes the results.
+
+    `processes` is the number of ranks on each node; `namespace` None means the one that kubectl is set to.
+    """
+
+    name: str
+    claim: str
+    nodes: int = 1
+    processes: int = 1
+    namespace: str | None = None
+
+    def __post_init__(self) -> None:
+        if not LABEL.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no RFC 1035 label, which the name of a job has to be")
+        if self.nodes < 1 or self.processes < 1:
+            raise ValueError("a run has one node and one process at least")
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Name, labels and namespace."""
+        about: dict[str, Any] = {"name": self.name, "labels": {"app.kubernetes.io/managed-by": "rocmatrix"}}
+        return about | ({"namespace": self.namespace} if self.namespace else {})
+
+
+def kubernetes_job(spec: RunSpec, placement: Placement) -> str:
+    """Return a batch/v1 Job on one node, as YAML; with several processes torchrun starts them.
+
+    Raises ValueError for a portable spec, for several nodes, and for a setting that no pod can have.
+    """
+    if placement.nodes != 1:
+        raise ValueError("a Job is for one node; several nodes are a TrainJob")
+    pod = _pod(spec, placement)
+    words = ["python", *torchrun("--standalone", f"--nproc-per-node={placement.processes}")]
+    container = {
+        "name": "train",
+        "image": spec.image,
+        **({"command": words} if placement.processes > 1 else {}),
+        "args": [_literal(word) for word in spec.command],
+        **pod.container,
+        **_resources(pod.cards),
+    }
+    document = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": placement.metadata,
+        "spec": {
+            "backoffLimit": RETRIES,
+            "podFailurePolicy": {"rules": _failure_rules("train")},
+            "template": {
+                "metadata": {"labels": placement.metadata["labels"]},
+                "spec": {
+                    "restartPolicy": "Never",  # podFailurePolicy asks for it; a new pod may land on another node
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "terminationGracePeriodSeconds": GRACE_SECONDS,
+                    **pod.spec,
+                    "containers": [container],
+                },
+            },
+        },
+    }
+    return HEAD + yaml_text(document)
+
+
+def train_job(spec: RunSpec, placement: Placement) -> str:
+    """Return a TrainJob on `placement.nodes` nodes, as YAML.
+
+    Its controller hands torchrun the number of nodes, this node's rank and the address of the first one in
+    PET_* variables. Raises ValueError for a portable spec and for a setting that no pod can have.
+    """
+    pod = _pod(spec, placement)
+    if "hostIPC" in pod.spec:
+        raise ValueError("a TrainJob cannot be given --ipc=host: no patch of its runtime may set it")
+    environment = pod.container.pop("env", [])
+    patch = {
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "spec": {
+                                "template": {
+                                    "spec": {
+                                        "terminationGracePeriodSeconds": GRACE_SECONDS,
+                                        **pod.spec,
+                                        "containers": [{"name": "node", **pod.container}],
+                                    }
+                                }
+                            }
+                        },
+                    }
+                ]
+            }
+        }
+    }
+    document = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": placement.metadata,
+        "spec": {
+            "runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": RUNTIME},
+            "trainer": {
+                "image": spec.image,
+                "command": ["python", *torchrun()],
+                "args": [_literal(word) for word in spec.command],
+                "env": environment,
+                "numNodes": placement.nodes,
+                "numProcPerNode": placement.processes,
+                **({"resourcesPerNode": limits["resources"]} if (limits := _resources(pod.cards)) else {}),
+            },
+            "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": patch}],
+        },
+    }
+    return HEAD + yaml_text(document)
+
+
+def kubernetes_rows(spec: RunSpec, placement: Placement) -> tuple[Explanation, ...]:
+    """Return what a pod is told, field by field, each with the reason and source of its setting.
+
+    A row without a value is a setting that no field says: the cluster sees to it, or nobody does.
+    """
+    return tuple(row for setting in spec.settings for row in _rows(setting, placement))
+
+
+def _rows(setting: Setting, placement: Placement) -> Iterator[Explanation]:
+    fields: list[tuple[str, str | None]] = list(_fields(_said(setting, placement)))
+    if isinstance(setting, Device) and setting.container.startswith(CARDS):
+        fields = [("container.resources.limits", CARD)]
+    for field, value in fields or [(setting.flag, None)]:
+        yield Explanation(flag=field, value=value, reason=setting.reason, source=setting.source)
+
+
+def _fields(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | None]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _fields(value, f"{above}{key}.")
+        else:
+            yield above + key, json.dumps(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pod:
+    """A spec's settings in a pod's words: the pod's own, its one container's, and the cards it asks for."""
+
+    spec: dict[str, Any]
+    container: dict[str, Any]
+    cards: int
+
+
+def _pod(spec: RunSpec, placement: Placement) -> _Pod:
+    refuse_portable(spec)
+    said: dict[str, Any] = {
+        "pod": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+        "container": {"securityContext": {"privileged": False}},
+    }
+    for setting in spec.settings:
+        said = _joined(said, _said(setting, placement))
+    cards = sum(device.container.startswith(CARDS) for device in spec.of(Device))
+    return _Pod(spec=said["pod"], container=said["container"], cards=cards)
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return two trees as one: lists grow, anything else that both have is the other's."""
+    joined = dict(one)
+    for key, value in other.items():
+        if isinstance(value, dict):
+            joined[key] = _joined(one.get(key, {}), value)
+        else:
+            joined[key] = [*one.get(key, []), *value] if isinstance(value, list) else value
+    return joined
+
+
+def _said(setting: Setting, placement: Placement) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+    match setting:
+        case User():
+            return {"pod": {"securityContext": _identity(setting)}}
+        case Device():
+            return _device(setting)
+        case Group():
+            return {"pod": {"securityContext": {"supplementalGroups": [int(setting.gid)]}}}
+        case Environment():
+            return {"container": {"env": [{"name": setting.name, "value": _literal(setting.content)}]}}
+        case Mount():
+            return _mount(setting, placement)
+        case Tmpfs():
+            return _in_memory(setting.target, setting.bytes)
+        case SharedMemory():
+            return _in_memory("/dev/shm", setting.bytes)
+        case Limit() | CdiDevice():
+            raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
+        case Ipc():
+            return {"pod": {"hostIPC": True}}
+        case Network():
+            return {}  # every pod is on the cluster's network, and its loopback is its own
+        case DropCapability():
+            return {"container": {"securityContext": {"capabilities": {"drop": [setting.value]}}}}
+        case AddCapability():
+            return {"container": {"securityContext": {"capabilities": {"add": [setting.value]}}}}
+        case SecurityOption():
+            return _security(setting)
+        case ReadOnlyRoot():
+            return {"container": {"securityContext": {"readOnlyRootFilesystem": True}}}
+        case Init():
+            return {}  # said in the file's head
+        case _:
+            assert_never(setting)
+
+
+def _device(device: Device) -> dict[str, Any]:
+    """Return nothing: the plugin adds the nodes of the cards that are counted, and /dev/kfd."""
+    if device.container != "/dev/kfd" and not device.container.startswith(CARDS):
+        raise ValueError(f"a pod cannot be given {device.flag}={device.value}: no plugin is known for it")
+    return {}
+
+
+def _identity(user: User) -> dict[str, Any]:
+    uid, gid = map(int, user.value.split(":"))
+    # fsGroup: a new claim belongs to root, and is handed to the run's group once
+    return {
+        "runAsUser": uid,
+        "runAsGroup": gid,
+        "runAsNonRoot": uid != 0,
+        "fsGroup": gid,
+        "fsGroupChangePolicy": "OnRootMismatch",
+    }
+
+
+def _mount(mount: Mount, placement: Placement) -> dict[str, Any]:
+    if mount.kind == "volume":
+        return _volume(mount.target, {"emptyDir": {}})
+    if mount.target != RUN_FOLDER:
+        raise ValueError(f"a pod cannot mount {mount.origin}: a node need not have it")
+    return _volume(mount.target, {"persistentVolumeClaim": {"claimName": placement.claim}})
+
+
+def _in_memory(target: str, size: int) -> dict[str, Any]:
+    return _volume(target, {"emptyDir": {"medium": "Memory", "sizeLimit": str(size)}})
+
+
+def _volume(target: str, about: dict[str, Any]) -> dict[str, Any]:
+    name = target.strip("/").replace("/", "-")
+    return {
+        "pod": {"volumes": [{"name": name, **about}]},
+        "container": {"volumeMounts": [{"name": name, "mountPath": target}]},
+    }
+
+
+def _security(option: SecurityOption) -> dict[str, Any]:
+    if option.value in ("no-new-privileges", "no-new-privileges:true"):
+        return {"container": {"securityContext": {"allowPrivilegeEscalation": False}}}
+    if option.value == "seccomp=unconfined":
+        return {"pod": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}}
+    raise ValueError(f"a pod cannot be given {option.flag}={option.value}")
+
+
+def _resources(cards: int) -> dict[str, Any]:
+    return {"resources": {"limits": {CARD: str(cards)}}} if cards else {}
+
+
+def _failure_rules(container: str) -> Sequence[dict[str, Any]]:
+    """Try again after an eviction, uncounted; never after a mistake that only a person can put right."""
+    mistake = {"containerName": container, "operator": "In", "values": [USERS_MISTAKE]}
+    return [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": "FailJob", "onExitCodes": mistake},
+    ]
+
+
+def _literal(text: str) -> str:
+    """Return `text` so that the kubelet, which expands `$(NAME)` and takes `$$` for `$`, leaves it as it is."""
+    return text.replace("$", "$$")

@@ -1,0 +1,67 @@
+"""A run spec for podman, which has no daemon: run by a user, that user's own rights are all there is to give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmatrix.containers.emit.docker import OWN_ROWS
+from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained
+from rocmatrix.containers.settings import Group, SecurityOption
+
+MANUAL = "docs.podman.io/en/latest/markdown/podman-run.1.html"
+
+
+def podman_run_argv(spec: RunSpec, *, rootless: bool, selinux: bool) -> list[str]:
+    """Return the command that runs `spec` and removes its container. Raises ValueError for a portable spec."""
+    refuse_portable(spec)
+    options = [row.option for row in podman_rows(spec, rootless=rootless, selinux=selinux)]
+    return ["podman", "run", *options, spec.image, *spec.command]
+
+
+def podman_rows(spec: RunSpec, *, rootless: bool, selinux: bool) -> tuple[Explanation, ...]:
+    """Return every option with its reason. `rootless`: podman is run by a user; `selinux`: the host enforces it."""
+    rows = [_spelled(setting) for setting in spec.settings if not (rootless and isinstance(setting, Group))]
+    return (*OWN_ROWS, *rows, *(_rootless(spec) if rootless else ()), *_own(selinux=selinux), *entrypoint_rows(spec))
+
+
+def _spelled(setting: object) -> Explanation:
+    row = explained(setting)  # type: ignore[arg-type]
+    if isinstance(setting, SecurityOption) and setting.value == "no-new-privileges:true":
+        return Explanation(flag=row.flag, value="no-new-privileges", reason=row.reason, source=row.source)
+    return row
+
+
+def _rootless(spec: RunSpec) -> Iterator[Explanation]:
+    yield Explanation(
+        flag="--userns",
+        value="keep-id",
+        reason="the user keeps their number inside, so that results are theirs and the nodes know them",
+        source=f"{MANUAL}#userns-mode",
+    )
+    groups = ", ".join(str(group.gid) for group in spec.of(Group))
+    if groups:
+        yield Explanation(
+            flag="--group-add",
+            value="keep-groups",
+            reason=f"the user's own groups stay, {groups} among them, which the nodes ask for; a number given by hand "
+            "would be one of the user's range, which opens nothing. Needs crun",
+            source=f"{MANUAL}#group-add-group-keep-groups",
+        )
+
+
+def _own(*, selinux: bool) -> Iterator[Explanation]:
+    yield Explanation(
+        flag="--read-only-tmpfs",
+        value="false",
+        reason="podman would make /run and /var/tmp writable as well",
+        source=f"{MANUAL}#read-only-tmpfs",
+    )
+    if selinux:
+        yield Explanation(
+            flag="--security-opt",
+            value="label=disable",
+            reason="SELinux is enforced here: with a label the container may neither open the nodes nor write the "
+            "run folder, and giving the folder another label would change it on the host",
+            source=f"{MANUAL}#security-opt-option",
+        )

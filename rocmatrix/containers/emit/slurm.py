@@ -1,0 +1,236 @@
+"""A run as a Slurm batch script: srun starts torchrun once a node, and its ranks meet on the batch host.
+
+Underneath is this machine's own Python, Docker or Apptainer: a `Launcher` each, made from data alone. The script
+holds no variable of the submitter's shell, so no secret. A stop is said to the ranks as SIGTERM, on which they
+write a checkpoint; before its time limit a job is stopped early enough and queued again.
+Sources: Slurm's manuals of sbatch, srun and scancel; Apptainer's user guide; PyTorch's torchrun.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from rocmatrix.containers.emit.docker import docker_options
+from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.emit.torchrun import MODULE, TRAINER
+from rocmatrix.containers.runspec import RunSpec
+from rocmatrix.containers.settings import (
+    AddCapability,
+    CdiDevice,
+    Device,
+    DropCapability,
+    Environment,
+    Group,
+    Init,
+    Ipc,
+    Limit,
+    Mount,
+    Network,
+    ReadOnlyRoot,
+    SecurityOption,
+    Setting,
+    SharedMemory,
+    Tmpfs,
+    User,
+)
+
+WARNING_SECONDS = 120  # before the time limit: enough to write a checkpoint
+PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+LOG = re.compile(r"/[^%\"\\\n]*")  # a percent sign begins a field of Slurm's own
+CONTAINER = '"rocmatrix-$SLURM_JOB_ID"'
+
+HEAD = """\
+#!/bin/sh
+# Made by `./invokew submit`. Nothing of the submitter's environment is passed on, so the script holds all it needs.
+"""
+
+BODY = """\
+set -u
+export SLURM_EXPORT_ENV=ALL
+# The batch script runs on the first node, so the ranks meet where it runs, each job at a port of its own.
+head=$(hostname)
+port=$((20000 + SLURM_JOB_ID % 12000))
+again=
+stop() {{
+    trap '' USR1 TERM
+    scancel --quiet --signal=TERM "$SLURM_JOB_ID"
+}}
+trap 'again=yes; stop' USR1
+trap stop TERM
+{before}srun --kill-on-bad-exit=1 \\
+    {words} &
+step=$!
+status=0
+wait "$step" || status=$?
+# A signal ends `wait`, not the step, which is writing its checkpoint then.
+while kill -0 "$step" 2>/dev/null; do
+    status=0
+    wait "$step" || status=$?
+done
+{after}if [ -n "$again" ] && [ "$status" -ne 0 ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$status"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What the scheduler is asked for. `cards` and `processes` are each node's; `time_limit` is Slurm's own notation.
+
+    `arguments` are the trainer's. `log` is a path that may hold `%j`, the job's number.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    log: str
+    nodes: int = 1
+    processes: int = 1
+    cards: int = 0
+    partition: str | None = None
+    time_limit: str | None = None
+
+    def __post_init__(self) -> None:
+        for word in (self.name, self.partition or "default", (self.time_limit or "1").replace(":", "-")):
+            if not NAME.fullmatch(word):
+                raise ValueError(f"{word!r} is no plain word, as a line of #SBATCH needs it")
+        if self.nodes < 1 or self.processes < 1:
+            raise ValueError("a run has one node and one process at least")
+        if not LOG.fullmatch(self.log.replace("%j", "")):
+            raise ValueError(f"a line of #SBATCH would misread the path {self.log!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launcher:
+    """How a node runs Python: the words before torchrun's own, and lines before and after the step.
+
+    `whole_node` asks for every card of a node: an engine starts containers outside of the job's own limits.
+    """
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    whole_node: bool = False
+
+
+def sbatch_script(batch: Batch, launcher: Launcher) -> str:
+    """Return the batch script, for a shell of POSIX."""
+    options = "".join(f"#SBATCH {option}\n" for option in _options(batch, launcher))
+    exports = "".join(f"export {name}={shlex.quote(text)}\n" for name, text in launcher.environment.items())
+    words = " \\\n    ".join(
+        [" ".join(launcher.words), " ".join(_torchrun(batch)), shlex.join([*TRAINER, *batch.arguments])]
+    )
+    lines = {"before": launcher.before, "after": launcher.after}
+    body = BODY.format(words=words, **{name: "".join(f"{line}\n" for line in rows) for name, rows in lines.items()})
+    return HEAD + options + exports + body
+
+
+def _options(batch: Batch, launcher: Launcher) -> Iterator[str]:
+    yield f"--job-name={batch.name}"
+    yield f"--nodes={batch.nodes}"
+    yield "--ntasks-per-node=1"
+    if batch.cards:
+        yield f"--gres=gpu:{batch.cards}"
+    if launcher.whole_node:
+        yield "--exclusive"
+    if batch.partition:
+        yield f"--partition={batch.partition}"
+    if batch.time_limit:
+        yield f"--time={batch.time_limit}"
+    yield "--requeue"
+    yield "--open-mode=append"
+    yield f"--signal=B:USR1@{WARNING_SECONDS}"
+    yield f'--output="{batch.log}"' if " " in batch.log else f"--output={batch.log}"
+    yield f"--export=PATH={PLAIN_PATH}"
+
+
+def _torchrun(batch: Batch) -> Iterator[str]:
+    yield from MODULE
+    yield f"--nnodes={batch.nodes}"
+    yield f"--nproc-per-node={batch.processes}"
+    yield "--rdzv-backend=c10d"
+    yield '--rdzv-id="$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"'
+    yield '--rdzv-endpoint="$head:$port"'
+
+
+def natively(python: str, environment: Mapping[str, str]) -> Launcher:
+    """Return the launcher of a Python that all nodes find at the same path. Slurm itself confines its cards."""
+    return Launcher(words=(shlex.quote(python), "-P"), environment=environment)
+
+
+def in_docker(spec: RunSpec) -> Launcher:
+    """Return the launcher of Docker's client; each node takes the image from its own engine.
+
+    A container outlives a client that was killed, so it has the job's name, and is removed by that name.
+    Raises ValueError for a portable spec.
+    """
+    remove = f"srun --ntasks-per-node=1 docker rm --force {CONTAINER} >/dev/null 2>&1 || :"
+    fixed = ["docker", "run", "--rm", "--pull=never", *docker_options(replace(spec, entrypoint="python"))]
+    return Launcher(
+        words=(shlex.join(fixed), f"--name={CONTAINER}", shlex.quote(spec.image)),
+        before=("# Left from a run that was killed on one of these nodes.", remove),
+        after=(remove,),
+        whole_node=bool(spec.of(Device)),
+    )
+
+
+def on_the_nodes_network(spec: RunSpec) -> RunSpec:
+    """Return the spec for ranks on several machines, which meet at the machines' own addresses."""
+    host = Network(
+        value="host",
+        reason="ranks on several machines meet at their addresses, and an engine's bridge ends at its own machine",
+        source="docs.docker.com/engine/network/drivers/bridge",
+    )
+    return replace(spec, settings=tuple(host if isinstance(one, Network) else one for one in spec.settings))
+
+
+def in_apptainer(spec: RunSpec) -> Launcher:
+    """Return the launcher of Apptainer, which keeps the job's user, groups and cards; `spec.image` is what it takes.
+
+    Raises ValueError for a portable spec, and for a setting that Apptainer has no word for.
+    """
+    refuse_portable(spec)
+    # --containall: neither the home folder, nor the environment, nor the devices of the node but those named
+    words = ["apptainer", "exec", "--containall", "--no-home", "--pwd=/training"]
+    for setting in spec.settings:
+        words += _apptainer(setting)
+    # Not --env=NAME=content, in which a comma ends the content.
+    environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(Environment)}
+    return Launcher(words=(shlex.join([*words, spec.image, "python"]),), environment=environment)
+
+
+def _apptainer(setting: Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line a kind
+    match setting:
+        case Device():
+            return [_bind(setting.host, setting.container)]
+        case Mount(kind="bind"):
+            return [_bind(setting.origin, setting.target) + (":ro" if setting.read_only else "")]
+        case Mount() | Tmpfs():
+            return [f"--scratch={setting.target}"]
+        case SharedMemory():
+            return ["--bind=/dev/shm"]  # the node's own, for Apptainer's small one has no option of its own
+        case DropCapability(value="ALL"):
+            return ["--drop-caps=all"]
+        case SecurityOption(value="no-new-privileges:true"):
+            return []  # Apptainer sets it for every container
+        case User() | Group() | Network() | ReadOnlyRoot() | Init() | Environment():
+            # The job's own user, groups and network; an image is read-only; Slurm ends all processes of a job.
+            return []  # variables are exported by the script
+        case AddCapability():
+            return [f"--add-caps={setting.value}"]
+        case DropCapability() | SecurityOption() | Limit() | Ipc() | CdiDevice():
+            raise ValueError(f"Apptainer has no word for {setting.flag}={setting.value}")
+        case _:
+            assert_never(setting)
+
+
+def _bind(origin: str, target: str) -> str:
+    if {",", ":"} & {*origin, *target}:
+        raise ValueError(f"Apptainer would misread --bind={origin}:{target}")
+    return f"--bind={origin}:{target}"

@@ -1,0 +1,163 @@
+"""The container engine, looked at and never changed: does it answer, what does it hold.
+
+Docker's SDK speaks to the engine; only BuildKit is reached through the command line (`rocmatrix.images.build`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.runtime.errors import RocmatrixError
+
+if TYPE_CHECKING:
+    import docker
+    import docker.models.images
+
+TIMEOUT_SECONDS = 20
+_ADVICE: dict[type[OSError], str] = {
+    PermissionError: "this user may not open the socket; join its group (`docker`) and log in again",
+    FileNotFoundError: "there is no such socket: the daemon is not running, or listens elsewhere",
+    ConnectionRefusedError: "nothing listens there: the daemon is stopped",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """An image that the engine holds. `id` is its digest, `size` is in bytes as the engine counts them."""
+
+    id: str
+    labels: dict[str, str]
+    size: int
+
+
+def connect() -> docker.DockerClient:
+    """Return a client that has had an answer. Raises RM201 with the address tried and what it met there."""
+    import docker
+    import docker.errors
+    import requests
+
+    try:
+        client = _client()
+        client.ping()
+    except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
+        raise RocmatrixError("RM201", what=_reason(error), where=address()) from error
+    return client
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return what calls of a client raise where the engine refuses, is gone, or breaks a connection off."""
+    import docker.errors
+    import requests
+    import urllib3.exceptions
+
+    return docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
+
+
+def _client() -> docker.DockerClient:
+    """Go where the command line goes: the SDK alone knows DOCKER_HOST, but no contexts."""
+    import docker
+
+    context = None if os.environ.get("DOCKER_HOST") else _context()
+    if context is None or not context.Host:
+        return docker.from_env(timeout=TIMEOUT_SECONDS)
+    return docker.DockerClient(
+        base_url=context.Host,
+        tls=context.TLSConfig or False,
+        use_ssh_client=context.Host.startswith("ssh://"),
+        timeout=TIMEOUT_SECONDS,
+    )
+
+
+def _context() -> Any:
+    """Return the docker context that DOCKER_CONTEXT names, else the current one. Raises RM201 for an unknown one."""
+    from docker.context import ContextAPI
+
+    name = os.environ.get("DOCKER_CONTEXT")
+    context: Any = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
+    if name and context is None:
+        advice = "`docker context ls` lists the contexts."
+        raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=advice)
+    return context
+
+
+def address() -> str:
+    """Return where the engine is looked for: DOCKER_HOST, else DOCKER_CONTEXT, else the current docker context."""
+    if host := os.environ.get("DOCKER_HOST"):
+        return f"{host} (DOCKER_HOST)"
+    context = _context()
+    return f"{context.Host} (docker context {context.Name!r})" if context else "the default socket"
+
+
+def require_buildx() -> None:
+    """Raise RM201 when docker's command line, or its buildx plugin, is not installed."""
+    try:
+        done = subprocess.run(["docker", "buildx", "version"], capture_output=True, text=True, check=False)
+        lacking = (done.stderr.strip() or "docker has no buildx") if done.returncode else None
+    except FileNotFoundError:
+        lacking = "there is no `docker` command on the PATH"
+    if lacking:
+        raise RocmatrixError("RM201", what=lacking, next="Install docker's client and its buildx plugin.")
+
+
+def obstacle() -> str | None:
+    """Say in one line what stands in the way of using the engine, or return None when it answers."""
+    try:
+        connect().close()
+    except RocmatrixError as error:
+        return f"{error.where}: {error.what}"
+    return None
+
+
+def image(client: docker.DockerClient, reference: str) -> Image | None:
+    """Return the image behind a tag, digest or id, or None when the engine does not hold it."""
+    import docker.errors
+
+    try:
+        found = client.images.get(reference)
+    except docker.errors.ImageNotFound:
+        return None
+    return _described(found)
+
+
+def obtain(client: docker.DockerClient, reference: str) -> Image:
+    """Return an image, pulling it where the engine lacks it. Raises RM204 with the registry's answer."""
+    import docker.errors
+
+    if (held := image(client, reference)) is not None:
+        return held
+    try:
+        client.images.pull(reference)
+        return _described(client.images.get(reference))
+    except docker.errors.DockerException as error:
+        why = str(getattr(error, "explanation", None) or error)
+        raise RocmatrixError("RM204", what=f"{reference} is not on this engine", why=why) from error
+
+
+def image_id(reference: str) -> str:
+    """Return the id of an image. Raises RM203 when the engine does not hold it, RM201 when none answers."""
+    client = connect()
+    try:
+        held = image(client, reference)
+    finally:
+        client.close()
+    if held is None:
+        raise RocmatrixError("RM203", what=f"the engine holds no image {reference}")
+    return held.id
+
+
+def _described(found: docker.models.images.Image) -> Image:
+    return Image(id=str(found.id), labels=dict(found.labels), size=int(found.attrs["Size"]))
+
+
+def _reason(error: BaseException) -> str:
+    """Find the operating system's error below the SDK's wrapping and add what it means here."""
+    cause: BaseException | None = error
+    while cause is not None:
+        for kind, advice in _ADVICE.items():
+            if isinstance(cause, kind):
+                return advice
+        cause = cause.__cause__ or cause.__context__
+    return str(error)

@@ -1,0 +1,260 @@
+"""What a run gets and why: least privilege by default, every row with its reason and source.
+
+`LEFT_OUT` names what is deliberately not set, and when it would be needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from rocmatrix.containers.device_selection import listing, visible_devices
+from rocmatrix.containers.settings import (
+    Device,
+    DropCapability,
+    Environment,
+    Group,
+    HostText,
+    Init,
+    Mount,
+    Network,
+    ReadOnlyRoot,
+    SecurityOption,
+    Setting,
+    SharedMemory,
+    Tmpfs,
+    User,
+)
+from rocmatrix.host.hardware import Card, Hardware, groups_of
+from rocmatrix.host.sysfs import DeviceNode
+from rocmatrix.matrix.matrix import Cell
+
+RUN_FOLDER, DATA_FOLDER, RECIPE_FOLDER, CACHE_FOLDER = "/training", "/data", "/recipe", "/cache"
+GIB = 1024**3
+NetworkName = Literal["none", "bridge", "host"]
+NOGROUP = 65534  # owns no device
+
+ENGINE = "docs.docker.com/reference/cli/docker/container/run"
+ENGINE_SECURITY = "docs.docker.com/engine/security"
+AMD = "rocm.docs.amd.com, install-on-linux, how-to/docker"
+CALLER = "the command line"
+KFD = "the compute interface that all cards share"
+
+# (flag, why it is left out, source, the feature that brings it)
+LEFT_OUT = (
+    (
+        "--privileged",
+        "the device nodes and their groups suffice; it would hand over every device of the host",
+        AMD,
+        None,
+    ),
+    (
+        "--cap-add=SYS_ADMIN",
+        "mounts and namespaces are made by the engine; no part of ROCm asks for it",
+        f"{ENGINE}#runtime-privilege-and-linux-capabilities",
+        None,
+    ),
+    (
+        "--network=host",
+        "ranks on one host meet on the loopback; RDMA between hosts needs it, for an adapter's addresses belong to "
+        "the host's network (--with-rdma)",
+        "man7.org, rdma-system(8)",
+        "rdma",
+    ),
+    (
+        "--security-opt=seccomp=unconfined",
+        "the engine's filter stays; rocgdb needs it lifted (--with-debugger), binding memory to NUMA nodes only one "
+        "capability (--with-numa)",
+        f"{ENGINE_SECURITY}/seccomp; AMD calls it optional: {AMD}",
+        "debugger",
+    ),
+    (
+        "--ipc=host",
+        "the ranks of a job share their own container's /dev/shm; only ranks in several containers of one host "
+        "need it (--with-ipc)",
+        "pytorch/pytorch#40632",
+        "ipc",
+    ),
+    (
+        "--ulimit=memlock=-1",
+        "network adapters with RDMA need it (--with-rdma); cards do not, and an engine that lacks CAP_SYS_RESOURCE "
+        "(rootless) refuses to start with it",
+        "ROCm/TheRock, container options of its CI; measured here: refused by an engine without that capability",
+        "rdma",
+    ),
+    (
+        "--cap-add=SYS_PTRACE",
+        "for debuggers such as rocgdb and py-spy (--with-debugger); training traces no other process",
+        "pytorch.org, install with ROCm",
+        "debugger",
+    ),
+)
+
+
+def user(value: str) -> User:
+    """Return the identity of the run, "uid:gid"."""
+    root = value.startswith("0:")
+    reason = "started by root; it owns its files, and has no capability" if root else "results belong to who started it"
+    return User(value=value, reason=f"{reason}; by number, for the image knows no names", source=ENGINE)
+
+
+def devices(nodes: Sequence[DeviceNode], chosen: Sequence[Card]) -> Iterator[Device | Group]:
+    """Yield the nodes of the chosen cards, and the groups that open them."""
+    cards = {card.render_path: card for card in chosen}
+    for node in nodes:
+        card = cards.get(node.path)
+        reason = f"card {card.index}, {card.gfx or 'not named by its old kernel'}; no other is passed" if card else KFD
+        yield Device(host=node.path, container=node.path, reason=reason, source=AMD)
+    for gid in groups_of(nodes):
+        paths = ", ".join(node.path for node in nodes if node.gid == gid)
+        yield _group(gid, f"owns {paths} on this host")
+
+
+def portable_devices() -> Iterator[Device | Group]:
+    """Yield all render nodes, whose numbers differ between hosts, and the groups as variables."""
+    every = "every render node, for their numbers differ between hosts; the groups below open no other node"
+    for path, reason in (("/dev/kfd", KFD), ("/dev/dri", every)):
+        yield Device(host=path, container=path, reason=reason, source=AMD)
+    render = "${ROCMATRIX_RENDER_GID:?the group of the render nodes, printed by: stat -c %g /dev/dri/renderD*}"
+    yield _group(HostText(render), "owns the render nodes, and /dev/kfd on most hosts")
+    # compose refuses a group listed twice, so where one group owns all, which is usual, this one stays unset
+    kfd = HostText(f"${{ROCMATRIX_KFD_GID:-{NOGROUP}}}")
+    yield _group(kfd, "to be set only where /dev/kfd has another group than the render nodes")
+
+
+def _group(gid: int | HostText, owns: str) -> Group:
+    return Group(
+        gid=gid,
+        reason=f"{owns}; by number, for a name is looked up in the image, where it means another one or nothing",
+        source="ROCm/ROCm-docker#90, #116; LLMKube#1572",
+    )
+
+
+NETWORKS: Mapping[NetworkName, tuple[str, str]] = {
+    "none": ("training reads local files; what reaches nothing leaks nothing", f"{ENGINE}#network"),
+    "bridge": ("asked for by hand: --with-network", CALLER),
+    "host": ("--with-rdma: an adapter's addresses belong to the host's network", "man7.org, rdma-system(8)"),
+}
+
+
+def isolation(*, network: NetworkName) -> Iterator[Setting]:
+    """Yield what keeps the run inside its container."""
+    why, source = NETWORKS[network]
+    yield Network(value=network, reason=why, source=source)
+    yield DropCapability(
+        value="ALL",
+        reason="device nodes are opened through their groups, which takes no capability",
+        source=f"{ENGINE}#runtime-privilege-and-linux-capabilities",
+    )
+    yield SecurityOption(
+        value="no-new-privileges:true",
+        reason="a set-uid program in the image cannot give back what was dropped",
+        source=f"{ENGINE}#security-opt",
+    )
+    yield ReadOnlyRoot(
+        reason="what runs is what was built and proven; only the folders below can be written",
+        source=f"{ENGINE}#read-only",
+    )
+    yield Init(
+        reason="ranks and data loader workers that end are collected, and Ctrl-C reaches the trainer",
+        source=f"{ENGINE}#init",
+    )
+
+
+def files(cell: Cell, *, run_folder: str, owner: str) -> Iterator[Mount | Tmpfs]:
+    """Yield what can be written. `owner` is the user id, part of the cache volume's name."""
+    volume = f"rocmatrix-cache-{cell.name}-{owner}"
+    yield Mount(
+        kind="bind",
+        origin=run_folder,
+        target=RUN_FOLDER,
+        read_only=False,
+        reason="the one folder of the host that a run writes to",
+        source="rocmatrix: host and image meet at a mounted folder",
+    )
+    yield Mount(
+        kind="volume",
+        origin=HostText(volume) if isinstance(owner, HostText) else volume,
+        target=CACHE_FOLDER,
+        read_only=False,
+        reason="compiled kernels outlive the container. One volume a cell and user: nobody runs or overwrites what "
+        "another compiled; a new one takes mode 1777 from the image, so any user id can write it",
+        source="docs.docker.com/engine/storage/volumes; ROCm/MIOpen:docs/conceptual/cache.rst",
+    )
+    yield Tmpfs(
+        target="/tmp",
+        bytes=GIB,
+        mode="1777",
+        reason="HOME and scratch files, in memory and so capped; not executable, for compilers write to /cache",
+        source=f"{ENGINE}#tmpfs",
+    )
+
+
+def data(target: str | None, *, origin: str) -> Iterator[Mount]:
+    """Yield the mount of the training data, where there is some."""
+    if target is not None:
+        reason = "training data is read, never changed"
+        yield Mount(kind="bind", origin=origin, target=target, read_only=True, reason=reason, source=CALLER)
+
+
+def recipe_path(recipe: Path) -> str:
+    """Return where a run finds a recipe of the host inside its container."""
+    return f"{RECIPE_FOLDER}/{recipe.name}"
+
+
+def recipe(file: Path | None) -> Iterator[Mount]:
+    """Yield the mount of a recipe, where one was given as a file."""
+    if file is not None:
+        reason = "settings are read, never changed"
+        target = recipe_path(file)
+        yield Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
+
+
+def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[SharedMemory]:
+    """Yield the size of shared memory. `host_bytes` is the host's memory, None where the host is not known."""
+    wanted, users = (8 * GIB, "RCCL and data loader workers") if cell.architecture else (GIB, "data loader workers")
+    yield SharedMemory(
+        bytes=min(wanted, host_bytes // 2) if host_bytes else wanted,
+        reason=f"{users} pass batches through it, and the engine's 64 MiB end in a bus error; taken as it fills, "
+        "and at most half of the host's memory, the kernel's own bound",
+        source=f"pytorch/pytorch#40632; {AMD}",
+    )
+
+
+def environment(cell: Cell, *, network: NetworkName) -> Iterator[Environment]:
+    """Yield the cell's own variables, and what a numeric user without a network needs."""
+    for row in cell.environment:
+        yield Environment(name=row.name, content=row.value, reason=row.why, source=", ".join(row.evidence.sources))
+    home = "a numeric user has no home, and programs write settings there"
+    yield Environment(name="HOME", content="/tmp", reason=home, source="Python, os.path.expanduser")
+    name = "getpass.getuser, which torch.compile asks, fails for a number without a name"
+    yield Environment(name="USER", content="trainer", reason=name, source="Python, getpass.getuser")
+    if network == "none":
+        for library in ("GLOO", "NCCL") if cell.architecture else ("GLOO",):
+            yield Environment(
+                name=f"{library}_SOCKET_IFNAME",
+                content="lo",
+                reason="with no network the container's own name has no address; ranks meet on the loopback",
+                source="pytorch/pytorch#15592",
+            )
+
+
+def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[Environment]:
+    """Yield what hides the cards that were not chosen, where there are any."""
+    content = visible_devices(hardware, chosen)
+    if content is not None:
+        others = listing([card for card in hardware.cards if card not in chosen])
+        yield Environment(
+            name="ROCR_VISIBLE_DEVICES",
+            content=content,
+            reason=f"{others}: not chosen, and hidden under an engine without device rules (rootless) too, where "
+            "the kernel shows every card of the host",
+            source="ROCm/ROCm:docs/conceptual/gpu-isolation.md; ROCm/ROCm#4437",
+        )
+
+
+def asked_for(variables: Mapping[str, str]) -> Iterator[Environment]:
+    """Yield the variables that the caller sets."""
+    for name, content in variables.items():
+        yield Environment(name=name, content=content, reason="asked for by the caller", source=CALLER)

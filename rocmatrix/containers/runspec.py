@@ -1,0 +1,183 @@
+"""How a cell is run: one spec, in which every setting carries its reason and its source.
+
+Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` says
+them to an engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rocmatrix.containers import capability as feature
+from rocmatrix.containers import least_privilege as policy
+from rocmatrix.containers.device_selection import choose_cards, usable_nodes
+from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
+from rocmatrix.containers.settings import Group, HostText, Ipc, Setting, SharedMemory
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.host.sysfs import DeviceNode
+from rocmatrix.matrix.matrix import Cell
+
+S = TypeVar("S", bound=Setting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """A container run as data. A `portable` one holds compose variables instead of this host's numbers.
+
+    `command` goes to the image's own program, the trainer, unless `entrypoint` names another program.
+    """
+
+    cell: str
+    image: str
+    command: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    portable: bool = False
+    entrypoint: str | None = None
+    features: frozenset[str] = frozenset()
+
+    def of(self, kind: type[S]) -> tuple[S, ...]:
+        """Return the settings of one kind, in order."""
+        return tuple(setting for setting in self.settings if isinstance(setting, kind))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """One line of `explain`; `value` is None where the flag is deliberately not given, "" where it takes none."""
+
+    flag: str
+    value: str | None
+    reason: str
+    source: str
+
+    @property
+    def option(self) -> str:
+        """The line as one token of a command."""
+        return f"{self.flag}={self.value}" if self.value else self.flag
+
+
+def explain(spec: RunSpec) -> tuple[Explanation, ...]:
+    """Return every setting of `spec` with its reason and source, then what was left out and why."""
+    return (*map(explained, spec.settings), *left_out(spec.features))
+
+
+def entrypoint_rows(spec: RunSpec) -> tuple[Explanation, ...]:
+    """Return the line that replaces the image's own program, where one is named."""
+    if spec.entrypoint is None:
+        return ()
+    reason = "the program that was asked for; the image's own is the trainer"
+    return (Explanation(flag="--entrypoint", value=spec.entrypoint, reason=reason, source=policy.CALLER),)
+
+
+def explained(setting: Setting) -> Explanation:
+    """Return a setting as a line, in the notation of `docker run`."""
+    return Explanation(flag=setting.flag, value=setting.value, reason=setting.reason, source=setting.source)
+
+
+def left_out(features: Collection[str] = ()) -> tuple[Explanation, ...]:
+    """Return what a run with `features` deliberately does not get."""
+    rows = (row for row in policy.LEFT_OUT if row[3] not in features)
+    return tuple(Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source, _ in rows)
+
+
+def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
+    cell: Cell,
+    hardware: Hardware,
+    *,
+    image: str,
+    command: Sequence[str],
+    run_folder: Path,
+    user: str,
+    entrypoint: str | None = None,
+    features: Collection[str] = (),
+    rdma: Sequence[DeviceNode] = (),
+    cards: Sequence[int] | None = None,
+    environment: Mapping[str, str] | None = None,
+    data: Path | None = None,
+) -> RunSpec:
+    """Return how to run `cell` on this host.
+
+    `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
+    `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
+    `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
+    Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
+    the host has none, RM302 where a device node is missing or closed to `user`, RM303 where no card fits.
+    """
+    _check(user, run_folder, data)
+    chosen = choose_cards(cell, hardware, cards)
+    nodes = usable_nodes(hardware, chosen, user=user)
+    network = feature.network_of(features)
+    variables = [
+        *policy.environment(cell, network=network),
+        *policy.visibility(hardware, chosen),
+        *policy.asked_for(environment or {}),
+    ]
+    settings: list[Setting] = [
+        policy.user(user),
+        *policy.devices(nodes, chosen),
+        *policy.isolation(network=network),
+        *policy.files(cell, run_folder=str(run_folder), owner=user.partition(":")[0]),
+        *policy.data(data_path(data) if data else None, origin=str(data)),
+        *policy.memory(cell, host_bytes=hardware.memory_bytes),
+        *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins
+        *feature.settings_of(features, rdma=rdma),
+    ]
+    return RunSpec(
+        cell=cell.name,
+        image=image,
+        command=tuple(command),
+        settings=tuple(_agreed(settings)),
+        entrypoint=entrypoint,
+        features=frozenset(features),
+    )
+
+
+def portable_spec(cell: Cell) -> RunSpec:
+    """Return how to train in `cell` on any host: what differs between hosts is a compose variable to be set."""
+    uid = "${ROCMATRIX_UID:?your user id, printed by: id -u}"
+    gid = "${ROCMATRIX_GID:?your group id, printed by: id -g}"
+    folder = "${ROCMATRIX_RUN_FOLDER:?an absolute path to the folder that takes the results}"
+    settings: list[Setting] = [
+        policy.user(HostText(f"{uid}:{gid}")),
+        *(policy.portable_devices() if cell.architecture else ()),
+        *policy.isolation(network="none"),
+        *policy.files(cell, run_folder=HostText(folder), owner=HostText("${ROCMATRIX_UID}")),
+        *policy.memory(cell, host_bytes=None),
+        *policy.environment(cell, network="none"),
+    ]
+    return RunSpec(
+        cell=cell.name,
+        image=f"rocmatrix:{cell.name}",
+        command=("train", f"--output={RUN_FOLDER}", f"--cell={cell.name}"),
+        settings=tuple(settings),
+        portable=True,
+    )
+
+
+def _agreed(settings: Sequence[Setting]) -> Iterator[Setting]:
+    """Yield settings that an engine takes together: a group once, and no size for shared memory of the host's."""
+    groups: set[int | HostText] = set()
+    host_memory = any(isinstance(setting, Ipc) for setting in settings)
+    for setting in settings:
+        if isinstance(setting, Group):
+            if setting.gid in groups:
+                continue
+            groups.add(setting.gid)
+        if not (host_memory and isinstance(setting, SharedMemory)):
+            yield setting
+
+
+def data_path(data: Path) -> str:
+    """Return where a run finds `data`, a file or folder of the host, inside its container."""
+    return f"{DATA_FOLDER}/{data.name}"
+
+
+def _check(user: str, *paths: Path | None) -> None:
+    if not re.fullmatch(r"\d+:\d+", user):
+        raise ValueError(f"{user!r} is not a numeric uid:gid")
+    for path in paths:
+        if path is not None and not path.is_absolute():
+            raise ValueError(f"{path} is not an absolute path")

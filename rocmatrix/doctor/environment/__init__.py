@@ -1,0 +1,1 @@
+"""Rules on environment variables, applied to shells, cells, compose files and Dockerfiles."""

@@ -1,0 +1,151 @@
+"""A compose file as subjects, one for each service: its environment, env files and command lines.
+
+PyYAML reads it, for the line of every variable; `docker compose config` would tell values without lines. Variables
+of the shell are put in as compose does it. What compose itself refuses is RM311.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import yaml
+
+from rocmatrix.doctor.environment.dockerfile import installed, read_text, substituted
+from rocmatrix.doctor.environment.subject import Assignment, Command, Subject
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.runtime.errors import RocmatrixError
+
+DEEPEST = 20
+
+
+def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = None) -> tuple[Subject, ...]:
+    """Return the services of a compose file. Raises RM310 where a file cannot be read, RM311 where it is not compose.
+
+    `shell` gives the values of ${NAME}, after those of .env beside the file. A service whose image is a cell of
+    `matrix` is judged as that cell.
+    """
+    text = read_text(path)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise RocmatrixError("RM311", what=" ".join(str(error).split()), where=str(path)) from error
+    services = _items(root).get("services")
+    if not isinstance(services, yaml.MappingNode):
+        raise RocmatrixError("RM311", what="it has no services", where=str(path))
+    beside = path.parent / ".env"
+    known = {row.name: row.value for row in env_file(beside)} if beside.is_file() else {}
+    known |= shell
+    return tuple(_service(name, node, path, known, matrix) for name, node in _items(services).items())
+
+
+def env_file(path: Path) -> Iterator[Assignment]:
+    """Yield the variables of an env file. Raises RM310 where it cannot be read, RM311 at a line without meaning."""
+    from io import StringIO
+
+    from dotenv.parser import parse_stream
+
+    for row in parse_stream(StringIO(read_text(path))):
+        # what has been skipped as blank or comment stands before the variable, in the same piece of text
+        line = (
+            row.original.line + len(row.original.string[: _offset(row.original.string)].splitlines()) if row.key else 0
+        )
+        where = f"{path}:{line or row.original.line}"
+        if row.error:
+            raise RocmatrixError("RM311", what=row.original.string.strip(), where=where)
+        if row.key is not None:
+            yield Assignment(name=row.key, value=row.value or "", where=where)
+
+
+def _offset(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> Subject:
+    parts = _items(node)
+    rows: dict[str, Assignment] = {}
+    for file in _env_files(parts.get("env_file"), path, shell):
+        rows |= {row.name: row for row in env_file(file)}
+    rows |= {row.name: row for row in _environment(parts.get("environment"), path, shell)}
+    lines = [parts[key] for key in ("entrypoint", "command") if key in parts]
+    commands = [_command(line, path, shell) for line in lines]
+    image = _scalar(parts["image"], path) if "image" in parts else ""
+    cell = next((c for c in matrix.cells if image.endswith(f":{c.name}")), None) if matrix else None
+    return Subject(
+        name=f"{path} service {name}",
+        variables=tuple(rows.values()),
+        commands=tuple(commands),
+        pairs=tuple(pair for command in commands for pair in installed(command.text, command.where)),
+        architectures=(cell.architecture,) if cell and cell.architecture else (),
+        torch=cell.release.torch if cell else None,
+        rocm=cell.release.rocm if cell else None,
+    )
+
+
+def _environment(node: yaml.Node | None, path: Path, shell: Mapping[str, str]) -> Iterator[Assignment]:
+    """Yield the variables of a service: a map, or a list of NAME=value. A bare name takes the shell's value."""
+    if isinstance(node, yaml.SequenceNode):
+        for row in node.value:
+            name, sign, text = _scalar(row, path).partition("=")
+            yield from _assigned(name, text if sign else None, _where(path, row), shell)
+    else:
+        for name, value_node in _items(node).items():
+            bare = value_node.tag.endswith(":null")
+            value = None if bare else _scalar(value_node, path)
+            yield from _assigned(name, value, _where(path, value_node), shell)
+
+
+def _assigned(name: str, value: str | None, where: str, shell: Mapping[str, str]) -> Iterator[Assignment]:
+    found = shell.get(name) if value is None else _interpolated(value, shell)
+    if found is not None:
+        yield Assignment(name=name.strip(), value=found, where=where)
+
+
+def _env_files(node: yaml.Node | None, path: Path, shell: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the env files of a service: a path, or a list of paths and of maps with `path` and `required`."""
+    rows = node.value if isinstance(node, yaml.SequenceNode) else [node] if node is not None else []
+    for row in rows:
+        told = _items(row) if isinstance(row, yaml.MappingNode) else {"path": row}
+        if "path" not in told:
+            raise RocmatrixError("RM311", what="an env file without a path", where=_where(path, row))
+        file = path.parent / _interpolated(_scalar(told["path"], path), shell)
+        optional = "required" in told and _scalar(told["required"], path).lower() == "false"
+        if os.path.exists(file) or not optional:  # noqa: PTH110 -- Path.exists raises for a name that is too long
+            yield file
+
+
+def _command(node: yaml.Node, path: Path, shell: Mapping[str, str]) -> Command:
+    rows = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    words = [_scalar(row, path) for row in rows]
+    return Command(text=_interpolated(" ".join(words), shell), where=_where(path, node))
+
+
+def _interpolated(text: str, shell: Mapping[str, str]) -> str:
+    return "$".join(substituted(part, dict(shell)) for part in text.split("$$"))
+
+
+def _items(node: yaml.Node | None, depth: int = 0) -> dict[str, yaml.Node]:
+    """Return a mapping's entries; those merged in by << come first, so that its own win."""
+    if not isinstance(node, yaml.MappingNode) or depth > DEEPEST:
+        return {}
+    merged: dict[str, yaml.Node] = {}
+    own: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        if key.tag.endswith(":merge"):
+            sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for source in reversed(sources):
+                merged |= _items(source, depth + 1)
+        else:
+            own[str(key.value)] = value
+    return merged | own
+
+
+def _scalar(node: yaml.Node, path: Path) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise RocmatrixError("RM311", what="a list or a map stands where a text belongs", where=_where(path, node))
+    return str(node.value)
+
+
+def _where(path: Path, node: yaml.Node) -> str:
+    return f"{path}:{node.start_mark.line + 1}"

@@ -1,0 +1,224 @@
+"""A Dockerfile as subjects, one for each stage: what it sets, runs and installs. dockerfile-parse reads the lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from rocmatrix.doctor.environment.subject import Assignment, Command, Pair, Subject
+from rocmatrix.runtime.errors import RocmatrixError
+
+# PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
+INDEX = re.compile(r"/whl/(?:test/)?rocm(\d{1,3}(?:\.\d{1,3}){0,2})/?$")
+HEREDOC = re.compile(r"<<-?[\"']?(\w+)[\"']?")
+SEPARATORS = {"&&", "||", ";", "|", "&"}
+RUNS = ("RUN", "CMD", "ENTRYPOINT")
+OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--default-index", "--index")
+
+
+@dataclass(kw_only=True)
+class _Stage:
+    """A stage while it is read. `arguments` are ARGs, of which a run sees nothing."""
+
+    name: str
+    variables: dict[str, Assignment] = field(default_factory=dict)
+    arguments: dict[str, str] = field(default_factory=dict)
+    commands: list[Command] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+    inherited: Pair | None = None
+
+    @property
+    def known(self) -> dict[str, str]:
+        """What a line may refer to; ENV wins over ARG, as the engine has it."""
+        return self.arguments | {name: row.value for name, row in self.variables.items()}
+
+    @property
+    def pair(self) -> Pair | None:
+        """The torch of the stage: its own, or that of the stage it builds on."""
+        return self.pairs[0] if self.pairs else self.inherited
+
+
+def of_dockerfile(path: Path) -> tuple[Subject, ...]:
+    """Return the stages of a Dockerfile. Raises RM310 where it cannot be read, RM311 where a line has no meaning."""
+    text = read_text(path)
+    stages: list[_Stage] = []
+    defaults: dict[str, str] = {}
+    for row in _instructions(text):
+        where = f"{path}:{row['startline'] + 1}"
+        if row["instruction"] == "FROM":
+            stages.append(_stage(row["value"], stages, path))
+        elif not stages:
+            defaults |= _arguments(row, where)
+        else:
+            _take(stages[-1], row, where, text.splitlines(), defaults, str(path))
+    if not stages:
+        raise RocmatrixError("RM311", what="there is no FROM in it", where=str(path))
+    return tuple(_subject(stage) for stage in stages)
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text. Raises RM310 where it is missing or no text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:  # ValueError: no text, or a name with a NUL
+        raise RocmatrixError("RM310", what="the file cannot be read", where=str(path), why=str(error)) from error
+
+
+def installed(command: str, where: str) -> Iterator[Pair]:
+    """Yield the torch that pip (or uv pip) is asked for in a shell command, with the ROCm of the index it names."""
+    try:
+        words = shlex.split(command, comments=False)
+    except ValueError:
+        words = command.split()
+    for part in _split(words):
+        if "install" in part and any(re.fullmatch(r"(.*/)?(pip[\d.]*|uv)", word) for word in part):
+            yield from _asked(part[part.index("install") + 1 :], where)
+
+
+def _asked(words: Sequence[str], where: str) -> Iterator[Pair]:
+    index = next((match[1] for word in words if (match := INDEX.search(word.partition("=")[2] or word))), None)
+    for word in words:
+        try:
+            wanted = Requirement(word)
+        except InvalidRequirement:
+            continue
+        if wanted.name.lower() != "torch":
+            continue
+        exact = re.search(r"\+rocm(\d+(?:\.\d+)*)", str(wanted.specifier))
+        rocm = index or (exact[1] if exact else None)
+        if rocm is not None:
+            yield Pair(torch=re.sub(r"\+[\w.]+", "", str(wanted.specifier)), rocm=rocm, where=where)
+
+
+def _split(words: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    for word in words:
+        if word in SEPARATORS:
+            yield part
+            part = []
+        elif word.endswith(";"):
+            yield [*part, word[:-1]]
+            part = []
+        else:
+            part.append(word)
+    yield part
+
+
+def _instructions(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the instructions with their lines; the body of a heredoc belongs to the instruction that opens it."""
+    from dockerfile_parse import DockerfileParser
+
+    opened: dict[str, Any] | None = None
+    ending = ""
+    for row in DockerfileParser(fileobj=BytesIO(text.encode())).structure:
+        if opened is not None:
+            if row["content"].strip() == ending:
+                yield opened
+                opened = None
+            else:
+                opened["value"] += f" ; {row['content'].strip()}"
+            continue
+        if row["instruction"] == "COMMENT":
+            continue
+        mark = HEREDOC.search(row["value"] or "") if row["instruction"] in ("RUN", "COPY") else None
+        if mark is None:
+            yield row
+        else:
+            opened, ending = row, mark[1]
+    if opened is not None:
+        yield opened
+
+
+def _stage(value: str, stages: Sequence[_Stage], path: Path) -> _Stage:
+    words = [word for word in value.split() if not word.startswith("--")]
+    alias = words[2] if len(words) > 2 and words[1].upper() == "AS" else None
+    base = next((stage for stage in stages if words and stage.name.endswith(f" stage {words[0]}")), None)
+    name = f"{path} stage {alias or len(stages)}"
+    # a stage built on another has its variables, which were judged there
+    variables = dict(base.variables) if base else {}
+    return _Stage(name=name, variables=variables, inherited=base.pair if base else None)
+
+
+def _take(
+    stage: _Stage, row: dict[str, Any], where: str, lines: Sequence[str], defaults: dict[str, str], path: str
+) -> None:
+    instruction = row["instruction"]
+    if instruction == "ARG":
+        told = _arguments(row, where)
+        stage.arguments |= {name: value or defaults.get(name, "") for name, value in told.items()}
+    elif instruction == "ENV":
+        for name, value in _pairs(row, where, stage):
+            line = next(
+                (
+                    n
+                    for n in range(row["startline"], row["endline"] + 1)
+                    if re.search(rf"\b{re.escape(name)}\b", lines[n])
+                ),
+                row["startline"],
+            )
+            stage.variables[name] = Assignment(name=name, value=value, where=f"{path}:{line + 1}")
+    elif instruction in RUNS:
+        text = substituted(_shell_form(row["value"] or ""), stage.known)
+        stage.commands.append(Command(text=text, where=where))
+        stage.pairs += installed(text, where)
+
+
+def _shell_form(value: str) -> str:
+    """Return the words of an instruction in exec form, ["a", "b"], as one line."""
+    try:
+        words = json.loads(value)
+    except ValueError:
+        return value
+    return shlex.join(map(str, words)) if isinstance(words, list) else value
+
+
+def _pairs(row: dict[str, Any], where: str, stage: _Stage) -> list[tuple[str, str]]:
+    from dockerfile_parse.util import extract_key_values
+
+    known = stage.known
+    try:
+        found = extract_key_values(env_replace=True, args=known, envs=known, instruction_value=row["value"])
+    except (ValueError, IndexError) as error:
+        raise RocmatrixError("RM311", what=f"ENV {row['value']}", where=where, why=str(error)) from error
+    return [(str(name), str(value)) for name, value in found]
+
+
+def _arguments(row: dict[str, Any], where: str) -> dict[str, str]:
+    if row["instruction"] != "ARG":
+        return {}
+    try:
+        words = shlex.split(row["value"] or "")
+    except ValueError as error:
+        raise RocmatrixError("RM311", what=f"ARG {row['value']}", where=where, why=str(error)) from error
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def substituted(text: str, known: dict[str, str]) -> str:
+    """Return `text` with $NAME, ${NAME} and ${NAME:-default} replaced; a name that is not known stays."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match["name"] or match["plain"]
+        return known.get(name) or (match["default"] if match["default"] is not None else known.get(name, match[0]))
+
+    return re.sub(r"\$(?:\{(?P<name>\w+)(?::?-(?P<default>[^}]*))?\}|(?P<plain>[A-Za-z_]\w*))", value, text)
+
+
+def _subject(stage: _Stage) -> Subject:
+    first = stage.pair
+    exact = re.fullmatch(r"==(\d+(?:\.\d+)*)", first.torch) if first else None
+    return Subject(
+        name=stage.name,
+        variables=tuple(stage.variables.values()),
+        commands=tuple(stage.commands),
+        pairs=tuple(stage.pairs),
+        torch=exact[1] if exact else None,
+        rocm=first.rocm if first else None,
+    )

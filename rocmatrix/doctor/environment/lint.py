@@ -1,0 +1,145 @@
+"""The rules on environment variables, applied. Pure: a subject in, findings out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
+from rocmatrix.doctor.environment.subject import Assignment, Subject
+from rocmatrix.matrix import gfx
+from rocmatrix.matrix.statement import Selector, within
+
+ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintFinding:
+    """One thing said of a variable or command. `condition` names what was not known, and made it a note."""
+
+    rule: str
+    subject: str
+    where: str
+    what: str
+    kind: Kind
+    severity: Severity
+    truth: str
+    instead: str
+    source: str
+    condition: str | None = None
+
+    def described(self) -> dict[str, str | None]:
+        """Return it as plain data."""
+        return dict(vars(self))
+
+
+def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple[LintFinding, ...]:
+    """Return what the rules say of `subjects`, errors first, in the order of files otherwise.
+
+    A variable that a later stage inherits is told once, where it was set.
+    """
+    known = tuple(rules)
+    found: dict[tuple[str, str, str], LintFinding] = {}
+    for subject in subjects:
+        for finding in _of(subject, known):
+            found.setdefault((finding.rule, finding.where, finding.what), finding)
+    return in_order(found.values())
+
+
+def in_order(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:
+    """Return findings with errors first."""
+    return tuple(sorted(findings, key=lambda finding: ORDER[finding.severity]))
+
+
+def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFinding]:
+    for rule in rules:
+        if rule.command is not None:
+            for command in subject.commands:
+                if (match := re.search(rule.command, command.text)) is not None:
+                    yield _finding(rule, subject, where=command.where, what=match[0])
+        for variable in subject.variables:
+            if rule.names_it(variable.name) and _speaks(rule, variable, subject):
+                what = f"{variable.name}={variable.value}"
+                yield _finding(rule, subject, where=variable.where, what=what)
+
+
+def _speaks(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> bool:
+    """Say whether the rule speaks of this value in this company; whether it holds for the run comes after."""
+    others = {other.name: other.value for other in subject.variables if other.name != variable.name}
+    if rule.value is not None and not re.search(rule.value, variable.value):
+        return False
+    if rule.given and not any(name in others for name in rule.given):
+        return False
+    if any(name in others for name in rule.absent):
+        return False
+    if rule.test == "differ":
+        return any(others[name] != variable.value for name in rule.given if name in others)
+    if rule.test is not None and not _overrides(rule.test, variable.value, subject):
+        return False
+    return _holds(rule.when, subject) is not False
+
+
+def _overrides(test: str, value: str, subject: Subject) -> bool:
+    """Compare an override with the cards of the run. Without a known card nothing is said."""
+    try:
+        named = gfx.from_isa_version(value)
+    except ValueError:
+        return False
+    if test == "override-native":
+        return named in subject.architectures
+    return bool(subject.architectures) and all(not _same_family(named, card) for card in subject.architectures)
+
+
+def _same_family(one: str, other: str) -> bool:
+    """Say whether two names differ in their stepping alone: gfx1031 and gfx1030 do, gfx906 and gfx1030 do not."""
+    return one[:-1] == other[:-1]
+
+
+def _holds(when: Selector, subject: Subject) -> bool | None:
+    """Return whether a selector fits the run; None where the run is not known well enough to tell."""
+    answers = [
+        _architectures(when, subject),
+        _version(subject.torch, when.torch),
+        _version(subject.rocm, when.rocm),
+    ]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _architectures(when: Selector, subject: Subject) -> bool | None:
+    if when.architectures is None:
+        return True
+    if not subject.architectures:
+        return None
+    return bool(set(when.architectures) & set(subject.architectures))
+
+
+def _version(version: str | None, bounds: str | None) -> bool | None:
+    if bounds is None:
+        return True
+    return None if version is None else within(version, bounds)
+
+
+def _finding(rule: EnvironmentRule, subject: Subject, *, where: str, what: str) -> LintFinding:
+    sure = _holds(rule.when, subject) is True
+    return LintFinding(
+        rule=rule.id,
+        subject=subject.name,
+        where=where,
+        what=what,
+        kind=rule.kind,
+        severity=rule.severity if sure else "note",
+        truth=rule.truth,
+        instead=rule.instead,
+        source=rule.evidence.words,
+        condition=None if sure else _words(rule.when),
+    )
+
+
+def _words(when: Selector) -> str:
+    parts = [f"on {', '.join(when.architectures)}"] if when.architectures else []
+    parts += [f"with torch {when.torch}"] if when.torch else []
+    parts += [f"with ROCm {when.rocm}"] if when.rocm else []
+    return " and ".join(parts)

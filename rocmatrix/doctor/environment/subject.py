@@ -1,0 +1,84 @@
+"""What is linted: the variables, command lines and installed pairs of one shell, cell, service or image stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.matrix.matrix import Cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """A variable with its value, and where it was set: "the shell", or a file and line."""
+
+    name: str
+    value: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command line, and where it stands."""
+
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """torch as it is asked for ("==2.5.1", "" for any) from PyTorch's index of one ROCm version."""
+
+    torch: str
+    rocm: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """One environment. Architectures and versions are what is known of the run; None or empty where nothing is."""
+
+    name: str
+    variables: tuple[Assignment, ...] = ()
+    commands: tuple[Command, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    architectures: tuple[str, ...] = ()
+    torch: str | None = None
+    rocm: str | None = None
+
+
+def of_shell(environment: Mapping[str, str], hardware: Hardware, cell: Cell | None = None) -> Subject:
+    """Return the environment that a native run would inherit, on this host's cards."""
+    rows = tuple(Assignment(name=name, value=value, where="the shell") for name, value in sorted(environment.items()))
+    return Subject(
+        name="the shell",
+        variables=rows,
+        architectures=(cell.architecture,) if cell and cell.architecture else hardware.architectures,
+        torch=cell.release.torch if cell else None,
+        rocm=cell.release.rocm if cell else None,
+    )
+
+
+def of_cell(cell: Cell) -> Subject:
+    """Return the environment that a cell's image sets."""
+    where = f"matrix.yaml, for {cell.name}"
+    return Subject(
+        name=cell.name,
+        variables=tuple(Assignment(name=row.name, value=row.value, where=where) for row in cell.environment),
+        architectures=(cell.architecture,) if cell.architecture else (),
+        torch=cell.release.torch,
+        rocm=cell.release.rocm,
+    )
+
+
+def on_cell(subject: Subject, cell: Cell | None) -> Subject:
+    """Return a subject that is to run in `cell`: what the file itself does not say of the run is the cell's."""
+    if cell is None:
+        return subject
+    return replace(
+        subject,
+        architectures=subject.architectures or ((cell.architecture,) if cell.architecture else ()),
+        torch=subject.torch or cell.release.torch,
+        rocm=subject.rocm or cell.release.rocm,
+    )

@@ -1,9 +1,0 @@
-"""One run spec, said to an engine in each of its languages: pure functions, from data to data, one module a target.
-
-Every emitter carries every kind of setting; one that a target has no word for is refused, never dropped unseen.
-"""
-
-from rocmatrix.emit.compose import compose_file
-from rocmatrix.emit.docker import docker_options, docker_run_argv, docker_sdk_arguments
-
-__all__ = ["compose_file", "docker_options", "docker_run_argv", "docker_sdk_arguments"]

@@ -1,0 +1,182 @@
+"""What the pages show, as plain values: nothing here reads a clock, a file or an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from rocmatrix.evidence.compare import Change, compare
+from rocmatrix.evidence.dashboard.plot import Plot, plot
+from rocmatrix.evidence.figure import Figure, figures
+from rocmatrix.evidence.level import NO_CARD, Standing, standings, why_not
+from rocmatrix.evidence.record import Record
+from rocmatrix.matrix import card_names as cards
+from rocmatrix.matrix.matrix import Cell, Matrix
+
+LOGS_SHOWN = 6
+RUNS_SHOWN = 50
+CPU = "CPU"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Square:
+    """A cell on a card: its standing, its age in words, and what regressed there."""
+
+    card: str
+    standing: Standing
+    age: str
+    regressed: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """All of it for a reader who sees no colour."""
+        parts = [self.standing.level, *([f"seen {self.age}"] if self.age else [])]
+        parts += [f"failing: {', '.join(self.standing.failing)}"] if self.standing.failing else []
+        parts += [f"{len(self.regressed)} regressed"] if self.regressed else []
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A cell with its squares, in the order of the section's cards."""
+
+    cell: Cell
+    squares: tuple[Square, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """The cells of one architecture, and the cards that it is on."""
+
+    architecture: str
+    cards: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A record on a cell's page, with the reason where it is no evidence for the cell."""
+
+    record: Record
+    aside: str
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """What it measured, each with its spread where one was taken."""
+        return figures(self.record.numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellPage:
+    """Everything that is known of a cell."""
+
+    cell: Cell
+    squares: tuple[Square, ...]
+    changes: tuple[Change, ...]
+    suites: tuple[Run, ...]
+    benches: tuple[Run, ...]
+    proof: Run | None
+    plots: tuple[Plot, ...]
+    runs: tuple[Run, ...]
+    logs: tuple[Run, ...]
+
+
+def sections(matrix: Matrix, pages: dict[str, CellPage]) -> list[Section]:
+    """Return the grid: one section an architecture, in the order of the matrix."""
+    architectures = dict.fromkeys(cell.architecture for cell in matrix.cells)
+    return [_section(gfx, [pages[c.name] for c in matrix.cells if c.architecture == gfx]) for gfx in architectures]
+
+
+def _section(architecture: str | None, pages: Sequence[CellPage]) -> Section:
+    names = tuple(dict.fromkeys(square.card for page in pages for square in page.squares))
+    rows = []
+    for page in pages:
+        by_card = {square.card: square for square in page.squares}
+        blank = next(iter(by_card.values()))
+        rows.append(Row(cell=page.cell, squares=tuple(by_card.get(name) or _unseen(blank, name) for name in names)))
+    return Section(architecture=architecture or CPU, cards=names, rows=tuple(rows))
+
+
+def _unseen(like: Square, card: str) -> Square:
+    standing = Standing(cell=like.standing.cell, card=card, level="rendered")
+    return Square(card=card, standing=standing, age="", regressed=())
+
+
+def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current: str | None, now: datetime) -> CellPage:
+    """Gather what the records say of `cell`. `current` is the hash of what it would be made of now."""
+    own = sorted((r for r in records if r.cell == cell.name), key=lambda r: (r.at, r.id))
+    changes = tuple(_changes(cell, own))
+    runs = tuple(Run(record=record, aside=why_not(record, cell) or "") for record in reversed(own))
+    proofs = [run for run in runs if run.record.kind == "prove"]
+    return CellPage(
+        cell=cell,
+        squares=tuple(_squares(cell, own, changes, rendered=rendered, current=current, now=now)),
+        changes=changes,
+        suites=tuple(_newest(run for run in runs if run.record.kind == "smoke")),
+        benches=tuple(_newest(run for run in runs if run.record.kind == "bench")),
+        proof=proofs[0] if proofs else None,
+        plots=tuple(_plots(own)),
+        runs=runs[:RUNS_SHOWN],
+        logs=tuple(run for run in runs if run.record.log)[:LOGS_SHOWN],
+    )
+
+
+def _newest(runs: Iterable[Run]) -> list[Run]:
+    """Return the first run of each card and marks; they come newest first."""
+    return list({(run.record.card, run.record.marks): run for run in reversed(list(runs))}.values())[::-1]
+
+
+def _squares(
+    cell: Cell, own: Sequence[Record], changes: Sequence[Change], *, rendered: bool, current: str | None, now: datetime
+) -> Iterable[Square]:
+    found = standings(cell, own, rendered=rendered, current_inputs=current)
+    blank = standings(cell, [r for r in own if r.kind in ("build", "prove")], rendered=rendered, current_inputs=current)
+    seen = {_known_as(standing.card, cell): standing for standing in found if standing.card != NO_CARD}
+    for card in dict.fromkeys([*(cell.cards or (CPU,)), *seen]):
+        standing = seen.get(card, blank[0])
+        told = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
+        yield Square(card=card, standing=standing, age=_age(standing, now), regressed=told)
+
+
+def _known_as(card: str, cell: Cell) -> str:
+    """Return the matrix's name of a card that a driver calls otherwise."""
+    return next((name for name in cell.cards if cards.same(name, card)), card)
+
+
+def _age(standing: Standing, now: datetime) -> str:
+    days = standing.age_days(now)
+    if days is None:
+        return ""
+    return f"{max(days, 0) * 24:.0f} h ago" if days < 2 else f"{days:.0f} days ago"
+
+
+def _changes(cell: Cell, own: Sequence[Record]) -> Iterable[Change]:
+    """Compare the newest run of each kind, card and marks with the newest one before it that passed."""
+
+    def group(record: Record) -> tuple[str, str, str]:
+        return record.kind, record.card, ",".join(record.marks)
+
+    for (kind, _, _), grouped in groupby(sorted(own, key=lambda r: (group(r), r.at)), key=group):
+        *earlier, newest = grouped
+        good = [record for record in earlier if record.passed][-1:]
+        if good and kind != "train" and newest.whole:
+            yield from compare(cell.name, good, [newest])
+
+
+def _plots(own: Sequence[Record]) -> Iterable[Plot]:
+    series: dict[tuple[str, str, str, str], list[tuple[str, float]]] = {}
+    for record in own:
+        for number in figures(record.numbers):
+            card = "" if record.card == NO_CARD else f"{record.card}: "
+            key = (f"{card}{number.probe} {number.name}", number.unit, ", ".join(record.marks), record.where)
+            series.setdefault(key, []).append((record.at, number.value))
+    for (title, unit, marks, where), measured in sorted(series.items()):
+        native = "native" if where == "native" else ""
+        yield plot(title, unit, measured, marked=", ".join(filter(None, [marks, native])))
+
+
+def regressions(pages: Iterable[CellPage]) -> list[Change]:
+    """Return every change of every cell, failures first."""
+    return sorted((c for page in pages for c in page.changes), key=lambda c: (not c.failure, c.cell, c.probe))

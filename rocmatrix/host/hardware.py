@@ -1,0 +1,258 @@
+"""The host's AMD cards, driver and device nodes, read from sysfs: no ROCm needed.
+
+Everything is read below a root given as a parameter, so a recorded tree can stand in for a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rocmatrix.host.link import Link
+from rocmatrix.host.pci_device import Adapter, read_adapter, served_devices
+from rocmatrix.host.sysfs import DeviceNode, Files, TopologyNode, read_nodes
+from rocmatrix.matrix import gfx
+
+SYSTEM_HEAP = 0
+FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h
+
+# Instruction sets that exist only as part of a processor: "APU" in LLVM's AMDGPUUsage.rst and AMD_IS_APU in
+# Linux' amdgpu_discovery.c. gfx942 is left out, for MI300X and MI300A share it; an unknown one counts as discrete.
+# fmt: off
+INTEGRATED_ARCHITECTURES = frozenset({
+    "gfx700", "gfx801", "gfx810", "gfx902", "gfx909", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036",
+    "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154", "gfx1170",
+})
+# fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One GPU node of the KFD topology; a partition of a card (CPX) is one too.
+
+    `index` counts GPU nodes in numeric order, as ROCr does. What an old kernel does not tell is None.
+    """
+
+    index: int
+    node: int
+    gfx: str | None
+    integrated: bool
+    memory_bytes: int | None
+    compute_units: int | None
+    unique_id: int | None
+    gpu_id: int | None
+    device_id: int | None
+    pci_address: str | None
+    render_minor: int | None
+    render: DeviceNode | None
+    hive_id: int | None = None
+    partition: int = 0
+    adapter: Adapter | None = None
+
+    @property
+    def render_path(self) -> str | None:
+        """Where the card's render node belongs, whether or not it is there."""
+        return f"/dev/dri/renderD{self.render_minor}" if self.render_minor is not None else None
+
+    @property
+    def uuid(self) -> str | None:
+        """The name that ROCR_VISIBLE_DEVICES takes (ROCR-Runtime, amd_filter_device.cpp)."""
+        return f"GPU-{self.unique_id:016x}" if self.unique_id is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processor:
+    """A CPU node of the KFD topology: a NUMA node of the host."""
+
+    node: int
+    cores: int
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Driver:
+    """The loaded amdgpu module: AMD's own (DKMS) names its version, the kernel's has the kernel's."""
+
+    version: str | None
+    origin: Literal["dkms", "kernel"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What a host offers. `reason` says in words why `cards` is empty.
+
+    `hidden_nodes` counts GPU nodes that the kernel keeps from this process: the device cgroup of a container.
+    """
+
+    cards: tuple[Card, ...]
+    reason: str | None
+    hidden_nodes: int
+    kfd: DeviceNode | None
+    driver: Driver | None
+    kernel: str | None
+    memory_bytes: int | None
+    wsl2: bool
+    nvidia: bool
+    processors: tuple[Processor, ...] = ()
+    links: tuple[Link, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[DeviceNode, ...]:
+        """/dev/kfd and the cards' render nodes, those that are there."""
+        found = (self.kfd, *(card.render for card in self.cards))
+        return tuple(node for node in found if node is not None)
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        """The cards' gfx names, the best card first: discrete before integrated, then by memory."""
+        ranked = sorted(self.cards, key=lambda card: (card.integrated, -(card.memory_bytes or 0)))
+        return tuple(card.gfx for card in ranked if card.gfx is not None)
+
+    @property
+    def physical_cards(self) -> tuple[tuple[Card, ...], ...]:
+        """The cards as they are plugged in: partitions of one card (CPX and the like) stand together."""
+        groups: dict[object, list[Card]] = {}
+        for card in self.cards:
+            groups.setdefault(self._plug(card), []).append(card)
+        return tuple(tuple(group) for group in groups.values())
+
+    def _plug(self, card: Card) -> object:
+        """Return what the partitions of one card share.
+
+        Newer kernels give them one address and a number each. Older ones gave each a function of its own, and one
+        id to all. Cards of their own may share an address in a recording, but neither.
+        """
+        if card.pci_address is None:
+            return card.node
+        same = [c for c in self.cards if c.pci_address == card.pci_address]
+        if len({c.partition for c in same}) == len(same) > 1:
+            return card.pci_address
+        slot = card.pci_address.rpartition(".")[0]
+        return (slot, card.unique_id) if card.unique_id else (card.pci_address, card.node)
+
+    @property
+    def hides_integrated(self) -> bool:
+        """Whether an integrated GPU stands beside a discrete one, and so is to be hidden from a run."""
+        return len({card.integrated for card in self.cards}) == 2
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The numeric groups that open the nodes, ascending."""
+        return groups_of(self.nodes)
+
+
+def groups_of(nodes: Sequence[DeviceNode]) -> tuple[int, ...]:
+    """Return the distinct groups needed for `nodes`: never root's, and none for a node open to all."""
+    return tuple(sorted({node.gid for node in nodes if node.gid != 0 and not node.open_to_all}))
+
+
+def detect(root: Path = Path("/")) -> Hardware:
+    """Read the hardware of the machine whose file tree starts at `root`. Raises nothing: what is absent is told."""
+    return survey(Files(root))
+
+
+def survey(files: Files) -> Hardware:
+    """Read the hardware from `files`."""
+    kernel = files.word("proc/sys/kernel/osrelease")
+    kfd = files.node("/dev/kfd")
+    wsl2 = kfd is None and files.exists("dev/dxg")
+    driver = _driver(files, kernel)
+    nodes, hidden = read_nodes(files)
+    gpus = [node for node in nodes if node.is_gpu]
+    cards = tuple(_card(index, node, files) for index, node in enumerate(gpus))
+    return Hardware(
+        cards=cards,
+        reason=None if cards else _why_none(files, hidden=hidden, wsl2=wsl2, driver=driver, topology=bool(nodes)),
+        hidden_nodes=hidden,
+        kfd=kfd,
+        driver=driver,
+        kernel=kernel,
+        memory_bytes=memory_total(files.text("proc/meminfo") or ""),
+        wsl2=wsl2,
+        nvidia=files.exists("dev/nvidia0") or files.exists("dev/nvidiactl"),
+        processors=tuple(_processor(node) for node in nodes if node.properties.get("cpu_cores_count")),
+        links=tuple(link for node in nodes for link in node.links),
+    )
+
+
+def memory_total(meminfo: str) -> int | None:
+    """Return MemTotal of /proc/meminfo in bytes."""
+    rows = (line.split() for line in meminfo.splitlines())
+    return next((int(row[1]) * 1024 for row in rows if len(row) > 1 and row[0] == "MemTotal:"), None)
+
+
+def pci_address(domain: int, location: int) -> str:
+    """Return "0000:63:00.0" from a node's `domain` and `location_id` (bus, then 5 bits device, 3 bits function)."""
+    return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 0x7}"
+
+
+def _card(index: int, node: TopologyNode, files: Files) -> Card:
+    told = node.properties
+    name = _gfx_name(told.get("gfx_target_version", 0))
+    minor = told.get("drm_render_minor") or None
+    address = pci_address(told.get("domain", 0), told["location_id"]) if told.get("location_id") else None
+    adapter = read_adapter(files, address=address, minor=minor, device_id=told.get("device_id"))
+    return Card(
+        index=index,
+        node=node.number,
+        gfx=name,
+        # Older kernels describe a processor with graphics as one node that has both kinds of cores.
+        integrated=name in INTEGRATED_ARCHITECTURES or told.get("cpu_cores_count", 0) > 0,
+        memory_bytes=_memory(node.banks) or _whole_memory(adapter),
+        compute_units=told.get("simd_count", 0) // (told.get("simd_per_cu") or 1) or None,
+        unique_id=told.get("unique_id") or None,
+        gpu_id=node.gpu_id,
+        device_id=told.get("device_id"),
+        pci_address=address,
+        render_minor=minor,
+        render=files.node(f"/dev/dri/renderD{minor}") if minor else None,
+        hive_id=told.get("hive_id") or None,
+        partition=told.get("location_id", 0) >> 28 & 0xF,  # kfd_topology.c keeps a partition's number there
+        adapter=adapter,
+    )
+
+
+def _whole_memory(adapter: Adapter | None) -> int | None:
+    """Return the memory that DRM tells, which is the whole card's and says nothing on a partition's share."""
+    whole = adapter is not None and adapter.compute_partition in (None, "SPX")
+    return adapter.memory_bytes if adapter is not None and whole else None
+
+
+def _processor(node: TopologyNode) -> Processor:
+    memory = sum(bank.get("size_in_bytes", 0) for bank in node.banks if bank.get("heap_type") == SYSTEM_HEAP)
+    return Processor(node=node.number, cores=node.properties["cpu_cores_count"], memory_bytes=memory or None)
+
+
+def _gfx_name(target_version: int) -> str | None:
+    try:
+        return gfx.from_target_version(target_version)
+    except ValueError:
+        return None
+
+
+def _memory(banks: tuple[Mapping[str, int], ...]) -> int | None:
+    """Return the card's own memory in bytes; a sum of 0 means that the kernel would not tell."""
+    sizes = (bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in FRAME_BUFFER_HEAPS)
+    return sum(sizes) or None
+
+
+def _driver(files: Files, kernel: str | None) -> Driver | None:
+    version = files.word("sys/module/amdgpu/version")  # only the out-of-tree module has this file
+    if version:
+        return Driver(version=version, origin="dkms")
+    return Driver(version=kernel, origin="kernel") if files.exists("sys/module/amdgpu") else None
+
+
+def _why_none(files: Files, *, hidden: int, wsl2: bool, driver: Driver | None, topology: bool) -> str:
+    if wsl2:
+        return "this is WSL2: cards are reached through /dev/dxg, and there is no /dev/kfd to pass on"
+    if hidden:
+        return f"{hidden} GPU node(s) are hidden from this process: its container was not given their render nodes"
+    loaded = driver is not None or served_devices(files)
+    if not loaded:
+        return "the amdgpu driver is not loaded"
+    if not topology:
+        return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD, or not recorded"
+    return "the kernel's KFD topology lists processors only"

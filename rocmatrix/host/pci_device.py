@@ -1,0 +1,220 @@
+"""A card as PCI and DRM see it: memory, link, place and sensors, read below /sys.
+
+File names and units: Linux `drivers/pci/pci-sysfs.c` (link), `drivers/gpu/drm/amd/amdgpu/amdgpu_vram_mgr.c` and
+`amdgpu_gtt_mgr.c` (memory, bytes), `amdgpu_gfx.c` and `amdgpu_gmc.c` (partitions), `amdgpu_pm.c` (power, hwmon).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rocmatrix.host.sysfs import Files
+
+AMD_VENDOR = "0x1002"  # cards and the switches on them; AMD's processors are 0x1022
+SYS_FOLDERS = ("sys", ".")  # a recording may start inside /sys
+DRM_FOLDERS = ("sys/class/drm", "class/drm", ".")
+DEEPEST = 12
+_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PciLink:
+    """The link of a card to its slot. Speeds in GT/s for each lane, widths in lanes; None where not told.
+
+    Cards from Vega on carry a switch, and the GPU behind it always sees the full width. So this is the link of the
+    outermost device of the card, and `port` is its address.
+    """
+
+    port: str | None
+    speed: float | None
+    width: int | None
+    most_speed: float | None
+    most_width: int | None
+    slot_width: int | None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the link has fewer lanes than the card can use."""
+        return bool(self.width and self.most_width and self.width < self.most_width)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it runs slower than the card can. An idle card slows its link down by itself."""
+        return bool(self.speed and self.most_speed and self.speed < self.most_speed)
+
+    @property
+    def words(self) -> str:
+        """The link as people write it: "x8 of x16, 16.0 of 16.0 GT/s"."""
+        lanes = f"x{self.width or '?'} of x{self.most_width or '?'}"
+        return f"{lanes}, {self.speed or '?'} of {self.most_speed or '?'} GT/s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temperature:
+    """One sensor in degrees Celsius, with the limit at which the card slows down or stops."""
+
+    label: str
+    degrees: float
+    limit: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapter:
+    """What PCI and DRM tell of one card. Memory in bytes; what is not told is None."""
+
+    folder: str
+    memory_bytes: int | None
+    visible_bytes: int | None
+    shared_bytes: int | None
+    link: PciLink
+    numa_node: int | None
+    unique_id: str | None
+    compute_partition: str | None
+    memory_partition: str | None
+    performance_level: str | None
+    power_profile: str | None
+    busy_percent: int | None
+    temperatures: tuple[Temperature, ...]
+    metrics: bytes | None
+
+    @property
+    def resizable(self) -> bool | None:
+        """Whether the processor reaches all of the card's memory (Resizable BAR); None where sizes are not told."""
+        if not self.memory_bytes or self.visible_bytes is None:
+            return None
+        return self.visible_bytes >= self.memory_bytes
+
+
+def read_adapter(
+    files: Files, *, address: str | None, minor: int | None, device_id: int | None = None
+) -> Adapter | None:
+    """Return what is known of a card by its PCI address, its render minor or, on an old kernel, its device id."""
+    folder = next(_folders(files, address, minor, device_id), None)
+    if folder is None:
+        return None
+    get = files.number
+    return Adapter(
+        folder=folder,
+        memory_bytes=get(f"{folder}/mem_info_vram_total") or None,
+        visible_bytes=get(f"{folder}/mem_info_vis_vram_total"),
+        shared_bytes=get(f"{folder}/mem_info_gtt_total"),
+        link=_slot_link(files, folder),
+        numa_node=get(f"{folder}/numa_node"),  # -1, no node, is no unsigned number
+        unique_id=files.word(f"{folder}/unique_id"),
+        compute_partition=files.word(f"{folder}/current_compute_partition"),
+        memory_partition=files.word(f"{folder}/current_memory_partition"),
+        performance_level=files.word(f"{folder}/power_dpm_force_performance_level"),
+        power_profile=active_profile(files.text(f"{folder}/pp_power_profile_mode") or ""),
+        busy_percent=get(f"{folder}/gpu_busy_percent"),
+        temperatures=tuple(_temperatures(files, folder)),
+        metrics=files.binary(f"{folder}/gpu_metrics"),
+    )
+
+
+def amd_display_devices(files: Files) -> list[str]:
+    """Return the PCI addresses of AMD's display and compute devices, whether or not a driver serves them."""
+    found = {slot for folder in _drm_cards(files) if (slot := _told(files, folder, "PCI_SLOT_NAME")) is not None}
+    for top in SYS_FOLDERS:
+        for address in files.names(f"{top}/bus/pci/devices"):
+            folder = f"{top}/bus/pci/devices/{address}"
+            # classes 0x03 display and 0x12 processing accelerator (PCI code and ID assignment)
+            kind = (files.word(f"{folder}/class") or "")[:4]
+            if files.word(f"{folder}/vendor") == AMD_VENDOR and kind in ("0x03", "0x12"):
+                found.add(address)
+    return sorted(found)
+
+
+def served_devices(files: Files) -> list[str]:
+    """Return the folders of the cards that DRM says amdgpu drives: proof that it is loaded where /sys/module is not."""
+    return [folder for folder in _drm_cards(files) if _told(files, folder, "DRIVER") == "amdgpu"]
+
+
+def active_profile(text: str) -> str | None:
+    """Return the profile that `pp_power_profile_mode` marks with a star, such as "COMPUTE"."""
+    rows = (line.replace("*", " * ").replace(":", " ").split() for line in text.splitlines())
+    marked = next((row for row in rows if "*" in row), [])
+    return next((word for word in marked if re.fullmatch(r"[A-Z][A-Z0-9_]+", word)), None)
+
+
+def _folders(files: Files, address: str | None, minor: int | None, device_id: int | None) -> Iterator[str]:
+    """Yield the folders that could be the card's. A partition's render node belongs to a platform device."""
+    for top in SYS_FOLDERS:
+        wanted = [f"{top}/bus/pci/devices/{address}"] if address else []
+        wanted += [f"{top}/class/drm/renderD{minor}/device"] if minor else []
+        # for a time, kernels added a partition's number to the function of its address
+        wanted += [f"{top}/bus/pci/devices/{address[:-1]}0"] if address else []
+        for folder in wanted:
+            if files.word(f"{folder}/vendor") is not None or files.exists(f"{folder}/mem_info_vram_total"):
+                yield files.real(folder) or folder
+    yield from _cards(files, address, device_id)
+
+
+def _cards(files: Files, address: str | None, device_id: int | None) -> Iterator[str]:
+    for folder in _drm_cards(files):
+        slot = _told(files, folder, "PCI_SLOT_NAME")
+        if slot is None or address is None:
+            alike = device_id is not None and files.word(f"{folder}/device") == f"0x{device_id:04x}"
+        else:
+            alike = slot == address
+        if alike:
+            yield files.real(folder) or folder
+
+
+def _drm_cards(files: Files) -> Iterator[str]:
+    """Yield the device folders of DRM's cards of this maker."""
+    for top in DRM_FOLDERS:
+        for name in files.names(top):
+            folder = f"{top}/{name}/device"
+            maker = files.word(f"{folder}/vendor") or f"0x{(_told(files, folder, 'PCI_ID') or '')[:4]}"
+            if re.fullmatch(r"card\d+", name) and maker == AMD_VENDOR:
+                yield folder
+
+
+def _told(files: Files, folder: str, key: str) -> str | None:
+    match = re.search(rf"^{key}=(\S+)$", files.text(f"{folder}/uevent") or "", re.MULTILINE)
+    return match[1] if match else None
+
+
+def _slot_link(files: Files, folder: str) -> PciLink:
+    outermost = folder
+    above = folder
+    for _ in range(DEEPEST):
+        above = above.rpartition("/")[0]
+        if not _ADDRESS.match(above.rpartition("/")[2]):
+            break
+        if files.word(f"{above}/vendor") == AMD_VENDOR:
+            outermost = above
+    port = outermost.rpartition("/")[2]
+    slot = outermost.rpartition("/")[0]
+    in_slot = bool(_ADDRESS.match(slot.rpartition("/")[2]))
+    return PciLink(
+        port=port if _ADDRESS.match(port) else None,
+        speed=_speed(files.word(f"{outermost}/current_link_speed")),
+        width=_lanes(files.word(f"{outermost}/current_link_width")),
+        most_speed=_speed(files.word(f"{outermost}/max_link_speed")),
+        most_width=_lanes(files.word(f"{outermost}/max_link_width")),
+        slot_width=_lanes(files.word(f"{slot}/max_link_width")) if in_slot else None,
+    )
+
+
+def _speed(text: str | None) -> float | None:
+    match = re.match(r"(\d{1,4}(?:\.\d{1,2})?) GT/s", text or "")
+    return float(match[1]) if match else None
+
+
+def _lanes(text: str | None) -> int | None:
+    # 0 is a link that is down, and 255 one that the device does not describe
+    return int(text) if text and re.fullmatch(r"\d{1,3}", text) and 0 < int(text) <= 32 else None
+
+
+def _temperatures(files: Files, folder: str) -> Iterator[Temperature]:
+    for name in files.names(f"{folder}/hwmon"):
+        for index in range(1, 9):
+            base = f"{folder}/hwmon/{name}/temp{index}"
+            degrees = files.number(f"{base}_input")
+            if degrees is not None:
+                limit = files.number(f"{base}_crit")
+                label = files.word(f"{base}_label") or f"sensor {index}"
+                yield Temperature(label=label, degrees=degrees / 1000, limit=limit / 1000 if limit else None)

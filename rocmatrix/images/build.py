@@ -1,0 +1,336 @@
+"""A cell's image, built offline by BuildKit from its rendered files, the wheelhouse and the trainer.
+
+Docker's SDK has no BuildKit, so this goes through `docker buildx`. The image carries the hash of
+everything it was made of; where the engine holds an image with that hash, nothing is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.containers import engine
+from rocmatrix.images import labels as image_labels
+from rocmatrix.images import room
+from rocmatrix.images.base import OtherBase, chosen
+from rocmatrix.images.labels import BASE as BASE_LABEL
+from rocmatrix.images.labels import FORCED as FORCED_LABEL
+from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
+from rocmatrix.images.wheelhouse import default_folder, fetch, sha256
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import PACKAGE
+from rocmatrix.runtime.trouble import Stage, Trouble
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["BASE_LABEL", "FORCED_LABEL", "INPUTS_LABEL"]
+CELL_FILES = ("Dockerfile", "requirements.lock", "cell.json")
+PRUNER = PACKAGE  # always this program's own, also for a checkout elsewhere
+PRUNER_FILES = (
+    "__init__.py",
+    "verify/__init__.py",
+    "verify/inside/__init__.py",
+    "verify/inside/prune.py",
+    *(f"verify/devicecode/{name}.py" for name in ("__init__", "elf", "names", "reading", "target")),
+)
+LINES_SHOWN = 20
+STEP_WIDTH = 100
+_STEP = re.compile(r"^#\d+ (\[.+)")  # BuildKit's plain progress: "#7 [runtime 2/4] RUN …"
+_DISK_FULL = "no space left on device"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What came of a build. `labels` are those it writes; `image` is what the engine holds now, None if nothing."""
+
+    tag: str
+    inputs: str
+    argv: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    image: engine.Image | None = None
+    rebuilt: bool = False
+    seconds: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """The outcome in one line."""
+        if self.image is None:
+            return "dry run: nothing was built"
+        if not self.rebuilt:
+            return f"{self.tag} is up to date (inputs {self.inputs[:12]})"
+        return f"built {self.tag} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
+
+
+class BuildFailedError(RocmatrixError):
+    """A build that was planned and gave no image. `trouble` is what of the host ended it, None for no such thing."""
+
+    def __init__(self, error: RocmatrixError, *, planned: Built, trouble: Trouble | None) -> None:
+        super().__init__(error.code, what=error.what, where=error.where, why=error.why, next=error.next)
+        self.planned, self.trouble = planned, trouble
+
+
+def build(
+    cell: Cell,
+    *,
+    root: Path,
+    base: str | None = None,
+    wheelhouse: Path | None = None,
+    dry_run: bool = False,
+    allow_unlocked: bool = False,
+    forced: Sequence[str] = (),
+) -> Built:
+    """Build the image of `cell` unless the engine holds one made of the same inputs.
+
+    `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
+    another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
+    standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
+    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: the image says so
+    in a label. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
+    """
+    if cell.unlocked_because and not allow_unlocked:
+        raise _unlocked(cell, cell.unlocked_because)
+    wheels = wheelhouse or default_folder(root, cell)
+
+    def planned(other: OtherBase | None) -> Built:
+        inputs = input_hash(cell, root, base=other.counted if other else None, forced=forced)
+        labels = labels_of(inputs, other=other, forced=forced)
+        name, base_id = (other.name, other.id) if other else (None, None)
+        argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=name, base_id=base_id, forced=forced)
+        return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
+
+    if dry_run:
+        told = planned(OtherBase(name=base) if base else None)
+        print(shlex.join(told.argv))
+        return told
+    with closing(engine.connect()) as client:
+        held = engine.image(client, tag(cell))
+        try:
+            made = planned(chosen(client, base, held))
+        except RocmatrixError as error:
+            raise _unplanned(error, planned(OtherBase(name=base) if base else None)) from error
+        return _build(client, made, cell, held=held, wheels=wheels, log=log_file(cell, root))
+
+
+def labels_of(inputs: str, *, other: OtherBase | None = None, forced: Sequence[str] = ()) -> dict[str, str]:
+    """Return the labels of a build on `other`, None for the cell's own base."""
+    base, base_id = (other.name, other.id) if other else (None, None)
+    return image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced)
+
+
+def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:
+    """Return the failure to get a base as one of a build; what else went wrong stays what it is."""
+    if error.code != "RM204":
+        return error
+    return BuildFailedError(error, planned=meant, trouble=Trouble(stage="registry", words=error.render()))
+
+
+def _unlocked(cell: Cell, why: str) -> RocmatrixError:
+    where = f"matrix/locks.yaml, {cell.release.name}, Python {cell.python}"
+    advice = (
+        "Run `./invokew lock` where its index can be reached, choose a locked cell, "
+        "or give --allow-unlocked to install what the index serves, unchecked."
+    )
+    return RocmatrixError("RM102", what=f"{cell.name} is unlocked", where=where, why=why, next=advice)
+
+
+def tag(cell: Cell) -> str:
+    """Return the name of the cell's image."""
+    return f"rocmatrix:{cell.image_name}"
+
+
+def log_file(cell: Cell, root: Path) -> Path:
+    """Return where BuildKit's whole output of the last build is kept."""
+    return root / ".rocmatrix" / "logs" / f"build-{cell.image_name}.log"
+
+
+def recipe(cell: Cell, root: Path) -> Path:
+    """Return the folder of the image's files: committed, or made for companions or a forced request."""
+    committed, made = root / "images" / cell.name, made_recipe(cell, root)
+    return made if cell.companions or (made.is_dir() and not committed.is_dir()) else committed
+
+
+def made_recipe(cell: Cell, root: Path) -> Path:
+    """Return where the files of an image are written that the matrix does not render."""
+    return root / ".rocmatrix" / "recipes" / cell.image_name
+
+
+def input_hash(cell: Cell, root: Path, *, base: str | None = None, forced: Sequence[str] = ()) -> str:
+    """Return the sha256 over names and bytes of all that goes into the image. Raises RM101.
+
+    Times and byte code do not count. `base` is what another base counts by: its id, for a tag may move; the cell's
+    own counts by its reference.
+    """
+    digest = hashlib.sha256(f"base\0{base or cell.base.reference}\n".encode())
+    for rule in forced:
+        digest.update(f"forced\0{rule}\n".encode())
+    for name, path in sorted([*_cell_files(cell, root), *trainer_files(root), *pruner_files(cell)]):
+        digest.update(f"{name}\0{sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _cell_files(cell: Cell, root: Path) -> Iterator[tuple[str, Path]]:
+    for name in CELL_FILES:
+        path = recipe(cell, root) / name
+        if not path.is_file():
+            raise RocmatrixError("RM101", what=f"{name} of {cell.name} is missing", where=str(path.parent))
+        yield f"cell/{name}", path
+
+
+def trainer_files(root: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (name, path) of the trainer's files, without byte code, as trainer/.dockerignore has it."""
+    folder = root / "trainer"
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_file() and "__pycache__" not in name.parts:
+            yield f"trainer/{name.as_posix()}", path
+
+
+def pruner_files(cell: Cell) -> Iterator[tuple[str, Path]]:
+    """Yield (name, path) of what a pruned cell's build runs, as rocmatrix/.dockerignore lets it through."""
+    for name in PRUNER_FILES if cell.prune else ():
+        yield f"pruner/{name}", PRUNER / name
+
+
+def buildx_argv(
+    cell: Cell,
+    *,
+    root: Path,
+    wheelhouse: Path,
+    inputs: str,
+    base: str | None = None,
+    base_id: str | None = None,
+    forced: Sequence[str] = (),
+) -> list[str]:
+    """Return the command that builds the image, every stage of another origin replaced by its context."""
+    contexts = {"wheelhouse": str(wheelhouse), "trainer": str(root / "trainer")}
+    if cell.prune:
+        contexts["pruner"] = str(PRUNER)
+    if base is not None:
+        contexts["base"] = f"docker-image://{base}"
+    argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain", "--tag", tag(cell)]
+    for name, value in image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced).items():
+        argv += ["--label", f"{name}={value}"]
+    for name, place in contexts.items():
+        argv += ["--build-context", f"{name}={place}"]
+    return [*argv, str(recipe(cell, root))]
+
+
+def _build(
+    client: docker.DockerClient, planned: Built, cell: Cell, *, held: engine.Image | None, wheels: Path, log: Path
+) -> Built:
+    started = time.monotonic()
+    if held is not None and held.labels.get(INPUTS_LABEL) == planned.inputs:
+        return replace(planned, image=held)
+    engine.require_buildx()
+    watched = room.of_engine(client)
+    try:
+        _prepare(client, planned, cell, wheels)
+        run_buildx(planned.argv, log=log, watched=watched)
+    except RocmatrixError as error:
+        raise failed(error, planned, client, watched) from error
+    image = _arrived(engine.image(client, planned.tag), planned, log)
+    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
+
+
+def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Path) -> None:
+    """Get the base and the wheels, so that BuildKit asks no registry: what cannot be had is said to be that."""
+    if BASE_LABEL not in planned.labels:
+        engine.obtain(client, cell.base.reference)
+    if cell.unlocked_because:
+        wheels.mkdir(parents=True, exist_ok=True)  # the build context has to exist; nothing is taken from it
+    else:
+        fetch(cell, wheels)
+
+
+def failed(error: RocmatrixError, planned: Built, client: docker.DockerClient, watched: room.Room) -> RocmatrixError:
+    """Return a build's failure with what of the host ended it; what was refused before it began stays what it is."""
+    stages: dict[str, Stage] = {"RM204": "registry", "RM104": "registry", "RM205": "disk", "RM206": "disk"}
+    stage = _stage(error, client, watched) if isinstance(error, BuildKitError) else stages.get(error.code)
+    if stage is None and not isinstance(error, BuildKitError):
+        return error
+    trouble = Trouble(stage=stage, words=error.render()) if stage else None
+    return BuildFailedError(error, planned=planned, trouble=trouble)
+
+
+def _stage(error: BuildKitError, client: docker.DockerClient, watched: room.Room) -> Stage | None:
+    """Say what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
+    if error.status < 0:
+        return "signal"
+    if watched.ran_out:
+        return "disk"
+    try:
+        client.ping()
+    except engine.failures():
+        return "engine"
+    return None
+
+
+def _arrived(image: engine.Image | None, planned: Built, log: Path) -> engine.Image:
+    """Look after BuildKit: the tag is there and was made of these inputs."""
+    if image is None or image.labels.get(INPUTS_LABEL) != planned.inputs:
+        what = f"the builder reported success, but the engine holds no {planned.tag} with these inputs"
+        raise RocmatrixError("RM202", what=what, where=str(log))
+    return image
+
+
+def run_buildx(argv: Sequence[str], *, log: Path, watched: room.Room | None = None) -> None:
+    """Run BuildKit, keep its whole output in `log` and show its steps. Raises RM202 with the last lines.
+
+    `watched` looks at the room on the engine's disk with every line.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lines: deque[str] = deque(maxlen=LINES_SHOWN)
+    shown: set[str] = set()
+    with log.open("w", encoding="utf-8") as kept, _started(argv) as output:
+        for line in output.stdout or ():
+            kept.write(line)
+            if watched is not None:
+                watched.look()
+            lines.append(line.rstrip())
+            if (step := _STEP.match(line)) and step[1] not in shown:
+                shown.add(step[1])
+                say(f"  {step[1].rstrip()[:STEP_WIDTH]}")
+    if output.returncode != 0:
+        raise _failure(output.returncode, "\n".join(lines), log)
+
+
+@contextmanager
+def _started(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a command to its end; leaving early (Ctrl-C, a full disk) cancels it, so that it tags nothing."""
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            raise
+
+
+class BuildKitError(RocmatrixError):
+    """BuildKit's own failure. `status` is its exit status, negative for a signal."""
+
+    def __init__(self, status: int, *, what: str, where: str, why: str, next: str) -> None:
+        super().__init__("RM202", what=what, where=where, why=why, next=next)
+        self.status = status
+
+
+def _failure(status: int, tail: str, log: Path) -> BuildKitError:
+    # The status alone decides; these words only choose the advice.
+    advice = "The engine's disk seems full: `docker system df`, `docker builder prune`." if _DISK_FULL in tail else ""
+    what = f"docker buildx ended with status {status}"
+    return BuildKitError(status, what=what, where=str(log), why=tail, next=advice)

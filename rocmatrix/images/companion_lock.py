@@ -1,0 +1,164 @@
+"""Adding companion packages to a cell: judged first, then resolved with hashes against the cell's own lock.
+
+torch is no candidate in that resolution: an empty stand-in of the locked version takes its place, so that pip
+neither fetches gigabytes of metadata nor replaces the ROCm build by another.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from rocmatrix.images import pip_report as resolution
+from rocmatrix.images import render
+from rocmatrix.images import wheel_source as origin
+from rocmatrix.images.build import made_recipe
+from rocmatrix.matrix.companion import Companion
+from rocmatrix.matrix.matrix import Cell, Matrix, Wheel
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
+
+_METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+_TAGS = "Wheel-Version: 1.0\nGenerator: rocmatrix\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def prepare(matrix: Matrix, cell: Cell, packages: Iterable[str], root: Path) -> Cell:
+    """Return the cell with companions added, its files written below .rocmatrix/recipes/.
+
+    Raises RM010 for an unknown package, RM013 for a broken pairing, RM222 for one without wheels, RM102 for an
+    unlocked cell, and what resolving raises.
+    """
+    chosen = choose(matrix, cell, packages)
+    if cell.unlocked_because:
+        raise RocmatrixError("RM102", what=f"{cell.name} is unlocked", why=cell.unlocked_because)
+    wheels = {**dict(cell.wheels), **resolve(matrix, cell, chosen)}
+    names = tuple(sorted(companion.package for companion in chosen))
+    extended = cell.model_copy(
+        update={"companions": names, "wheels": tuple(sorted(wheels.items(), key=lambda row: row[0].lower()))}
+    )
+    write(extended, root)
+    return extended
+
+
+def choose(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> list[Companion]:
+    """Return the companions of these names. Raises RM010 for an unknown one, RM013 for one
+    broken on the cell, RM222 for one that no index serves as a wheel for ROCm.
+    """
+    known = {canonicalize_name(companion.package): companion for companion in matrix.companions}
+    chosen = []
+    for name in dict.fromkeys(canonicalize_name(package) for package in packages):
+        if name not in known:
+            hint = suggestion(name, known)
+            raise RocmatrixError("RM010", what=f"there is no companion {name!r}", where="--with", next=hint)
+        if broken := _broken_by(known[name], cell):
+            raise _refusal(matrix, known[name], cell, broken[0])
+        if known[name].no_wheel:
+            raise _no_wheel(known[name], cell)
+        chosen.append(known[name])
+    return chosen
+
+
+def _broken_by(companion: Companion, cell: Cell) -> list[Rule]:
+    release = cell.release
+    rules = companion.rules_on(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+    return [rule for rule in rules if rule.decides and rule.verdict == "broken"]
+
+
+def _refusal(matrix: Matrix, companion: Companion, cell: Cell, rule: Rule) -> RocmatrixError:
+    same_card = (other for other in matrix.cells if other.architecture == cell.architecture)
+    fitting = [other.name for other in same_card if not _broken_by(companion, other) and not other.broken_by]
+    advice = f"leave it out, or take --cell {fitting[0]}" if fitting else "leave it out: no cell of the card has it"
+    return RocmatrixError(
+        "RM013",
+        what=f"{companion.package} on {cell.name}",
+        where=f"rule {rule.id} in matrix/companions.yaml",
+        why=f"{rule.words}\n{rule.evidence.words}",
+        next=advice,
+    )
+
+
+def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
+    release = cell.release
+    rules = companion.rules_on(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+    verdict = companion.verdict(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+    said = [f"{rule.verdict}: {rule.words}\n{rule.evidence.words}" for rule in rules if rule.decides]
+    return RocmatrixError(
+        "RM222",
+        what=f"{companion.package} on {cell.name}, where it is {verdict} once built",
+        where="matrix/companions.yaml",
+        why="\n".join(said) or "no rule speaks of it on this architecture",
+        next=str(companion.no_wheel),
+    )
+
+
+def resolve(matrix: Matrix, cell: Cell, companions: Iterable[Companion]) -> dict[str, Wheel]:
+    """Return the wheels that companions add to a cell's. Raises RM104, RM105 and what `wheel_source.wheel` raises."""
+    wanted = [companion for companion in companions if not companion.provided]
+    recorded = dict(row for companion in wanted for row in _recorded(matrix, cell, companion))
+    asked = [companion for companion in wanted if companion.package not in {w.name for w in recorded.values()}]
+    if not asked:
+        return recorded
+    held = [*(wheel for _, wheel in cell.wheels), *recorded.values()]
+    with tempfile.TemporaryDirectory() as links:
+        for wheel in held:
+            stand_in(Path(links), wheel)
+        question = resolution.Question(
+            python=cell.python,
+            requirements=tuple(requirement(companion, cell) for companion in asked),
+            constraints=tuple(f"{wheel.name}=={wheel.version}" for wheel in held),
+            index=cell.release.index if any(origin.of_stack(companion.package) for companion in asked) else None,
+            links=links,
+        )
+        rows = resolution.ask(question)
+    names = {canonicalize_name(wheel.name) for wheel in held}
+    new = [row for row in rows if canonicalize_name(row.name) not in names]
+    today = date.today()
+    return recorded | {row.file: origin.wheel(row, index=question.index, today=today) for row in new}
+
+
+def requirement(companion: Companion, cell: Cell) -> str:
+    """Return what pip is asked for: the release's own version of a companion, or the range that goes with torch."""
+    release = cell.release
+    if own := release.companions.get(companion.package):
+        return f"{companion.package}=={own}+{f'rocm{release.rocm}' if release.rocm else 'cpu'}"
+    bounds = companion.version(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
+    return companion.package + (bounds or "")
+
+
+def _recorded(matrix: Matrix, cell: Cell, companion: Companion) -> list[tuple[str, Wheel]]:
+    """Return the wheel whose hash is in the matrix already: these come from no index that pip could ask."""
+    asked, tag = requirement(companion, cell), f"-cp{cell.python.replace('.', '')}-cp{cell.python.replace('.', '')}-"
+    found = [(file, w) for file, w in matrix.wheels.items() if f"{w.name}=={w.version}" == asked and tag in file]
+    return found[:1]
+
+
+def stand_in(links: Path, wheel: Wheel) -> Path:
+    """Write a wheel with nothing but a name and a version, for pip to count as the locked one."""
+    module = wheel.name.replace("-", "_")
+    about = f"{module}-{wheel.version}.dist-info"
+    path = links / f"{module}-{wheel.version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{about}/METADATA", _METADATA.format(name=wheel.name, version=wheel.version))
+        archive.writestr(f"{about}/WHEEL", _TAGS)
+        archive.writestr(f"{about}/RECORD", "")
+    return path
+
+
+def write(cell: Cell, root: Path) -> Path:
+    """Write the files of an image with companions where the build finds them; images/ stays as it is."""
+    place = made_recipe(cell, root)
+    place.mkdir(parents=True, exist_ok=True)
+    lock = render.requirements_lock(cell)
+    texts = {
+        "Dockerfile": render.dockerfile(cell, lock=lock),
+        "requirements.lock": lock,
+        "cell.json": render.cell_json(cell),
+    }
+    for name, text in texts.items():
+        (place / name).write_text(text, encoding="utf-8")
+    return place

@@ -1,0 +1,120 @@
+"""The trainer on this machine itself: which torch fits, and putting it into .venv from the matrix's lock.
+
+The same lock serves images and the native environment, so both train with the same wheels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.runtime.errors import RocmatrixError
+
+# With less than this left, an installation that failed has failed for want of space.
+FULL_BYTES = 16 * 2**20
+STAMP = ".rocmatrix-native"
+PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Native:
+    """An interpreter that can run the trainer, the cell whose wheels it has, and why these."""
+
+    python: str
+    cell: Cell | None
+    why: str
+
+
+def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bool = True) -> Native:
+    """Return an interpreter with torch, installing the locked wheels into .venv where needed and wanted.
+
+    `cell` is what the request and the cards resolved to. Raises RM403 where no build fits, and what
+    fetching raises (RM103 to RM105, RM205, RM206).
+    """
+    if Path(sys.prefix).resolve() != (root / ".venv").resolve():
+        return _active_environment()
+    chosen, why = choose(matrix, cell, python=f"{sys.version_info.major}.{sys.version_info.minor}")
+    if install_wheels:
+        install(chosen, root)
+    return Native(python=sys.executable, cell=chosen, why=why)
+
+
+def choose(matrix: Matrix, cell: Cell | None, *, python: str) -> tuple[Cell, str]:
+    """Pick the locked wheels for this Python: the cell's own, or the CPU build with the reason."""
+    if cell is not None and (own := matrix.for_python(cell, python)) is not None:
+        return own, f"the wheels of {cell.name} for Python {python}"
+    cpu = next((c for c in matrix.cells if c.release.rocm is None and matrix.for_python(c, python)), None)
+    own = matrix.for_python(cpu, python) if cpu else None
+    if own is None:
+        what = f"no torch wheel is locked for Python {python}"
+        known = ", ".join(_locked_pythons(matrix))
+        raise RocmatrixError("RM403", what=what, next=f"use one of Python {known}, or --in container")
+    missing = f"; {cell.name} has no wheels locked for Python {python}" if cell else ""
+    return own, f"the CPU build{missing}"
+
+
+def _locked_pythons(matrix: Matrix) -> list[str]:
+    cpu = [cell for cell in matrix.cells if cell.release.rocm is None]
+    pythons = {python for cell in cpu for python in matrix.locks.get(cell.release.name, {})}
+    return sorted(python for python in pythons if any(matrix.for_python(cell, python) for cell in cpu))
+
+
+def install(cell: Cell, root: Path) -> None:
+    """Install the cell's wheels into this environment, unless they are there already."""
+    from rocmatrix.images import render, wheelhouse
+
+    lock = render.requirements_lock(cell)
+    stamp = Path(sys.prefix) / STAMP
+    digest = hashlib.sha256(lock.encode()).hexdigest()
+    if stamp.is_file() and stamp.read_text() == digest:
+        return
+    print(f"Installing the wheels of {cell.release.name} for Python {cell.python} ...", file=sys.stderr)
+    folder = wheelhouse.fetch(cell, wheelhouse.default_folder(root, cell))
+    requirements = Path(sys.prefix) / "native.lock"
+    requirements.write_text(lock, encoding="utf-8")
+    run_pip(pip_argv(folder, requirements))
+    stamp.write_text(digest)
+
+
+def pip_argv(folder: Path, requirements: Path) -> list[str]:
+    """Return the command that installs a lock from a wheelhouse, with no index to fall back on."""
+    return [*PIP_INSTALL, "--no-index", "--no-deps", f"--find-links={folder}", f"--requirement={requirements}"]
+
+
+def install_requirements(root: Path, name: str) -> None:
+    """Install requirements/<name>.txt into this environment once per content of that file."""
+    lock = root / "requirements" / f"{name}.txt"
+    stamp = Path(sys.prefix) / f".rocmatrix-{name}"
+    if stamp.is_file() and stamp.read_bytes() == lock.read_bytes():
+        return
+    print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
+    run_pip([*PIP_INSTALL, f"--requirement={lock}"])
+    stamp.write_bytes(lock.read_bytes())
+
+
+def run_pip(argv: list[str]) -> None:
+    """Run pip. Raises RM402 with its last lines when it fails."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and shutil.disk_usage(sys.prefix).free < FULL_BYTES:
+        raise RocmatrixError("RM205", what="pip ended with no space left", where=sys.prefix)
+    if done.returncode != 0:
+        raise RocmatrixError("RM402", what="pip could not install the locked wheels", why=done.stderr.strip()[-800:])
+
+
+def _active_environment() -> Native:
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise RocmatrixError(
+            "RM403",
+            what="the active environment has no torch",
+            where=sys.prefix,
+            next="use ./invokew, which makes its own environment, or install torch here",
+        ) from None
+    return Native(python=sys.executable, cell=None, why=f"the active environment's torch {version}")

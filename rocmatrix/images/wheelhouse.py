@@ -1,0 +1,190 @@
+"""The wheelhouse: a folder with exactly the wheels of a lock, fetched once and checked by hash.
+
+An image is built from it with no network, and the native environment is installed from it too.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocmatrix.images.pip_report import PATIENCE, platform_options, reason
+from rocmatrix.matrix.matrix import Cell, Release, Wheel
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
+
+CHUNK_BYTES = 1 << 20
+_SCRATCH = ".fetch-"
+_DISK_FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A place wheels come from: how a person knows it, and what tells pip to ask there."""
+
+    name: str
+    options: tuple[str, ...] = ()
+
+
+CONFIGURED = Source(name="the package sources this machine's pip is configured with")
+
+
+def default_folder(root: Path, cell: Cell) -> Path:
+    """Return the folder that all cells of one lock share."""
+    return root / ".rocmatrix" / "wheelhouse" / f"{cell.lock_name}-py{cell.python}"
+
+
+def fetch(cell: Cell, directory: Path) -> Path:
+    """Bring every locked wheel of `cell` into `directory`, checked, and return `directory`.
+
+    Raises:
+        RocmatrixError: RM102 nothing is locked, RM103 a file has other bytes than the lock names, RM104 no
+            source serves a file, RM205 the disk is full.
+        OSError: the folder cannot be written.
+    """
+    if not cell.wheels:
+        raise RocmatrixError("RM102", what=f"{cell.name} has no locked wheels", where="matrix/locks.yaml")
+    if check(cell, directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        with _held(directory):
+            _fetch_missing(cell, directory)
+    return directory
+
+
+def check(cell: Cell, directory: Path) -> list[tuple[str, Wheel]]:
+    """Hash what lies in `directory` and return the wheels that are missing. Raises RM103."""
+    ledger = Ledger(directory)
+    missing = []
+    for file, wheel in cell.wheels:
+        path = directory / file
+        if not path.is_file():
+            missing.append((file, wheel))
+        elif (found := ledger.sha256(path)) != wheel.sha256:
+            raise _mismatch(path, expected=wheel.sha256, found=found)
+    ledger.save()
+    return missing
+
+
+def _fetch_missing(cell: Cell, directory: Path) -> None:
+    for leftover in directory.glob(f"{_SCRATCH}*"):  # of a process that was killed: we hold the folder
+        shutil.rmtree(leftover)
+    # torch first: it is the one most likely to be out of reach, so that is known before anything is fetched.
+    for file, wheel in sorted(check(cell, directory), key=lambda row: row[1].index != "pytorch"):
+        say(f"fetching {file}")
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=directory) as scratch:
+            fetched = _download(file, wheel, cell, Path(scratch))
+            fetched.rename(directory / file)
+    check(cell, directory)
+
+
+def _download(file: str, wheel: Wheel, cell: Cell, scratch: Path) -> Path:
+    # A requirements file is the only form in which pip takes a hash.
+    requirement = scratch / "requirement.txt"
+    requirement.write_text(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    refusals = []
+    for source in sources(wheel, cell.release):
+        argv = pip_argv(requirement, python=cell.python, source=source, target=scratch / "wheels")
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=_environment(scratch))
+        if done.returncode == 0:
+            return _arrived(scratch / "wheels" / file, wheel)
+        if any(number in done.stderr for number in _DISK_FULL):
+            raise RocmatrixError("RM205", what=f"no space left to fetch {file}", where=str(scratch.parent))
+        refusals.append(f"{source.name}: {reason(done.stderr)}")
+    raise RocmatrixError("RM104", what=file, where=str(scratch.parent), why="\n".join(refusals))
+
+
+def sources(wheel: Wheel, release: Release) -> list[Source]:
+    """Return where to ask for a wheel, in order: this machine's mirrors first, then PyTorch's own index."""
+    if wheel.index != "pytorch":
+        return [CONFIGURED]
+    return [CONFIGURED, Source(name=release.index, options=("--index-url", release.index))]
+
+
+def pip_argv(requirement: Path, *, python: str, source: Source, target: Path) -> list[str]:
+    """Return the pip command that fetches one wheel, for the image's Python, not this machine's."""
+    argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    # pip's cache would keep a second copy of wheels of several gigabytes.
+    argv += ["--no-cache-dir", "--no-deps", "--require-hashes", "--only-binary=:all:", *PATIENCE]
+    return [*argv, *platform_options(python), *source.options, "--dest", str(target), "--requirement", str(requirement)]
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """Let pip unpack beside its target: /tmp may be small, and a rename must not become a copy."""
+    return {**os.environ, "TMPDIR": str(scratch)}
+
+
+def _arrived(path: Path, wheel: Wheel) -> Path:
+    """Look after pip: the file has the locked name and the locked bytes."""
+    if not path.is_file():
+        got = ", ".join(sorted(file.name for file in path.parent.glob("*"))) or "nothing"
+        raise RocmatrixError("RM104", what=f"{path.name}: pip brought {got} instead")
+    if (found := sha256(path)) != wheel.sha256:
+        raise _mismatch(path, expected=wheel.sha256, found=found)
+    return path
+
+
+def _mismatch(path: Path, *, expected: str, found: str) -> RocmatrixError:
+    why = f"expected sha256 {expected}\nfound    sha256 {found}"
+    return RocmatrixError("RM103", what=path.name, where=str(path.parent), why=why)
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of a file, read in pieces: wheels are larger than memory may be."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(CHUNK_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+class Ledger:
+    """Hashes of files that have not changed since they were read, kept beside the wheelhouse.
+
+    A file is read again when its size, times or inode differ. The change time is among them because no
+    program can set it back. The ledger is not inside: the folder is a build context, and must only change
+    when its wheels do.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory.with_name(f"{directory.name}.hashes.json")
+        self._known: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
+        with suppress(OSError, ValueError):
+            known = json.loads(self.path.read_text(encoding="utf-8"))
+            self._known = known if isinstance(known, dict) else {}
+
+    def sha256(self, path: Path) -> str:
+        """Return the hash of `path`, from the ledger where the file is unchanged."""
+        status = path.stat()
+        state = f"{path.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+        self._seen[state] = self._known.get(state) or sha256(path)
+        return self._seen[state]
+
+    def save(self) -> None:
+        """Write the ledger, where that is possible; without it the next check only takes longer."""
+        if self._seen == self._known:
+            return
+        with suppress(OSError):
+            self.path.write_text(json.dumps(self._seen, indent=1), encoding="utf-8")
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[None]:
+    """Hold the folder, so that two builds of one release fetch its wheels once."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,61 @@
+"""The folder .devcontainer/: a cell's image as the base of a place to work in, made for one host and user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from rocmatrix.containers.emit import devcontainer
+from rocmatrix.containers.runspec import RunSpec
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.jobs import job
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import TEMPLATES
+
+FOLDER = ".devcontainer"
+FEATURES = frozenset({"network"})  # the editor fetches its server and extensions
+DOCKERFILE = TEMPLATES / "devcontainer" / "Dockerfile"
+
+
+def user_of(asked: str | None, *, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the numeric "uid:gid" of who will work in it: as asked, else this user. Raises RM412 for root."""
+    own = f"{os.getuid()}:{os.getgid()}"
+    if asked is None and own.startswith("0:") and environment.get("SUDO_UID", "0") != "0":
+        own = f"{environment['SUDO_UID']}:{environment['SUDO_GID']}"
+    user = asked or own
+    uid, _, gid = user.partition(":")
+    if not (uid.isascii() and uid.isdigit() and gid.isascii() and gid.isdigit()):
+        raise RocmatrixError("RM404", what=f"--user takes numbers such as 1000:1000, not {user!r}")
+    if int(uid) == 0:
+        raise RocmatrixError("RM412", what="the user would be root" if asked else "this is run by root")
+    return user
+
+
+def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
+    """Return the command that proves the container once it is made: the probes that this host's cards allow."""
+    wanted = job.Wanted(program="smoke", request=request, where="container", options={})
+    options, _ = job.probes_for(wanted, cell=cell, hardware=hardware)
+    return ["python", "-m", "trainer", "smoke", *job.flags(options), *job.provenance("smoke", cell=cell, image=None)]
+
+
+def files(spec: RunSpec) -> dict[str, str]:
+    """Return the folder's files as {name: text}. The spec's command is what runs once the container is made."""
+    return {
+        "devcontainer.json": devcontainer.devcontainer_json(spec),
+        "Dockerfile": DOCKERFILE.read_text(encoding="utf-8"),
+    }
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the files. Raises RM413 where a devcontainer.json was made by somebody else."""
+    there = folder / "devcontainer.json"
+    if there.exists() and not there.read_text(encoding="utf-8", errors="replace").startswith(
+        f"// {devcontainer.HEAD[0]}"
+    ):
+        raise RocmatrixError("RM413", what="devcontainer.json was not made by this program", where=str(there))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,130 @@
+"""Any command, or a shell, in a cell's image: with the mounts and devices of a training run, and no more rights.
+
+Which of them and why is the run spec's; here a person's choices become one, and a program is run on their terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocmatrix.containers import capability as feature
+from rocmatrix.containers import runspec
+from rocmatrix.containers.emit import cdi, docker
+from rocmatrix.containers.emit.target import Host
+from rocmatrix.containers.runspec import Explanation, RunSpec
+from rocmatrix.containers.settings import Group
+from rocmatrix.host.hardware import Hardware, survey
+from rocmatrix.host.sysfs import Files
+from rocmatrix.images import build
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.errors import RocmatrixError
+
+SHELL = "bash"
+NOT_STARTED = 125  # the status of a container that never ran
+# What `docker run` itself ends with, and shells too; any other status is the program's own.
+ENGINE_STATUS: Mapping[int, tuple[str, str]] = {
+    125: (
+        "the engine did not start the container",
+        "Its reason stands above; `--explain` says why each flag is there.",
+    ),
+    126: ("a program cannot be executed", "Name a program, not a folder or a text file."),
+    127: ("a program is not in the image", "Look for it with `./invokew run -- bash -c 'command -v NAME'`."),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """How a person wants to run something. No `command` means a shell; `user` is "uid:gid", by default one's own."""
+
+    command: tuple[str, ...] = ()
+    cards: tuple[int, ...] = ()
+    features: frozenset[str] = frozenset()
+    run_folder: Path
+    data: Path | None = None
+    by_cdi_name: bool = False
+    user: str | None = None
+
+
+def host_of(root: Path) -> Host:
+    """Return what emitters need to know of the machine whose file tree starts at `root`."""
+    files = Files(root)
+    enforcing = files.word("sys/fs/selinux/enforce") == "1"
+    return Host(hardware=survey(files), rootless=os.geteuid() != 0, selinux=enforcing)
+
+
+def spec_for(choices: Choices, *, cell: Cell, hardware: Hardware, root: Path = Path("/")) -> RunSpec:
+    """Return how to run the command. `root` is where RDMA adapters are looked for. Raises what `run_spec` does."""
+    if choices.data is not None and not choices.data.exists():
+        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(choices.data))
+    program, *arguments = choices.command or (SHELL,)
+    spec = runspec.run_spec(
+        cell,
+        hardware,
+        image=build.tag(cell),
+        command=arguments,
+        entrypoint=program,
+        run_folder=choices.run_folder,
+        data=choices.data,
+        user=choices.user or f"{os.getuid()}:{os.getgid()}",
+        cards=choices.cards or None,
+        features=choices.features,
+        rdma=feature.rdma_nodes(Files(root)) if "rdma" in choices.features else (),
+    )
+    return cdi.by_name(spec, hardware) if choices.by_cdi_name else spec
+
+
+def missing_groups(spec: RunSpec, own: Sequence[int]) -> tuple[int, ...]:
+    """Return the groups of the spec that a rootless engine cannot give, for the user is in none of them."""
+    return tuple(int(group.gid) for group in spec.of(Group) if int(group.gid) not in own)
+
+
+def terminal_rows() -> tuple[Explanation, ...]:
+    """Return what joins a run to this process: its input, and a terminal where there is one."""
+    source = f"{docker.MANUAL}#interactive"
+    given = Explanation(
+        flag="--interactive", value="", reason="what is typed or piped reaches the program", source=source
+    )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return (given,)
+    return (given, Explanation(flag="--tty", value="", reason="this is a terminal", source=source))
+
+
+def attached_argv(spec: RunSpec) -> list[str]:
+    """Return the command that runs `spec` on this process' own input and output."""
+    argv = docker.docker_run_argv(spec)
+    return [*argv[:2], *(row.option for row in terminal_rows()), *argv[2:]]
+
+
+def attached(argv: Sequence[str]) -> int:
+    """Run a command on this terminal and return its exit status; signals are its own to answer.
+
+    Raises RM201 where the engine's client is not installed.
+    """
+    try:
+        process = subprocess.Popen(argv)
+    except FileNotFoundError as error:
+        raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
+    previous = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        with process:
+            while True:
+                try:
+                    return process.wait()
+                except KeyboardInterrupt:  # the terminal sent it to the program too
+                    continue
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def refused(status: int) -> RocmatrixError | None:
+    """Return the error that an engine's own status stands for, None where the program ended."""
+    if status not in ENGINE_STATUS:
+        return None
+    what, advice = ENGINE_STATUS[status]
+    return RocmatrixError("RM207", what=what, why=f"docker, or a shell inside, ended with status {status}", next=advice)

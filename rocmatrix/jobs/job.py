@@ -1,0 +1,279 @@
+"""A trainer job made ready: the command, its environment, and the words for the person.
+
+A dry run is made ready too, but nothing is installed, made or asked of the engine for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from rocmatrix.containers import allocator, emit, engine, runspec
+from rocmatrix.containers import device_selection as choice
+from rocmatrix.containers import least_privilege as policy
+from rocmatrix.containers.settings import Environment
+from rocmatrix.host.hardware import Hardware
+from rocmatrix.images import native_env as native
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.runner import Decision, Job
+from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT, TRAINER_PROBES
+
+DEFAULT_OUTPUT = "TRAINING"
+SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, but every run has a folder of its own
+PROBING = ("smoke", "bench")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A job as a person asked for it. `options` are the trainer's own, by their names with underscores.
+
+    `forced` are the rules that the resolver found to be overridden.
+    """
+
+    program: Literal["train", "smoke", "bench", "features"]
+    request: Request
+    where: str
+    options: Mapping[str, Any]
+    base: str | None = None
+    dry_run: bool = False
+    force: bool = False
+    wheelhouse: str | None = None
+    cards: tuple[int, ...] = ()
+    expandable_segments: bool = False
+    forced: tuple[str, ...] = ()
+
+    @property
+    def output(self) -> Path:
+        """Where files go on the host: --output, else TRAINING below the working folder; the folder of --out."""
+        if self.program == "features":
+            return Path(self.options["out"]).resolve().parent
+        return Path(self.options.get("output") or DEFAULT_OUTPUT).resolve()
+
+    @property
+    def names_a_card(self) -> bool:
+        """Whether a person named what a CPU cannot be: a card, a cell, or a ROCm version."""
+        return any((self.request.gpu not in (None, "auto"), self.request.cell, self.request.rocm))
+
+    @property
+    def data(self) -> Path | None:
+        """The data on the host, where some was named."""
+        return Path(self.options["data"]).resolve() if self.options.get("data") else None
+
+
+def decide(asked: str, hardware: Hardware) -> Decision:
+    """Choose container or native; the engine is asked only where its answer matters."""
+    matters = asked == "container" or (asked == "auto" and hardware.architectures)
+    obstacle = engine.obstacle() if matters else None
+    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
+
+
+def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
+    """Make a job for this machine's own Python, installing the locked wheels where needed."""
+    runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+    chosen = runner.cell or cell
+    if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
+        raise RocmatrixError(
+            "RM403",
+            what=f"{cell.name} was asked for, but only the CPU build fits here",
+            why=runner.why,
+            next="use a Python that the cell's wheels are locked for, --in container, or --gpu cpu",
+        )
+    options, note = probes_for(wanted, cell=chosen, hardware=hardware)
+    if wanted.program == "train":
+        options = {**options, "output": str(wanted.output)}
+    if wanted.program == "features":
+        options = {**options, "out": str(Path(wanted.options["out"]).resolve())}
+    arguments = [
+        wanted.program,
+        *flags(options | expected(wanted, cell)),
+        *native_provenance(wanted, runner=runner, asked=cell),
+    ]
+    return Job(
+        argv=launch.native_argv(runner.python, arguments),
+        environment=launch.native_environment(
+            ROOT,
+            {
+                **os.environ,
+                **visible(wanted, cell=chosen, hardware=hardware),
+                **{row.name: row.content for row in allocator_of(wanted, matrix=matrix, cell=chosen)},
+            },
+        ),
+        why=f"torch: {runner.why}{note}",
+    )
+
+
+def in_container(
+    wanted: Wanted, *, cell: Cell, hardware: Hardware, image: str, variables: Sequence[Environment] = ()
+) -> Job:
+    """Make a job for the cell's image, its run folder and data mounted where the trainer looks.
+
+    `variables` are set beside the cell's own.
+    """
+    folder = SCRATCH if wanted.program in PROBING else wanted.output
+    digest = None
+    if wanted.data is not None and not wanted.data.exists():
+        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
+    if not wanted.dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
+        digest = engine.image_id(image)
+    options, note = probes_for(wanted, cell=cell, hardware=hardware)
+    told = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
+    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *told]
+    spec = runspec.run_spec(
+        cell,
+        hardware,
+        image=digest or image,  # a tag may be moved before the container is made
+        command=[wanted.program, *inside],
+        run_folder=folder,
+        data=wanted.data,
+        cards=wanted.cards or None,
+        user=f"{os.getuid()}:{os.getgid()}",
+    )
+    spec = replace(spec, settings=(*spec.settings, *variables, *policy.recipe(recipe_file(wanted))))
+    return Job(
+        argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
+    )
+
+
+def allocator_of(wanted: Wanted, *, matrix: Matrix, cell: Cell) -> tuple[Environment, ...]:
+    """Return the allocator's variable where growing segments were asked for. Raises RM405 where there are none."""
+    return (allocator.expandable_segments(matrix, cell),) if wanted.expandable_segments else ()
+
+
+def mounted(wanted: Wanted, folder: Path) -> str:
+    """Say which places of the host the trainer's own messages mean."""
+    places = {policy.RUN_FOLDER: folder} | ({runspec.data_path(wanted.data): wanted.data} if wanted.data else {})
+    return "inside, " + " and ".join(f"{inside} is {outside}" for inside, outside in places.items())
+
+
+def visible(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> dict[str, str]:
+    """Return the variable that hides what a native run is not to see: cards not chosen, else a processor's own GPU.
+
+    Raises RM301 or RM303 where the cards named are not here.
+    """
+    if not wanted.cards:
+        return choice.without_integrated(hardware, os.environ)
+    content = choice.visible_devices(hardware, choice.choose_cards(cell, hardware, wanted.cards))
+    return {"ROCR_VISIBLE_DEVICES": content} if content else {}
+
+
+def check_cards(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> None:
+    """Raise RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
+    chosen = choice.choose_cards(cell, hardware, wanted.cards or None)
+    choice.usable_nodes(hardware, chosen, user=f"{os.getuid()}:{os.getgid()}")
+
+
+def places(wanted: Wanted) -> dict[str, str]:
+    """Return the options that name a place, as the trainer finds it inside the container."""
+    if wanted.program in PROBING:
+        return {}
+    data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
+    if wanted.program == "features":
+        return {"out": f"{policy.RUN_FOLDER}/{Path(wanted.options['out']).name}", **data}
+    recipe = recipe_file(wanted)
+    return {"output": policy.RUN_FOLDER, **data, **({"recipe": policy.recipe_path(recipe)} if recipe else {})}
+
+
+def recipe_file(wanted: Wanted) -> Path | None:
+    """Return the recipe on the host, where --recipe names a file; the project's own are in the image."""
+    named = str(wanted.options.get("recipe") or "")
+    if not named or (ROOT / "recipes" / f"{named}.yaml").is_file() or not Path(named).is_file():
+        return None
+    return Path(named).resolve()
+
+
+def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
+    """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
+    options = dict(wanted.options)
+    cards = [card for card in hardware.cards if card.gfx == cell.architecture]
+    if wanted.program != "smoke" or options.get("probe") or cell.architecture is None or len(cards) != 1:
+        return options, ""
+    fit, left_out = probes_by_cards(len(cards))
+    return {**options, "probe": list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
+
+
+def asked_probes(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+    """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
+    if wanted.program == "bench":
+        return tuple(_listed(wanted.options.get("only")))
+    if wanted.program != "smoke":
+        return ()
+    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get("probe"))
+    probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
+    return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
+
+
+def _listed(option: Any) -> list[str]:
+    return list(option) if isinstance(option, (list, tuple)) else [option] if option else []
+
+
+def probes_by_cards(cards: int, told: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
+    probes = json.loads(told.read_text(encoding="utf-8"))
+    fit = tuple(probe["probe"] for probe in probes if probe["cards"] <= cards)
+    return fit, tuple(probe["probe"] for probe in probes if probe["probe"] not in fit)
+
+
+def flags(options: Mapping[str, Any]) -> list[str]:
+    """Return options as `--name=value`; None and False are left out, True is a bare flag."""
+    argv: list[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            argv.append(flag)
+        elif value not in (None, False, ""):
+            argv += [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
+    return argv
+
+
+def provenance(program: str, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
+    """Return what the trainer cannot know itself: cell, overridden rules, image, commit; or what probes must find."""
+    if program in ("features", "bench"):
+        return []
+    if program == "smoke":
+        return [f"--expect={'rocm' if cell.release.rocm else 'any'}"]
+    return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
+
+
+def expected(wanted: Wanted, cell: Cell) -> dict[str, str]:
+    """Return what a bench must find where a person named no device: the card that the cell is for."""
+    named = wanted.program != "bench" or wanted.options.get("device") or not cell.release.rocm
+    return {} if named else {"device": "rocm"}
+
+
+def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> list[str]:
+    """Return the provenance of a native run: no cell where the wheels are another environment's.
+
+    Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
+    """
+    if wanted.program != "train":
+        return provenance(wanted.program, cell=asked, image=None)
+    if runner.cell is None:
+        return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
+    forced = wanted.forced if runner.cell.name == asked.name else ()
+    return provenance(wanted.program, cell=runner.cell, image=None, forced=forced)
+
+
+def show(event: launch.Event) -> None:
+    """Hand a job's events on as JSON lines where standard output is read by a program."""
+    if not sys.stdout.isatty() and event.get("event") not in ("probe", *PROBING):
+        print(json.dumps(event), flush=True)
+
+
+def commit() -> str | None:
+    """Return the checkout's git commit, `-dirty` when files differ from it, None outside a checkout."""
+    argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

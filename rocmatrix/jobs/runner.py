@@ -1,0 +1,313 @@
+"""A trainer job: on this machine, in the cell's image or natively, decided with a reason; or sent to a scheduler.
+
+The trainer is reached through an argument list, a mounted folder and JSON lines on its standard
+output; its progress goes to standard error and on to the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from rocmatrix.jobs import log as job_log
+from rocmatrix.jobs import stderr_tee as tee
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.trouble import Stage, Trouble
+
+if TYPE_CHECKING:
+    from rocmatrix.containers.runspec import Explanation
+
+Where = Literal["container", "native"]
+Event = dict[str, Any]
+_WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
+# The trainer's, before its `start`: settings, a data file or a run's folder of the person's, with which nothing is run.
+_WRONG_INPUT = re.compile(r"RM(50[2-5]|50[78]|51\d|524|540|54[4-6]|548|55[015-7]|57\d|58[0-4])")
+# The trainer's own words for how the host ended it, whenever that was.
+_OF_THE_HOST: Mapping[str, Stage] = {
+    **dict.fromkeys(("RM541", "RM542", "RM543"), "disk"),
+    **dict.fromkeys(("RM545", "RM554", "RM598"), "signal"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Where a job runs, and why there."""
+
+    where: Where
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job ready to start, wherever it runs: files that are to be written first, then one command.
+
+    `environment` is None where the engine or the scheduler sets it; `why` says in words how this came about, `rows`
+    why each setting of its container is there.
+    """
+
+    argv: list[str]
+    environment: dict[str, str] | None
+    why: str
+    files: Mapping[Path, str] = field(default_factory=dict)
+    rows: tuple[Explanation, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What would happen: each file with its name, and the command as it would be typed."""
+        own = {name: value for name, value in (self.environment or {}).items() if os.environ.get(name) != value}
+        command = [*(["env"] if own else []), *(f"{name}={value}" for name, value in own.items()), *self.argv]
+        files = (f"# {path}\n{text}" for path, text in self.files.items())
+        return "\n".join([*files, shlex.join(command)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """A container as the engine inspected it: the image that it was made of, and the labels that it has from it."""
+
+    id: str
+    image: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error.
+
+    `log` is the file with all it said, None where none could be kept whole. `container` is what it ran in, None for a
+    native job; `trouble` is set where the host ended it.
+    """
+
+    status: int
+    events: tuple[Event, ...]
+    last_words: bytes = b""
+    log: Path | None = None
+    container: Container | None = None
+    trouble: Trouble | None = None
+
+    def last(self, name: str) -> Event | None:
+        """Return the last event of a name, or None."""
+        return next((event for event in reversed(self.events) if event.get("event") == name), None)
+
+    @property
+    def misused(self) -> bool:
+        """Whether the program refused how it was called, which it has told: nothing was run."""
+        return self._refused_with in _WRONG_USAGE
+
+    @property
+    def misfed(self) -> bool:
+        """Whether a training refused its settings, its data or its folder before it began, which it has told."""
+        return bool(_WRONG_INPUT.fullmatch(self._refused_with))
+
+    @property
+    def _refused_with(self) -> str:
+        """The code under which the program refused to begin; empty where it began."""
+        began = any(event.get("event") in ("probe", "start") for event in self.events)
+        return "" if began or self.status == 0 else str((self.last("error") or {}).get("code"))
+
+    @property
+    def host_trouble(self) -> Trouble | None:
+        """What of the host ended it: as was seen from outside, else as a training has told by its own error code."""
+        error = self.last("error") or {}
+        stage = _OF_THE_HOST.get(str(error.get("code")))
+        if self.trouble is not None or stage is None or self.status == 0:
+            return self.trouble
+        return Trouble(stage=stage, words=f"{error.get('code')} {error.get('title')}")
+
+    @property
+    def inapplicable(self) -> bool:
+        """Whether a bench reached its end, and nothing of what was chosen can be measured here."""
+        told = {event.get("status") for event in self.events if event.get("event") == "probe"}
+        return told == {"not-applicable"} and self.last("bench") is not None and self.status in (0, 1)
+
+
+def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
+    """Choose where to run. `engine` is what stands in the way of a container, or None if nothing does.
+
+    `auto` takes the container where an AMD card and an engine are found. Raises RM404 for another word.
+    """
+    if asked == "container":
+        return Decision(where="container", why="asked for with --in container")
+    if asked == "native":
+        return Decision(where="native", why="asked for with --in native")
+    if asked != "auto":
+        raise RocmatrixError("RM404", what=f"--in takes container, native or auto, not {asked!r}")
+    if not cards:
+        return Decision(
+            where="native",
+            why=f"no AMD card was found{f' ({why_none})' if why_none else ''}, so an image would bring nothing",
+        )
+    if engine is not None:
+        return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")
+    return Decision(where="container", why=f"an AMD card ({cards[0]}) and an engine were found")
+
+
+def native_argv(python: str, arguments: list[str]) -> list[str]:
+    """Return the command that runs the trainer with an interpreter of this machine."""
+    return [python, "-P", "-m", "trainer", *arguments]
+
+
+def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the checkout first on the module path, and the working folder not on it."""
+    path = os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH", "")]))
+    return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal of a person's ended this program and the job with it; `finished` is how far the job had come."""
+
+    def __init__(self, finished: Finished) -> None:
+        super().__init__()
+        self.finished = finished
+
+
+def run(
+    argv: list[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    show: Callable[[Event], None],
+    log: Path | None = None,
+) -> Finished:
+    """Run a job to its end, handing each event to `show` as it arrives; all that it says goes into the file `log`.
+
+    A `docker run` goes through its container, which is inspected. Raises Interrupted on a signal, RM201 without a
+    client of the engine.
+    """
+    from rocmatrix.jobs import contained
+
+    if tuple(argv[:2]) == contained.RUN:
+        return contained.run(argv, show=show, log=log)
+    return attached(argv, environment=environment, show=show, log=log)
+
+
+def attached(
+    argv: list[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    show: Callable[[Event], None],
+    log: Path | None = None,
+) -> Finished:
+    """Run a program to its end and read its events. Raises Interrupted on a signal.
+
+    Lines that are no JSON objects are passed on to standard error: they are words, not events.
+    """
+    events: list[Event] = []
+    try:
+        with (
+            job_log.opened(log) as kept,
+            tee.teed(sys.stderr, kept.words) as words,
+            _started(argv, environment, words.writable) as process,
+        ):
+            assert process.stdout is not None
+            for event in _events(process.stdout, kept.line):
+                events.append(event)
+                show(event)
+    except KeyboardInterrupt as error:
+        raise Interrupted(stopped_by_signal(Finished(status=130, events=tuple(events), log=log))) from error
+    return Finished(
+        status=process.returncode, events=tuple(events), last_words=words.tail, log=log if kept.complete else None
+    )
+
+
+def send(job: Job) -> str:
+    """Write the job's files, hand it to its scheduler, and return what that answered.
+
+    Raises RM420 where the scheduler's command is not installed, RM421 with its words where it refuses the job.
+    """
+    program = job.argv[0]
+    if shutil.which(program) is None:
+        raise RocmatrixError("RM420", what=f"there is no `{program}` command on the PATH")
+    for path, text in job.files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    done = subprocess.run(job.argv, env=job.environment, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise RocmatrixError(
+            "RM421", what=f"`{shlex.join(job.argv)}` ended with {done.returncode}", why=done.stderr.strip()
+        )
+    return done.stdout.strip()
+
+
+@contextmanager
+def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int) -> Iterator[subprocess.Popen[str]]:
+    """Run a program to its end; an interrupt or a termination of this one ends it, and is waited for.
+
+    `docker run` hands the signal on, so a container does not outlive the call that started it.
+    Raises RM201 when the engine's client is not installed.
+    """
+    try:
+        with (
+            interruptible(),
+            subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True, errors="replace"
+            ) as process,
+        ):
+            try:
+                yield process
+            except BaseException:
+                _end(process)
+                raise
+    except FileNotFoundError as error:
+        raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a termination, and a terminal that is closed, interrupt as Ctrl-C does; what is ignored stays ignored."""
+    heeded = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, _interrupt) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def stopped_by_signal(finished: Finished | None = None) -> Finished:
+    """Return the end of a job that a signal to this program ended, as far as it had come."""
+    trouble = Trouble(stage="signal", words="a signal to this program ended it")
+    return replace(finished or Finished(status=130, events=()), status=130, trouble=trouble)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Wait for a program that Ctrl-C has reached as well; tell one that was not reached, then force it."""
+    for signal_sent in (None, signal.SIGTERM, signal.SIGKILL):
+        if signal_sent is not None:
+            process.send_signal(signal_sent)
+        try:
+            process.communicate(timeout=3 if signal_sent is None else 20)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _events(lines: IO[str], keep: Callable[[str], None]) -> Iterator[Event]:
+    for line in lines:
+        keep(line)
+        event = _parsed(line)
+        if event is None:
+            sys.stderr.write(line)
+        else:
+            yield event
+
+
+def _parsed(line: str) -> Event | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None

@@ -1,0 +1,1 @@
+"""The compatibility matrix: its statements, cells and rules."""

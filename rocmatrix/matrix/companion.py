@@ -1,0 +1,47 @@
+"""Companion packages: which version goes with which torch, and on which architectures it works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from rocmatrix.matrix.rule import Rule, verdict_of
+from rocmatrix.matrix.statement import Evidence, RangeText, Selector, Strict, Text, Verdict
+
+
+class Pairing(Strict):
+    """The versions of a companion that go with a range of combinations."""
+
+    when: Selector
+    version: RangeText
+    evidence: Evidence
+
+
+class Companion(Strict):
+    """A package that can be added to an image. Its rules judge it on a combination that works by itself.
+
+    `versions` is empty where each release of torch names its own version, such as torchvision's, and
+    `provided` says that the release's own lock holds the package already. `no_wheel` says why no index serves a
+    wheel of it for ROCm, and how to come by one: such a package is refused.
+    """
+
+    package: Text
+    provided: bool = False
+    no_wheel: Text | None = None
+    versions: list[Pairing] = Field(default_factory=list)
+    rules: list[Rule] = Field(min_length=1)
+
+    def rules_on(self, *, architecture: str | None, torch: str, rocm: str | None) -> tuple[Rule, ...]:
+        """Return the rules that speak of the package on one combination."""
+        axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
+        return tuple(rule for rule in self.rules if rule.when.matches(**axes))
+
+    def verdict(self, *, architecture: str | None, torch: str, rocm: str | None) -> Verdict:
+        """Return the worst that a rule says of the package there, `untested` where none speaks."""
+        return verdict_of(self.rules_on(architecture=architecture, torch=torch, rocm=rocm))
+
+    def version(self, *, architecture: str | None, torch: str, rocm: str | None) -> str | None:
+        """Return the range of versions that goes with a combination, None where nothing is known."""
+        axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
+        return next((pairing.version for pairing in self.versions if pairing.when.matches(**axes)), None)

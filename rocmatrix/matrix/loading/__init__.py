@@ -1,0 +1,1 @@
+"""The matrix read from YAML, with the line of every mistake."""

@@ -1,0 +1,1 @@
+"""From a request to a cell and its explanation, or a refusal."""

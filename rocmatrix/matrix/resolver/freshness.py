@@ -1,0 +1,129 @@
+"""What in the matrix asks to be looked at again: rules past their day, and releases newer than the recommended ones.
+
+Pure but for `ask`, which reads an index over the network and never fails because there is none.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.rule import Rule, verdict_of
+from rocmatrix.matrix.statement import Verdict
+
+SCHEMA = 1
+TIMEOUT = 10  # seconds for an index to answer
+_WHEEL = re.compile(r"\btorch-(\d[\w.]*)(?:\+|%2B)[\w.]+-cp\d+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Newer:
+    """A release newer than the one recommended for an architecture. `cell` is None where nobody made one."""
+
+    architecture: str | None
+    recommended: str
+    release: str
+    verdict: Verdict
+    cell: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an index serves beyond the matrix, or why it was not heard."""
+
+    index: str
+    unknown: tuple[str, ...] = ()
+    unheard_because: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outdated:
+    """All that asks to be looked at again on one day. `answers` is empty where no index was asked."""
+
+    today: str
+    expired: tuple[Rule, ...]
+    newer: tuple[Newer, ...]
+    answers: tuple[Answer, ...] = ()
+
+    def described(self) -> dict[str, Any]:
+        """Return it for programs, with the version of this layout."""
+        return {
+            "schema": SCHEMA,
+            "today": self.today,
+            "expired": [{"rule": r.id, "expires": r.expires, **r.evidence.model_dump()} for r in self.expired],
+            "newer": [asdict(entry) for entry in self.newer],
+            "indexes": [asdict(answer) for answer in self.answers],
+        }
+
+
+def outdated(matrix: Matrix, *, today: str, answers: Iterable[Answer] = ()) -> Outdated:
+    """Return the rules that expired before `today`, first come first, and the releases that a person may move to."""
+    rules = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.expired(today))
+    return Outdated(
+        today=today,
+        expired=tuple(sorted(rules, key=lambda rule: (rule.expires, rule.id))),
+        newer=tuple(entry for cell in matrix.cells if cell.recommended for entry in _newer(matrix, cell)),
+        answers=tuple(answers),
+    )
+
+
+def _newer(matrix: Matrix, cell: Cell) -> list[Newer]:
+    """Return the releases of the same kind that came later and that no rule breaks on the cell's architecture."""
+    kind = (r for r in matrix.releases if (r.rocm is None) == (cell.release.rocm is None))
+    later = sorted((r for r in kind if age(r) > age(cell.release)), key=age)
+    names = {(other.architecture, other.release.name): other.name for other in matrix.cells}
+    entries = (
+        Newer(
+            architecture=cell.architecture,
+            recommended=cell.release.name,
+            release=release.name,
+            verdict=verdict_of(matrix.rules_on(cell.architecture, release)),
+            cell=names.get((cell.architecture, release.name)),
+        )
+        for release in later
+    )
+    return [entry for entry in entries if entry.verdict != "broken"]
+
+
+def age(release: Release) -> tuple[Version, Version]:
+    """Return the order of releases: by ROCm, then by torch."""
+    return Version(release.rocm or "0"), Version(release.torch)
+
+
+def indexes(matrix: Matrix) -> tuple[str, ...]:
+    """Return the indexes of the recommended cells, each once."""
+    return tuple(dict.fromkeys(cell.release.index for cell in matrix.cells if cell.recommended))
+
+
+def ask(matrix: Matrix, index: str) -> Answer:
+    """Ask one index for versions of torch that the matrix does not hold. Without a network the answer says so."""
+    try:
+        with urllib.request.urlopen(f"{index}/torch/", timeout=TIMEOUT) as response:
+            listing = response.read().decode("utf-8", errors="replace")
+    except (OSError, ValueError) as error:  # URLError is an OSError, a malformed address a ValueError
+        return Answer(index=index, unheard_because=str(error))
+    return heard(matrix, index, listing)
+
+
+def heard(matrix: Matrix, index: str, listing: str) -> Answer:
+    """Compare the listing of an index with the matrix. One that names no wheel was not heard, whatever it said."""
+    served = {_version(text) for text in _WHEEL.findall(listing)} - {None}
+    if not served:
+        return Answer(index=index, unheard_because="its page names no wheel of torch")
+    known = {Version(release.torch) for release in matrix.releases if release.index == index}
+    newest = max(known)
+    unknown = sorted(version for version in served if version is not None and version > newest)
+    return Answer(index=index, unknown=tuple(str(version) for version in unknown))
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None

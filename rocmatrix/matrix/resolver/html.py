@@ -1,0 +1,84 @@
+"""The grid as one page that needs nothing else: filters, and the argument behind each square."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.resolver import text as terminal
+from rocmatrix.matrix.resolver.explanation import Section, Subject, sections
+from rocmatrix.matrix.resolver.grid import Grid, Square
+from rocmatrix.runtime.paths import TEMPLATES
+
+TEMPLATE = "matrix.html.j2"
+
+
+def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
+    """Render the page; arguments are those of `today`, a date such as 2026-11-21."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(TEMPLATE).render(
+        grid=grid,
+        today=today,
+        data=arguments(matrix, grid, today=today),
+        symbols=terminal.SYMBOLS,
+        marks=terminal.CELLS,
+        symbol=terminal.symbol,
+    )
+
+
+def arguments(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
+    """Return every argument for the page's script. A point is told once, and squares name it by its number."""
+    points = Numbered()
+    titles: dict[str, str] = {}
+    squares: dict[str, Any] = {}
+    for row in grid.rows:
+        for square, release in zip(row.squares, grid.releases, strict=True):
+            told = list(sections(matrix, _subject(square, release), today=today))
+            titles |= {section.name: section.title for section in told}
+            squares[f"{square.architecture}/{square.release}"] = _described(square, told, points)
+    cells = {cell.name: _cell(cell) for cell in matrix.cells if cell.architecture}
+    # A list of pairs: the template's JSON sorts the keys of a mapping, and sections have an order.
+    return {"sections": list(titles.items()), "cells": cells, "squares": squares, "points": points.described}
+
+
+class Numbered:
+    """Points as programs read them, each kept once under the number of its first appearance."""
+
+    def __init__(self) -> None:
+        self.described: list[dict[str, Any]] = []
+        self._number: dict[str, int] = {}
+
+    def number(self, description: dict[str, Any]) -> int:
+        """Return the number of a point, a new one where it was not seen before."""
+        number = self._number.setdefault(json.dumps(description), len(self.described))
+        if number == len(self.described):
+            self.described.append(description)
+        return number
+
+
+def _subject(square: Square, release: Release) -> Subject:
+    return Subject(architecture=square.architecture, torch=release.torch, rocm=release.rocm, release=release)
+
+
+def _described(square: Square, told: list[Section], points: Numbered) -> dict[str, Any]:
+    numbers = {section.name: [points.number(point.described()) for point in section.points] for section in told}
+    return {"verdict": square.verdict, "cell": square.cell, "official": square.official, "points": numbers}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "why": cell.why,
+        "recommended": cell.recommended,
+        "unlocked_because": cell.unlocked_because,
+        "evidence": cell.evidence.words,
+        "command": f"./invokew build --cell {cell.name}",
+    }

@@ -1,0 +1,110 @@
+"""Why a request is refused, by which rule, and the nearest cells that work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from rocmatrix.matrix.matrix import Cell, Matrix, Release, Rule
+from rocmatrix.matrix.resolver.request import Request, preference, same_version
+from rocmatrix.runtime.errors import RocmatrixError
+
+NO_FORCE = "--force overrides a rule, and none stands in the way here; a cell in matrix.yaml would make it one to build"
+
+
+def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
+    """Return RM012 where a rule blocks every release asked for, else RM011; with the nearest cells that work."""
+    near = nearest_cells(matrix, request)
+    asked = list(releases_of(matrix, request))
+    blocking = [rule for rule in map(_blocker(matrix, request), asked) if rule is not None]
+    if not asked or len(blocking) == len(asked):
+        rule = blocking[0] if blocking else _unpaired(matrix, request)
+        if rule is not None:
+            return broken_refusal(str(request), rule, near=near, hints=_overrides(matrix, request, asked))
+    return RocmatrixError(
+        "RM011",
+        what=f"no cell has {request}",
+        why="nothing is known to break it, but no cell joins these axes" if asked else "no release joins these axes",
+        next=f"{NO_FORCE}\n{advice(near)}",
+    )
+
+
+def releases_of(matrix: Matrix, request: Request) -> Iterator[Release]:
+    """Yield the releases of a request, newest first."""
+    kind = (release for release in reversed(matrix.releases) if (release.rocm is None) == (request.gpu == "cpu"))
+    yield from (r for r in kind if same_version(request.rocm, r.rocm) and same_version(request.torch, r.torch))
+
+
+def _blocker(matrix: Matrix, request: Request) -> Callable[[Release], Rule | None]:
+    """Return the function that finds the first rule that calls a release broken on the request's card."""
+    gfx = None if request.gpu == "cpu" else request.gpu
+
+    def first(release: Release) -> Rule | None:
+        rules = (rule for rule in matrix.rules_on(gfx, release) if rule.verdict == "broken" and rule.decides)
+        return next(rules, None)
+
+    return first
+
+
+def _unpaired(matrix: Matrix, request: Request) -> Rule | None:
+    """Return the rule that says that the ROCm and the torch of a request were never built together."""
+    if request.torch is None or request.rocm is None:
+        return None
+    gfx, torch, rocm = request.gpu, request.torch, request.rocm
+    broken = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.verdict == "broken" and rule.decides)
+    return next((rule for rule in broken if rule.when.matches(architecture=gfx, torch=torch, rocm=rocm)), None)
+
+
+def broken_refusal(asked: str, rule: Rule, *, near: Iterable[Cell], hints: Iterable[str] = ()) -> RocmatrixError:
+    """Return RM012 that cites a rule."""
+    return RocmatrixError(
+        "RM012",
+        what=f"{asked}: {rule.words}",
+        where=f"rule {rule.id}",
+        why=rule.evidence.words,
+        next="\n".join([*hints, advice(near)]),
+    )
+
+
+def _overrides(matrix: Matrix, request: Request, asked: list[Release]) -> Iterator[str]:
+    """Yield how HSA_OVERRIDE_GFX_VERSION would run the newest of the releases asked for, where it does."""
+    architecture = matrix.architectures.get(request.gpu or "")
+    if architecture is None:
+        return
+    for release in asked:
+        if override := architecture.override(torch=release.torch, rocm=release.rocm):
+            setting = f"HSA_OVERRIDE_GFX_VERSION={override.value}"
+            instead = f"{setting} runs the code of {override.stands_in} in {release.name}"
+            yield f"{instead}: {override.why} ({override.evidence.confidence})"
+            return
+
+
+def nearest_cells(matrix: Matrix, request: Request) -> list[Cell]:
+    """Return up to three working cells that keep most of what was asked, the architecture first.
+
+    Where the architecture has no cell: those of the one whose code an override runs on it, else the CPU's.
+    """
+
+    def kept(cell: Cell) -> int:
+        same_rocm = request.rocm is not None and same_version(request.rocm, cell.release.rocm)
+        same_torch = request.torch is not None and same_version(request.torch, cell.release.torch)
+        same_card = request.gpu is not None and cell.architecture == request.gpu
+        return 3 * same_card + same_rocm + same_torch
+
+    working = sorted((cell for cell in matrix.cells if not cell.broken_by), key=preference(request))
+    if request.gpu is None:
+        return sorted(working, key=kept, reverse=True)[:3]
+    for architectures in ([request.gpu], _stand_ins(matrix, request.gpu), [None]):
+        if near := [cell for cell in working if cell.architecture in architectures]:
+            return sorted(near, key=kept, reverse=True)[:3]
+    return []
+
+
+def _stand_ins(matrix: Matrix, gpu: str) -> list[str]:
+    """Return the architectures whose code runs on another by an override."""
+    known = matrix.architectures.get(gpu)
+    return [entry.stands_in for entry in known.overrides if entry.effect == "helps"] if known else []
+
+
+def advice(near: Iterable[Cell]) -> str:
+    """Return one line for each cell that could be taken instead."""
+    return "\n".join(f"--cell {cell.name}: {cell.why}" for cell in near) or "see ./invokew matrix"

@@ -1,0 +1,67 @@
+"""What a person asks for, which cells that fits, and which of them fits best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from packaging.version import InvalidVersion, Version
+
+from rocmatrix.matrix.matrix import Cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The axes a person named; None leaves an axis open. `gpu` is a gfx name, a card or `auto`."""
+
+    rocm: str | None = None
+    torch: str | None = None
+    gpu: str | None = None
+    cell: str | None = None
+
+    def __str__(self) -> str:
+        given = [f"--{axis} {value}" for axis, value in vars(self).items() if value is not None]
+        return " ".join(given) or "nothing in particular"
+
+
+def fits(cell: Cell, request: Request) -> bool:
+    """Return whether a cell has every axis that a request names."""
+    if request.gpu == "cpu" and cell.architecture is not None:
+        return False
+    if request.gpu not in (None, "cpu") and cell.architecture != request.gpu:
+        return False
+    release = cell.release
+    return same_version(request.rocm, release.rocm) and same_version(request.torch, release.torch)
+
+
+@lru_cache(maxsize=4096)  # the same few versions are compared for every release and cell
+def same_version(wanted: str | None, version: str | None) -> bool:
+    """Return whether two versions are equal; an axis that is open fits every version."""
+    if wanted is None or version is None:
+        return wanted is None
+    try:
+        return Version(wanted) == Version(version)
+    except InvalidVersion:
+        return False
+
+
+Rank = tuple[bool, tuple[bool, bool], list[int], bool]
+
+
+def preference(request: Request) -> Callable[[Cell], Rank]:
+    """Return the sort key, best first; the file's order breaks ties.
+
+    A cell that can be built from checked wheels comes before one that cannot. On one architecture this
+    project's recommendation leads. Where the architecture is open, AMD's own list leads: a person with no
+    card at hand wants the one that most can run.
+    """
+
+    def rank(cell: Cell) -> Rank:
+        marks = (not cell.recommended, not cell.official)
+        release = cell.release
+        newest = [-part for part in Version(release.rocm or "0").release + Version(release.torch).release]
+        unlocked = cell.unlocked_because is not None
+        return unlocked, (marks if request.gpu else marks[::-1]), newest, cell.verdict == "degraded"
+
+    return rank

@@ -1,0 +1,181 @@
+"""From what a person asks for to one cell, with the argument for it, or a refusal that says why.
+
+Pure: it sees the matrix, the request and the architectures of the cards at hand, and touches nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix.matrix import Cell, Matrix, Rule
+from rocmatrix.matrix.resolver.refusal import advice, broken_refusal, nearest_cells, refusal_of, releases_of
+from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
+
+__all__ = ["Choice", "PassedOver", "Request", "architecture_of", "resolve", "with_hardware"]
+
+CPU_WORDS = ("cpu", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassedOver:
+    """A cell that would have fitted less well, and why."""
+
+    cell: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The cell taken, the argument for it, what was passed over, and the rules it was forced against."""
+
+    cell: Cell
+    why: str
+    passed_over: tuple[PassedOver, ...] = ()
+    forced: tuple[Rule, ...] = ()
+
+
+def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), force: bool = False) -> Choice:
+    """Pick the best-supported cell for a request.
+
+    `cards` are the gfx names of the machine's cards, best first. `force` overrides RM012 where the combination was
+    built at all and a base fits it, if need be with a cell that the matrix lacks. Raises RM010 for an unknown name,
+    RM011 when no cell combines the axes, RM012 when a rule calls the combination broken.
+    """
+    if request.cell is not None:
+        return _named(_agreeing(matrix, request), force=force)
+    request, found = with_hardware(matrix, request, cards)
+    _check_names(matrix, request)
+    fitting = [cell for cell in matrix.cells if fits(cell, request)]
+    working = sorted((cell for cell in fitting if not cell.broken_by), key=preference(request))
+    if not working:
+        refusal = refusal_of(matrix, request)
+        broken = fitting or _improvised(matrix, request)
+        if not force or refusal.code != "RM012":
+            raise refusal
+        if not broken:
+            raise _beyond_force(refusal)
+        return _forced(min(broken, key=preference(request)))
+    best, *others = working
+    passed = tuple(PassedOver(cell=cell.name, why=_why_less(cell, best)) for cell in others)
+    return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
+
+
+def architecture_of(matrix: Matrix, name: str) -> str:
+    """Return the gfx name for a gfx name or a card people know, such as "RX 7900 XT". Raises RM010."""
+    return naming.architecture_of(matrix.architectures, name)
+
+
+def _agreeing(matrix: Matrix, request: Request) -> Cell:
+    """Return the cell asked for by name. Raises RM010 for an unknown name, RM011 where another axis contradicts it."""
+    cell = matrix.cell(str(request.cell))
+    others = replace(request, cell=None, gpu=None if request.gpu == "auto" else request.gpu)
+    others, _ = with_hardware(matrix, others, ())
+    _check_names(matrix, others)
+    open_card = request.gpu in (None, "auto") and request.rocm not in CPU_WORDS
+    if not fits(cell, replace(others, gpu=None) if open_card else others):
+        why = f"{cell.name} is {_axes(cell)}"
+        leave = f"leave out one of them\n{advice([cell])}"
+        raise RocmatrixError("RM011", what=f"{request} contradict each other", why=why, next=leave)
+    return cell
+
+
+def _axes(cell: Cell) -> str:
+    release = cell.release
+    rocm = f"ROCm {release.rocm} on {cell.architecture}" if release.rocm else "the CPU build"
+    return f"{rocm}, torch {release.torch}"
+
+
+def _named(cell: Cell, *, force: bool) -> Choice:
+    if cell.broken_by and force:
+        return _forced(cell)
+    if cell.broken_by:
+        raise broken_refusal(cell.name, cell.broken_by[0], near=())
+    return Choice(cell=cell, why=f"asked for by name: {cell.why}")
+
+
+def _forced(cell: Cell) -> Choice:
+    return Choice(cell=cell, why=f"forced; {cell.why}", forced=cell.broken_by)
+
+
+def _beyond_force(refusal: RocmatrixError) -> RocmatrixError:
+    advice = "--force has nothing to build: there is no such release, no card is named, or no base has its Python"
+    return RocmatrixError(
+        refusal.code, what=refusal.what, where=refusal.where, why=refusal.why, next=f"{advice}\n{refusal.next}"
+    )
+
+
+def _improvised(matrix: Matrix, request: Request) -> list[Cell]:
+    """Return a cell for every release asked for, where the request names a card and the matrix has no cell."""
+    if request.gpu is None or request.gpu not in matrix.architectures:
+        return []
+    made = (matrix.improvised(request.gpu, release) for release in releases_of(matrix, request))
+    return [cell for cell in made if cell is not None and cell.broken_by]
+
+
+def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
+    """Fill in the architecture: the one named, else this machine's card, else CPU if all is open."""
+    asked = request.gpu.strip().casefold() if request.gpu else None
+    if asked in CPU_WORDS or request.rocm in CPU_WORDS:
+        _require_one_kind(matrix, request, asked)
+        return replace(request, gpu="cpu", rocm=None), ""
+    if asked not in (None, "auto"):
+        known_name = asked if asked in matrix.architectures else str(request.gpu)
+        return replace(request, gpu=architecture_of(matrix, known_name)), ""
+    if cards and (asked, request.rocm, request.torch) == (None, None, None):
+        return _for_these_cards(matrix, request, cards)
+    if cards:
+        known = [card for card in cards if card in matrix.architectures]
+        gfx = known[0] if known else architecture_of(matrix, cards[0])
+        return replace(request, gpu=gfx), f"this machine has a {gfx}; "
+    if request.rocm is None and request.torch is None:
+        return replace(request, gpu="cpu"), "no AMD card was found; "
+    return replace(request, gpu=None), "no AMD card was found, so the best-supported architecture was taken; "
+
+
+def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> None:
+    """Raise RM011 where a request names the CPU on one axis and a card, or a ROCm, on the other."""
+    if {asked, request.rocm} - {None, "auto", *CPU_WORDS}:
+        card = replace(request, gpu=None if asked in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
+        open_axes = replace(card, rocm=None if request.rocm in CPU_WORDS else request.rocm)
+        near = advice(nearest_cells(matrix, open_axes))
+        raise RocmatrixError("RM011", what=f"{request} contradict each other", next=f"leave out one of them\n{near}")
+
+
+def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
+    """Take the best card that a locked, working cell serves; where none does, the CPU, and say so."""
+    served = {cell.architecture for cell in matrix.cells if not cell.broken_by and not cell.unlocked_because}
+    usable = next((card for card in cards if card in served), None)
+    if usable is None:
+        return replace(request, gpu="cpu"), f"this machine's {', '.join(cards)} has no locked cell that works; "
+    return replace(request, gpu=usable), f"this machine has a {usable}; "
+
+
+def _check_names(matrix: Matrix, request: Request) -> None:
+    rocm = [release.rocm for release in matrix.releases if release.rocm]
+    torch = [release.torch for release in matrix.releases]
+    for axis, wanted, known in (("ROCm", request.rocm, rocm), ("torch", request.torch, torch)):
+        if wanted is not None and not any(same_version(wanted, version) for version in known):
+            hint = suggestion(wanted, list(dict.fromkeys(known)))
+            raise RocmatrixError("RM010", what=f"no release has {axis} {wanted!r}", next=hint)
+
+
+def _merits(cell: Cell) -> str:
+    marks = ["recommended for its architecture"] if cell.recommended else []
+    marks += ["on AMD's list for this ROCm"] if cell.official else []
+    return "; ".join([", ".join(marks), cell.why] if marks else [cell.why])
+
+
+def _why_less(cell: Cell, best: Cell) -> str:
+    if cell.unlocked_because and not best.unlocked_because:
+        return f"unlocked: {cell.unlocked_because}"
+    if best.official and not cell.official:
+        return f"AMD does not list {cell.architecture} for ROCm {cell.release.rocm}"
+    if best.recommended and not cell.recommended:
+        return "not the recommended cell of its architecture"
+    if cell.architecture != best.architecture:
+        return f"for {cell.architecture}; name it with --gpu {cell.architecture}"
+    if cell.release != best.release:
+        return f"older: torch {cell.release.torch}, ROCm {cell.release.rocm}"
+    return "; ".join(rule.reason for rule in cell.rules if rule.verdict == "degraded" and rule.decides)

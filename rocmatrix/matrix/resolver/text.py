@@ -1,0 +1,144 @@
+"""Arguments and the grid as a terminal shows them: rich text that is as clear without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rocmatrix.matrix.statement import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.text import Text
+
+    from rocmatrix.matrix.resolver.explanation import Argument, Point, Section
+    from rocmatrix.matrix.resolver.grid import Grid, Row, Square
+    from rocmatrix.matrix.resolver.resolve import Choice
+    from rocmatrix.runtime.errors import RocmatrixError
+
+PROSE_WIDTH = 110
+GRID_WIDTH = 160
+SYMBOLS: dict[Verdict, str] = {"works": "✓", "degraded": "~", "broken": "✗", "untested": "·"}
+STYLES: dict[Verdict, str] = {"works": "bold green", "degraded": "yellow", "broken": "red", "untested": "cyan"}
+CELLS = {"★": "recommended cell", "●": "cell", "○": "cell, unlocked"}
+
+
+def argument(argued: Argument) -> Group:
+    """Return the whole argument: verdict, answer, then each section that has something to say."""
+    from rich.console import Group
+    from rich.text import Text
+
+    judged = (f"{SYMBOLS[argued.verdict]} {argued.verdict}", STYLES[argued.verdict])
+    parts: list[RenderableType] = [Text.assemble((argued.subject.words, "bold"), ": ", judged)]
+    if argued.cards:
+        parts.append(_item("", f"cards: {', '.join(argued.cards)}"))
+    if argued.refusal is not None:
+        parts += _refusal(argued.refusal)
+    if argued.choice is not None:
+        parts += _choice(argued.choice)
+    for section in argued.sections:
+        parts += _section(section)
+    if argued.unrecorded:
+        parts += [Text(""), Text(f"Nothing is recorded here of {', '.join(argued.unrecorded)}.")]
+    return Group(*parts)
+
+
+def _refusal(error: RocmatrixError) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    yield Text(f"\n{error.code} {error.title}", style="red")
+    for text in (error.what, error.where, error.why):
+        if text:
+            yield _item("", text)
+    for line in error.next.splitlines():
+        yield _item("→", line)
+
+
+def _choice(choice: Choice) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    cell = choice.cell
+    yield Text.assemble("\ncell ", (cell.name, "bold"), f" (unlocked: {cell.unlocked_because})" * _unlocked(choice))
+    yield _item("", choice.why)
+    yield _item("", Text(cell.evidence.words, style="dim"))
+    for other in choice.passed_over:
+        yield _item("", f"passed over {other.cell}: {other.why}")
+
+
+def _unlocked(choice: Choice) -> bool:
+    return choice.cell.unlocked_because is not None
+
+
+def _section(section: Section) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    if section.points:
+        yield Text(f"\n{section.title}", style="bold underline")
+    for point in section.points:
+        yield _item(*_point(point))
+
+
+def _point(point: Point) -> tuple[str | Text, Text]:
+    from rich.text import Text
+
+    verdict = f"{point.verdict}: " if point.verdict else ""
+    given = f"where {point.given}: " if point.given else ""
+    text = Text.assemble((point.about, "bold"), ": ", verdict, given, point.says, "\n")
+    if point.claim is not None:
+        outcome = "this stands" if point.claim.stands else "refuted"
+        text.append(f"Reported: {point.claim.says} ({outcome}; {point.claim.evidence.words})\n")
+    text.append(point.evidence.words, style="dim")
+    if point.expired:
+        text.append(f"; EXPIRED {point.expires}, look at it again", style="bold red")
+    return Text(SYMBOLS[point.verdict], style=STYLES[point.verdict]) if point.verdict else "-", text
+
+
+def _item(mark: str | Text, text: str | Text) -> RenderableType:
+    """Return text that hangs beside its mark, however often it is wrapped."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=3, justify="right")
+    grid.add_column()
+    grid.add_row(mark, Text(text) if isinstance(text, str) else text)
+    return grid
+
+
+def grid(whole: Grid) -> Group:
+    """Return a line for each architecture, a column for each ROCm, and in it a symbol for each torch, older first."""
+    from rich.console import Group
+    from rich.table import Table
+
+    table = Table("", *whole.by_rocm, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for column in table.columns:
+        column.no_wrap = True
+    for row in whole.rows:
+        table.add_row(row.architecture, *_by_rocm(whole, row))
+    return Group(table, *_legend(whole))
+
+
+def _by_rocm(whole: Grid, row: Row) -> Iterator[Text]:
+    from rich.text import Text
+
+    for version in whole.by_rocm:
+        squares = (s for s, release in zip(row.squares, whole.releases, strict=True) if release.rocm == version)
+        yield Text.assemble(*((symbol(square), STYLES[square.verdict]) for square in squares))
+
+
+def symbol(square: Square) -> str:
+    """Return one character: of the verdict, or of the cell where nothing judges it yet."""
+    if square.cell is None or square.verdict != "untested":
+        return SYMBOLS[square.verdict]
+    return "★" if square.recommended else "●" if square.locked else "○"
+
+
+def _legend(whole: Grid) -> Iterator[Text]:
+    from rich.text import Text
+
+    verdicts = [f"{SYMBOLS[verdict]} {verdict}" for verdict in SYMBOLS]
+    cells = [f"{mark} {meaning}" for mark, meaning in CELLS.items()]
+    yield Text("\n" + "   ".join([*verdicts, *cells]))
+    yield Text("The torch versions of each ROCm, from left to right:")
+    for version, releases in whole.by_rocm.items():
+        yield Text(f"  {version:<6} {' '.join(release.torch for release in releases)}", style="dim")

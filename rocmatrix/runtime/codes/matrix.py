@@ -1,0 +1,98 @@
+"""RM0xx: the matrix and resolving. RM1xx: rendering and locks."""
+
+from __future__ import annotations
+
+from rocmatrix.runtime.codes.entry import CatalogEntry, entries
+
+MATRIX: tuple[CatalogEntry, ...] = entries(
+    (
+        "RM001",
+        "The matrix file is not valid",
+        "matrix.yaml (or a file it includes) breaks the schema; every mistake is listed with its line.",
+        "Correct the named lines; names close to what was written are suggested.",
+    ),
+    (
+        "RM002",
+        "A matrix file cannot be read",
+        "The file is missing, is not text, or the operating system refused to open it.",
+        "Check the path and its permissions; `git checkout matrix.yaml matrix/` restores the shipped files.",
+    ),
+    (
+        "RM010",
+        "Unknown name",
+        "A cell, card, architecture or release was asked for that the matrix does not hold.",
+        "Take one of the nearest names, or add the entry with its evidence to matrix.yaml.",
+    ),
+    (
+        "RM011",
+        "No cell fits the request",
+        "Every name exists, but no cell combines them.",
+        "Drop or change one of the axes; the nearest cells are named.",
+    ),
+    (
+        "RM012",
+        "The combination is known to be broken",
+        "A rule of the matrix says that this combination does not work, with its source.",
+        "Use the nearest working cell that is named, or read the rule's source; `--force` overrides the rule.",
+    ),
+    (
+        "RM013",
+        "A companion package is known to be broken there",
+        "A rule of matrix/companions.yaml says that the package does not work on this combination, with its source.",
+        "Leave the package out, or take a cell for which no rule calls it broken; the message names one if there is.",
+    ),
+    (
+        "RM101",
+        "A rendered file has drifted",
+        "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",
+        "Run `./invokew render` and commit the result; edit the matrix or the template, never the output.",
+    ),
+    (
+        "RM102",
+        "A cell has no complete lock",
+        "A wheel of the cell has no recorded hash, so its content cannot be checked.",
+        "Run `./invokew lock` where its index can be reached, or choose a locked cell.",
+    ),
+    (
+        "RM103",
+        "A wheel does not match its hash",
+        "A file in the wheelhouse has other bytes than the lock names: damaged or tampered with.",
+        "Delete the named file and build again to fetch it anew; if it differs again, do not use that source.",
+    ),
+    (
+        "RM104",
+        "A wheel cannot be fetched",
+        "No configured source served the locked file.",
+        "Check the network, or point --wheelhouse to a folder that already holds the file.",
+    ),
+    (
+        "RM105",
+        "Resolving the pins failed",
+        "The package resolver found no set of versions for the requirements.",
+        "Read its last lines, loosen the pin they name, and run the task again.",
+    ),
+    (
+        "RM106",
+        "A hash is from a channel of candidates",
+        "A test, nightly, prerelease or development index serves files that a release of the same name may replace.",
+        "Take the hash from the index of the release itself.",
+    ),
+    (
+        "RM107",
+        "A nightly has expired",
+        "The wheel is from a nightly index, which deletes its files after 120 days.",
+        "Lock a release instead; a nightly that has gone cannot be fetched again from anywhere.",
+    ),
+    (
+        "RM108",
+        "A package came from another index",
+        "A package of torch or ROCm was chosen from a source other than the release's own index.",
+        "Remove the source that serves the package of that name from pip's configuration, and lock again.",
+    ),
+    (
+        "RM109",
+        "Not everything was locked",
+        "Some releases have no recorded hash, and their index did not give one; the others were written.",
+        "Run `./invokew lock` again where the indexes that are named can be reached.",
+    ),
+)

@@ -1,0 +1,98 @@
+"""RM6xx: diagnosing, evidence, the nightly, bisecting and the dashboard."""
+
+from __future__ import annotations
+
+from rocmatrix.runtime.codes.entry import CatalogEntry, entries
+
+RECORDS: tuple[CatalogEntry, ...] = entries(
+    (
+        "RM610",
+        "There is no log to diagnose",
+        "The file does not exist, cannot be opened, is a folder or is empty; or nothing was piped in.",
+        "Name a log, or pipe one in: `... 2>&1 | ./invokew diagnose -`.",
+    ),
+    (
+        "RM611",
+        "The log cannot be unpacked",
+        "It begins as a packed file does, but nothing could be unpacked from it.",
+        "Unpack it by hand to see what is left, or fetch it again.",
+    ),
+    (
+        "RM612",
+        "A benchmark failed",
+        "A benchmark computed wrongly, ended without a figure, or nothing was measured. The others' figures stand.",
+        "Read the failed rows, then the log; `./invokew bench --only NAME` measures one again.",
+    ),
+    (
+        "RM620",
+        "A run could not be recorded",
+        "The job ended as it says; its record could not be written: the disk is full, or the place is read-only.",
+        "Make room, or name another file with ROCMATRIX_EVIDENCE; the job need not be run again for its own sake.",
+    ),
+    (
+        "RM621",
+        "The evidence cannot be read",
+        "The file is no evidence of this program: another database, one of a newer version, or damaged.",
+        "Name another file with --evidence or ROCMATRIX_EVIDENCE, or move this one away.",
+    ),
+    (
+        "RM622",
+        "Evidence to be imported is refused",
+        "The file is damaged, foreign, or holds a record whose content is not what its hash says; nothing was taken.",
+        "Ask for a fresh `./invokew evidence --export FILE`, and take the file as it was written.",
+    ),
+    (
+        "RM630",
+        "A night did not pass",
+        "Some cells could not be built, proven or smoked, or did worse than on their last good night.",
+        "Look at the cells that are named: `./invokew evidence --cell NAME`, `./invokew dashboard`.",
+    ),
+    (
+        "RM631",
+        "The nightly's plan does not hold",
+        "No cell is left to do, or a night of that name was planned for other cells.",
+        "Name cells with --cells, or begin another night with --night NAME.",
+    ),
+    (
+        "RM632",
+        "The disk budget is used up",
+        "What the nightly may remove (its own images and its builder's cache) was removed, and it is not enough.",
+        "Raise --budget, or name fewer cells with --cells.",
+    ),
+    (
+        "RM633",
+        "There is nothing to bisect between",
+        "A bisection needs a good cell and a later bad one for the same card and probe, both on record.",
+        "Smoke the newest and an older cell of that card, or name them with --good and --bad.",
+    ),
+    (
+        "RM634",
+        "The history is not of one kind",
+        "Good and bad cells alternate, so that no single step explains the failure; every change is listed.",
+        "Look at each change by itself, or repeat the probe: it may fail now and then.",
+    ),
+    (
+        "RM650",
+        "The container was not started",
+        "The engine could not make, inspect or start the job's container, so nothing ran in it; no cell is blamed.",
+        "Read the engine's words; `./invokew doctor` looks at devices and limits, `docker info` at the engine.",
+    ),
+    (
+        "RM651",
+        "The engine was lost while a job ran",
+        "The connection broke off before the container's end was known, so the run says nothing of the cell.",
+        "Look at the engine (`systemctl status docker`), then run the job again.",
+    ),
+    (
+        "RM652",
+        "No image was both proven and smoked",
+        "A night gives people only the image that its own records name as proven and smoked; the tag was not moved.",
+        "Look at `./invokew evidence --cell NAME`: the candidate's tag was moved, or a record is missing.",
+    ),
+    (
+        "RM640",
+        "The dashboard's folder is somebody else's",
+        "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
+        "Name an empty or a new folder with --out.",
+    ),
+)

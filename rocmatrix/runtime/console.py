@@ -1,0 +1,126 @@
+"""What a person sees: lines, tables, and the edge where every failure becomes a readable one."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+LOGS = ROOT / ".rocmatrix" / "logs"
+_OS_ERRORS = {
+    errno.ENOSPC: "RM205",
+    errno.EDQUOT: "RM205",
+    errno.EROFS: "RM206",
+    errno.EACCES: "RM206",
+    errno.EEXIST: "RM206",
+    errno.ENOTDIR: "RM206",
+}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_NO_SUCH_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def say(text: str = "") -> None:
+    """Print a line for a person on standard error, so that standard output stays for data."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table on standard output, in colour where there is a terminal."""
+    from rich.table import Table
+
+    grid = Table(*head, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        grid.add_row(*row)
+    show(grid, width=160)
+
+
+def show(renderable: RenderableType, *, width: int) -> None:
+    """Print on standard output: in colour as wide as the terminal, or plain and `width` wide where there is none."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else width, highlight=False, soft_wrap=False).print(renderable)
+
+
+def nobody_reads() -> NoReturn:
+    """End as a program does whose reader has what it wanted (`| head`); Python must not flush the rest at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
+
+
+def edge(function: F) -> F:
+    """Turn failures into readable ones: exit status 2 for a known error, 1 for a defect, 130 for Ctrl-C."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except KeyboardInterrupt:
+            say("\nStopped by Ctrl-C; nothing was left half-written.")
+            sys.exit(130)
+        except BrokenPipeError:
+            nobody_reads()
+        except RocmatrixError as error:
+            say(error.render())
+            sys.exit(2)
+        except Exception as error:
+            found = known(error)
+            say(found.render())
+            sys.exit(1 if found.code == "RM499" else 2)
+
+    return guarded  # type: ignore[return-value]
+
+
+@contextmanager
+def writing(path: Path, *, flag: str) -> Iterator[None]:
+    """Let `path` be written, as `flag` names it; what keeps it from that is told of it and of no other place.
+
+    Raises RM205 where the disk is full, RM206 where it may not be written, RM404 where nothing can be of that name.
+    """
+    try:
+        yield
+    except OSError as error:
+        what, another = f"{flag}: {error.strerror}", f"name another place with {flag}."
+        if error.errno in _FULL:
+            raise RocmatrixError("RM205", what=what, where=str(path), next=f"Free space there, or {another}") from error
+        if error.errno in _CLOSED:
+            next_step = f"Correct its permissions, or {another}"
+            raise RocmatrixError("RM206", what=what, where=str(path), next=next_step) from error
+        if error.errno in _NO_SUCH_PLACE:
+            next_step = f"Make the folder that it is to lie in, or {another}"
+            raise RocmatrixError("RM404", what=what, where=str(path), next=next_step) from error
+        raise
+
+
+def known(error: Exception) -> RocmatrixError:
+    """Name an error of the operating system by its number; anything else is a defect, with its log."""
+    if isinstance(error, OSError) and error.errno in _OS_ERRORS:
+        code = _OS_ERRORS[error.errno]
+        return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
+    where = _keep_traceback()
+    return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
+
+
+def _keep_traceback() -> str:
+    path = LOGS / f"traceback-{time.strftime('%Y%m%d-%H%M%S')}.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(traceback.format_exc(), encoding="utf-8")
+    except OSError:
+        return traceback.format_exc()
+    return str(path)

@@ -1,0 +1,18 @@
+"""Paths of the checkout and of the files that come with this package.
+
+Only this module finds files from its own place, so a module may move to another room without a change. The one
+exception is the script that `invokew` starts: it runs before anything can be imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parent
+TEMPLATES = ROOT / "templates"
+# What `render` asked the trainer for: the two programs share no imports.
+TRAINER_OPTIONS = PACKAGE / "runtime" / "trainer" / "options.json"
+TRAINER_ERRORS = PACKAGE / "runtime" / "trainer" / "errors.json"
+TRAINER_PROBES = PACKAGE / "runtime" / "trainer" / "probes.json"
+SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"

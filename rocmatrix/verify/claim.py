@@ -1,0 +1,34 @@
+"""What an image says of itself, in its labels and settings, against the cell it is proved for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from rocmatrix.images import render
+from rocmatrix.matrix.matrix import Cell
+from rocmatrix.verify.finding import Check, Finding
+
+NAME = "labels"
+USER = "10001:10001"
+
+
+def check(labels: Mapping[str, str], *, user: str, cell: Cell) -> Check:
+    """Compare an image's labels and default user with the cell's."""
+    lock = render.requirements_lock(cell)
+    expected = {
+        "cell": cell.name,
+        "torch": cell.release.torch,
+        "rocm": cell.release.rocm or "none",
+        "architecture": cell.architecture or "none",
+        "lock": "unlocked" if cell.unlocked_because else hashlib.sha256(lock.encode()).hexdigest(),
+    }
+    wrong = [
+        f"{name} is {said!r}, not {value!r}"
+        for name, value in expected.items()
+        if (said := labels.get(f"org.rocmatrix.{name}")) != value
+    ]
+    if user != USER:
+        wrong.append(f"the default user is {user!r}, not {USER!r}")
+    finding = Finding(code="RM219", what="labels that say otherwise than the cell", places=tuple(wrong))
+    return Check(name=NAME, summary=f"{len(expected)} labels and the user", findings=(finding,) if wrong else ())

@@ -1,0 +1,93 @@
+"""One pass over a tree: its device code, its Python packages, what a build left behind, and how large it is."""
+
+from __future__ import annotations
+
+import email.parser
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+from rocmatrix.matrix.kernel_library import KernelLibrary
+from rocmatrix.verify import hygiene
+from rocmatrix.verify.devicecode.filetree import Entry
+from rocmatrix.verify.devicecode.inspection import DeviceFile, inspect
+
+_METADATA = re.compile(r"/site-packages/[^/]+\.dist-info/METADATA$")
+_HOST_TORCH = re.compile(r"/torch/lib/libtorch_cpu\.so$")
+SMALL = 1024 * 1024  # bytes; metadata is a few kilobytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """The files of one kernel library. `paths` are all of them, empty ones too; `files` those of device code."""
+
+    name: str
+    paths: tuple[str, ...]
+    files: tuple[DeviceFile, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What a tree holds. `others` are host libraries with device code that no entry of matrix/kernels.yaml names.
+
+    `packages` are installed distributions by canonical name; `size` is in bytes, each hard-linked file once.
+    """
+
+    libraries: tuple[Library, ...]
+    others: tuple[DeviceFile, ...]
+    host_torch: bool
+    packages: dict[str, str]
+    strays: dict[str, tuple[str, ...]]
+    files: int
+    size: int
+
+    def library(self, name: str) -> Library:
+        """Return one library; with no paths where the tree holds nothing of it."""
+        found = (library for library in self.libraries if library.name == name)
+        return next(found, Library(name=name, paths=(), files=()))
+
+
+def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary]) -> Contents:
+    """Read a tree once. `libraries` say which files are kernel libraries; the first that fits counts."""
+    known = tuple(libraries)
+    paths: dict[str, list[str]] = {library.library: [] for library in known}
+    files: dict[str, list[DeviceFile]] = {library.library: [] for library in known}
+    others: list[DeviceFile] = []
+    packages: dict[str, str] = {}
+    strays = hygiene.Strays()
+    count = size = 0
+    host_torch = False
+    for entry in entries:
+        size += entry.size
+        count += entry.kind == "file"
+        strays.look(entry)
+        if entry.kind != "file":
+            continue
+        host_torch = host_torch or _HOST_TORCH.search(entry.path) is not None
+        packages |= _package(entry)
+        name = next((library.library for library in known if library.holds(entry.path)), None)
+        if name is not None:
+            paths[name].append(entry.path)
+        found = inspect(entry) if entry.size else None
+        if found is not None:
+            (others if name is None else files[name]).append(found)
+    return Contents(
+        libraries=tuple(Library(name=n, paths=tuple(paths[n]), files=tuple(files[n])) for n in paths),
+        others=tuple(others),
+        host_torch=host_torch,
+        packages=packages,
+        strays=strays.found,
+        files=count,
+        size=size,
+    )
+
+
+def _package(entry: Entry) -> dict[str, str]:
+    """Return {name: version} for a distribution's metadata: its contents count, not the name of its folder."""
+    if not _METADATA.search(entry.path) or entry.path.startswith(hygiene.DISTRIBUTION):
+        return {}
+    with entry.open() as file:
+        about = email.parser.BytesHeaderParser().parsebytes(file.read(SMALL))
+    return {canonicalize_name(about.get("Name", "?")): str(about.get("Version", "?"))}

@@ -1,0 +1,157 @@
+"""A bench shows its figures, adds a record with units, names its log, and raises no level."""
+
+import json
+
+import pytest
+
+from rocmatrix.cli.commands import bench as command
+from rocmatrix.cli.commands import common, jobs
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import store
+from rocmatrix.evidence.level import standings, why_not
+from rocmatrix.host.hardware import survey
+from rocmatrix.jobs import job
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.runner import Finished, Job
+from rocmatrix.matrix.resolver.resolve import Request
+from tests.fixtures import cells, sysfs
+from tests.fixtures.evidence import record
+
+DEVICE = {"kind": "cpu", "name": "a CPU", "arch": "x86_64"}
+NUMBERS = [
+    {"name": "fp32 64x64x64", "value": 0.5, "unit": "TFLOP/s"},
+    {"name": "fp32 64x64x64 spread", "value": 3.0, "unit": "%"},
+]
+MATMUL = {"event": "probe", "probe": "matmul", "status": "pass", "device": DEVICE, "numbers": NUMBERS}
+HUNG = {"event": "probe", "probe": "bandwidth", "status": "timeout", "summary": "No verdict within 1 s.", "numbers": []}
+UNFIT = {"event": "probe", "probe": "host_copy", "status": "not-applicable", "summary": "Nothing to copy to."}
+END = {"event": "bench", "ran_on": "the CPU, a CPU (x86_64); no card was measured"}
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """Return a function that benches over a SIMULATED job, and the records it left."""
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    monkeypatch.setattr(common, "known_matrix", lambda: cells.MATRIX)
+    place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path / "host")))
+    monkeypatch.setattr(jobs, "prepared_job", lambda _: (Job(argv=[], environment={}, why="simulated"), place))
+
+    def run(*events, status=0, as_json=False, **options):
+        log = tmp_path / "bench.log"
+        log.write_text("".join(json.dumps(event) + "\n" for event in events))
+        monkeypatch.setattr(launch, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
+        wanted = Wanted(program="bench", request=Request(), where="native", options=options)
+        try:
+            command.bench(wanted, as_json=as_json)
+        finally:
+            run.records = store.read(path)
+
+    return run
+
+
+def test_figures_are_shown_with_units_and_spread(bench, capsys):
+    bench(MATMUL, END)
+    told = capsys.readouterr()
+    (row,) = [line.split() for line in told.out.splitlines() if line.startswith("matmul")]
+    assert row == ["matmul", "fp32", "64x64x64", "0.5", "TFLOP/s", "3", "%"]
+    assert "no card was measured" in told.err
+
+
+def test_a_bench_adds_a_record_with_its_numbers_and_units(bench):
+    bench(MATMUL, END)
+    (made,) = bench.records
+    assert (made.kind, made.passed, made.whole, made.hardware.device) == ("bench", True, True, "cpu")
+    assert next((n.probe, n.name, n.value, n.unit) for n in made.numbers) == ("matmul", "fp32 64x64x64", 0.5, "TFLOP/s")
+    assert made.log.endswith("whole log: bench.log")
+
+
+def test_one_that_hangs_costs_its_own_figures_and_names_the_log(bench, capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        bench(MATMUL, HUNG, END, status=1)
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert "0.5" in told.out
+    assert "RM612" in told.err
+    assert "bandwidth (timeout)" in told.err
+    assert f"where: {tmp_path / 'bench.log'}" in told.err
+    (made,) = bench.records
+    assert not made.passed
+    assert [n.value for n in made.numbers] == [0.5, 3.0]
+
+
+@pytest.mark.parametrize(("events", "status"), [((), 0), ((MATMUL, END), 1), ((HUNG,), 0)])
+def test_a_bench_without_a_sound_end_fails(bench, events, status, capsys):
+    with pytest.raises(SystemExit):
+        bench(*events, status=status)
+    assert "RM612" in capsys.readouterr().err
+
+
+def test_wrong_usage_is_no_bench(bench, capsys):
+    with pytest.raises(SystemExit) as ended:
+        bench({"event": "error", "code": "RM525"}, status=2)
+    assert ended.value.code == 2
+    assert "RM612" not in capsys.readouterr().err
+    assert bench.records == []
+
+
+def test_where_nothing_applies_nothing_has_failed(bench, capsys):
+    bench(UNFIT, END | {"ran_on": "nothing"}, status=1)
+    shown, told = capsys.readouterr()
+    assert shown == ""
+    assert "nothing of what was chosen can be measured here" in told
+    assert "measured on" not in told
+    assert "fail" not in told.casefold()
+    assert bench.records == []
+
+
+@pytest.mark.parametrize(("events", "status"), [((UNFIT,), 1), ((UNFIT, HUNG, END), 1), ((UNFIT, END), 137)])
+def test_one_that_does_not_apply_excuses_no_other_end(bench, events, status, capsys):
+    with pytest.raises(SystemExit):
+        bench(*events, status=status)
+    assert "RM612" in capsys.readouterr().err
+
+
+def test_json_is_for_programs(bench, capsys):
+    bench(MATMUL, END, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["figures"] == [
+        {"probe": "matmul", "name": "fp32 64x64x64", "value": 0.5, "unit": "TFLOP/s", "spread": 3.0}
+    ]
+    assert told["ran_on"] == END["ran_on"]
+
+
+def test_a_bench_without_any_figure_shows_no_head_of_a_table(bench, capsys):
+    with pytest.raises(SystemExit):
+        bench(HUNG, END, status=1)
+    assert capsys.readouterr().out == ""
+
+
+def test_one_of_chosen_benchmarks_is_not_a_whole_bench(bench):
+    bench(MATMUL, END, only=["matmul"])
+    assert not bench.records[0].whole
+
+
+def test_a_bench_never_raises_a_level_nor_takes_one_away():
+    built = [record("build"), record("prove", 1)]
+    for passed in (True, False):
+        benched = record("bench", 2, passed=passed)
+        assert standings(cells.GFX1100, [*built, benched], rendered=True) == standings(
+            cells.GFX1100, built, rendered=True
+        )
+        assert "raises no level" in why_not(benched, cells.GFX1100)
+
+
+@pytest.mark.parametrize(
+    ("cell", "options", "expected"),
+    [
+        (cells.GFX1100, {}, {"device": "rocm"}),
+        (cells.GFX1100, {"device": ""}, {"device": "rocm"}),
+        (cells.GFX1100, {"device": "cpu"}, {}),
+        (cells.CPU, {}, {}),
+    ],
+)
+def test_a_cell_of_a_card_must_measure_a_card(cell, options, expected):
+    wanted = Wanted(program="bench", request=Request(), where="container", options=options)
+    assert job.expected(wanted, cell) == expected

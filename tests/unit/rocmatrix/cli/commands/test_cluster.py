@@ -1,0 +1,38 @@
+"""What a person says of a cluster's nodes, as numbers."""
+
+import pytest
+
+from rocmatrix.cli.commands import cluster
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.resolver.resolve import Request
+
+
+def submit(tmp_path, **place):
+    options = {"output": str(tmp_path), "run": "r"}
+    request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
+    wanted = Wanted(program="train", request=request, where="", options=options, dry_run=True)
+    about = {"engine": "kubernetes", "nodes": 2, "claim": "c", "cards": 1, "groups": "", "explain": False}
+    cluster.submit(wanted, **{**about, **place})
+
+
+def test_a_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):
+    submit(tmp_path, groups="44, 992")
+    out = capsys.readouterr().out
+    assert "- 44\n" in out
+    assert "- 992\n" in out
+    assert out.splitlines()[-1] == f"kubectl apply --filename={tmp_path}/r.yaml"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_explanation_sends_nothing_and_names_reason_and_source(tmp_path, capsys):
+    submit(tmp_path, groups="44,992", explain=True)
+    assert "pod.securityContext.supplementalGroups=[44]" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("groups", ["render", "44,video", "-1"])
+def test_a_group_by_name_is_refused(tmp_path, capsys, groups):
+    with pytest.raises(SystemExit) as ended:
+        submit(tmp_path, groups=groups)
+    assert ended.value.code == 2
+    assert "RM404" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""What `./invokew dashboard` says of a place it cannot write and a port it cannot take."""
+
+import errno
+import socket
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli.commands import common
+from rocmatrix.cli.commands import dashboard as command
+from tests.fixtures.cells import MATRIX
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch, capsys):
+    """Return a function that writes a dashboard and gives what was said of the mistake."""
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+
+    def run(*, serve=False, port=0):
+        with pytest.raises(SystemExit) as ended:
+            command.dashboard(out=str(tmp_path / "pages"), serve=serve, port=port)
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 99999])
+def test_a_number_that_is_no_port_is_refused_before_anything_is_written(said, tmp_path, port):
+    told = said(serve=True, port=port)
+    assert told.startswith("RM404 ")
+    assert str(port) in told
+    assert "--port" in told
+    assert not (tmp_path / "pages").exists()
+
+
+def test_a_port_that_is_taken_is_named(said):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = said(serve=True, port=port)
+    assert "RM404 " in told
+    assert f"127.0.0.1:{port}" in told
+    assert "--port 0" in told
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206")])
+def test_what_keeps_pages_from_being_written_names_folder_and_flag(said, tmp_path, monkeypatch, number, code):
+    def fail(*_, **__):
+        raise OSError(number, "for the test")  # as write() fails: without the file's name
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    told = said()
+    assert told.startswith(code)
+    assert f"where: {tmp_path / 'pages'}" in told
+    assert "--out." in told
+    assert "docker" not in told

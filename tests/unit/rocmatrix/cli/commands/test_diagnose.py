@@ -1,0 +1,148 @@
+"""`./invokew diagnose`: what it prints, and its status."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from rocmatrix.cli.commands import diagnose as command
+from rocmatrix.diagnosis import own
+
+OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
+FAULT = "RuntimeError: HIP error: invalid device function\n"
+
+
+def diagnosed(log, capsys, **options):
+    status = 0
+    try:
+        command.diagnose(str(log), **({"cell": "", "gpu": "", "as_json": False} | options))
+    except SystemExit as ended:
+        status = ended.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text("step 1\n" + FAULT)
+    return path
+
+
+def test_a_person_reads_cause_remedy_source_rule_and_next(log, capsys):
+    status, out, _ = diagnosed(log, capsys, gpu="gfx803")
+    assert status == 0
+    assert out.startswith("hip-invalid-device-function: ")
+    for label in ("seen:   line 2", "cause:", "remedy:", "next:", "source:", "rule:   gfx803-in-no-release (broken)"):
+        assert label in out
+
+
+def test_a_program_reads_the_same(log, capsys):
+    status, out, _ = diagnosed(log, capsys, as_json=True, gpu="RX 7900 XT")
+    found = json.loads(out)
+    assert status == 0
+    best = found["failures"][0]
+    assert (best["id"], best["line"], best["count"]) == ("hip-invalid-device-function", 2, 1)
+    assert best["sources"]
+    assert [rule["id"] for rule in best["rules"]] == ["gfx1100-visible-igpu"]
+
+
+def test_a_cell_shows_the_rules_that_speak_against_it(log, capsys):
+    cell = next(iter(command.known_matrix().cells))
+    status, _, _ = diagnosed(log, capsys, cell=cell.name)
+    assert status == 0
+
+
+def test_nothing_found_is_status_1_and_says_what_to_do(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text("all is well\n/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory\n")
+    status, out, _ = diagnosed(path, capsys)
+    assert status == 1
+    assert "nothing here explains a failure (2 lines read)" in out
+    assert "note:   amdgpu-ids-missing" in out
+
+
+@pytest.mark.parametrize("name", ["none.log", "."])
+def test_no_log_is_status_2(tmp_path, capsys, name):
+    status, _, err = diagnosed(tmp_path / name, capsys)
+    assert status == 2
+    assert "RM610" in err
+
+
+def test_an_unknown_cell_or_card_is_status_2(log, capsys):
+    assert diagnosed(log, capsys, cell="none")[0] == 2
+    assert diagnosed(log, capsys, gpu="RX 79000")[0] == 2
+
+
+def test_a_card_that_its_cell_is_not_for_is_refused(log, capsys):
+    cell = next(cell.name for cell in command.known_matrix().cells if cell.architecture == "gfx1100")
+    status, _, err = diagnosed(log, capsys, cell=cell, gpu="MI50")
+    assert status == 2
+    assert "RM404" in err
+    assert "gfx906" in err
+    assert diagnosed(log, capsys, cell=cell, gpu="RX 7900 XT")[0] == 0
+
+
+def test_one_line_is_one_however_many_patterns_it_matches(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text(OUT_OF_MEMORY)
+    _, out, _ = diagnosed(path, capsys)
+    assert f"seen:   line 1: {OUT_OF_MEMORY[:40]}" in out
+    path.write_text(OUT_OF_MEMORY * 3)
+    assert "seen:   line 1 and 2 more: " in diagnosed(path, capsys)[1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_two_bytes_a_letter_are_read_as_letters(tmp_path, capsys, encoding):
+    path = tmp_path / "a.log"
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    path.write_bytes(mark + f"Größe Ċ 中文 {FAULT}".encode(encoding))
+    _, out, _ = diagnosed(path, capsys)
+    assert f"seen:   line 1: Größe Ċ 中文 {FAULT.strip()}" in out
+
+
+def test_standard_input_is_read(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(FAULT.encode()))))
+    status, out, _ = diagnosed("-", capsys)
+    assert status == 0
+    assert "line 1" in out
+
+
+def test_empty_standard_input_is_status_2(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b""))))
+    assert diagnosed("-", capsys)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("RM566 No attention kernel is right", "No attention kernel is right"),  # the trainer's
+        ("2026-11-22T03:00:00Z RM303 No card of this host fits", "No card of this host fits"),  # the host's, by docker
+    ],
+)
+def test_the_project_s_own_errors_are_known_with_their_next_step(tmp_path, capsys, line, title):
+    path = tmp_path / "a.log"
+    path.write_text(f"step 1\n{line}\n  what:  the details\n")
+    status, out, _ = diagnosed(path, capsys)
+    code = line.split("Z ")[-1].split()[0]
+    entry = own.entries()[code]
+    assert status == 0
+    assert out.startswith(f"{code}: {title}\n  seen:   line 2")
+    assert f"cause:  {entry.meaning}" in out
+    assert f"next:   {entry.next}" in out
+    assert out.count(entry.next) == 1
+
+
+def test_what_led_to_an_error_of_the_project_comes_before_it(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text(f"{FAULT}RM208 The smoke suite failed\n")
+    _, out, _ = diagnosed(path, capsys)
+    assert out.startswith("hip-invalid-device-function: ")
+    assert "also:   RM208: The smoke suite failed (line 2)" in out
+
+
+def test_a_code_that_nobody_gave_is_no_error_of_the_project(tmp_path, capsys):
+    path = tmp_path / "a.log"
+    path.write_text("RM998 No attention kernel is right\nRM566 holds a number of ours and other words\n")
+    assert diagnosed(path, capsys)[0] == 1

@@ -1,0 +1,72 @@
+"""What `./invokew evidence` says of a file that it can neither read nor write: the name, the flag and the next step."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli.commands import evidence as command
+from rocmatrix.evidence import store
+from rocmatrix.evidence.record import Number
+from tests.fixtures.evidence import record
+
+
+@pytest.fixture
+def said(tmp_path, capsys):
+    """Return a function that exchanges evidence and gives what was said of the mistake."""
+    kept = tmp_path / "evidence.db"
+    store.add(kept, [record("build")], origin="here")
+
+    def run(*, export="", take=""):
+        with pytest.raises(SystemExit) as ended:
+            command.evidence(cell="", as_json=False, export=str(export), take=str(take), file=str(kept))
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["nope", "."])
+def test_a_file_to_import_that_cannot_be_read_is_wrong_usage(said, tmp_path, name):
+    told = said(take=tmp_path / name)
+    assert told.startswith("RM404 ")
+    assert str(tmp_path / name) in told
+    assert "--import" in told
+
+
+@pytest.mark.parametrize("place", ["nodir/x.json", ".", "evidence.db/x.json"])
+def test_a_place_to_export_to_that_is_no_file_s_is_wrong_usage(said, tmp_path, place):
+    told = said(export=tmp_path / place)
+    assert told.startswith("RM404 ")
+    assert str(tmp_path / place) in told
+    assert "--export" in told
+
+
+def test_the_root_folder_is_no_file_either(said):
+    assert said(export="/").startswith("RM404 ")
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206")])
+def test_what_keeps_a_file_from_being_written_names_it_and_its_own_flag(said, tmp_path, monkeypatch, number, code):
+    def fail(*_, **__):
+        raise OSError(number, "for the test")  # as write() fails: without the file's name
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    told = said(export=tmp_path / "x.json")
+    assert told.startswith(code)
+    assert f"where: {tmp_path / 'x.json'}" in told
+    assert "--export" in told
+    assert "docker" not in told
+    assert "--output" not in told
+
+
+@pytest.mark.parametrize(("value", "heads", "told"), [(None, 0, ", measured nothing"), (0.5, 1, ":")])
+def test_the_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, heads, told):
+    kept = tmp_path / "evidence.db"
+    numbers = () if value is None else (Number(probe="matmul", name="fp32", value=value, unit="TFLOP/s"),)
+    store.add(kept, [record("bench", numbers=numbers)], origin="here")
+    command.evidence(cell=record("bench").cell, as_json=False, export="", take="", file=str(kept))
+    shown = capsys.readouterr()
+    assert shown.out.count("BENCHMARK") == heads
+    (line,) = [line for line in shown.err.splitlines() if line.startswith("the newest bench")]
+    assert line.endswith(told)

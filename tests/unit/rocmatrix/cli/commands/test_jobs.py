@@ -1,0 +1,182 @@
+"""What the tasks that build and run print."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli.commands import common, jobs
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import store
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import build
+from rocmatrix.images.build import Built
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.runner import Decision, Finished
+from rocmatrix.matrix.resolver.resolve import Request
+from tests.fixtures import cells, sysfs
+from tests.fixtures.cells import MATRIX
+
+ROOT = Path(__file__).resolve().parents[5]
+BROKEN = Request(gpu="MI50", rocm="7.2")
+
+
+def test_a_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    (tmp_path / "trainer").symlink_to(ROOT / "trainer")
+    jobs.build(request=BROKEN, base=None, wheelhouse=None, dry_run=True, allow_unlocked=False, force=True)
+    captured = capsys.readouterr()
+    assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
+    assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
+
+
+def stand_in_build(choice, **_):
+    return Built(tag=f"rocmatrix:{choice.cell.name}", inputs="0" * 64, argv=())
+
+
+CPU_JOB = Wanted(program="smoke", request=Request(gpu="cpu"), where="container", options={})
+
+
+def test_the_probes_are_listed_with_their_limits(capsys):
+    jobs.list_probes([])
+    listed = capsys.readouterr().out
+    assert "two_gpu_step_fsdp2" in listed
+    assert "LIMIT" in listed
+    jobs.list_probes(["two_gpu_step"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "two_gpu_step",
+        "two_gpu_step_data_parallel",
+        "two_gpu_step_fsdp2",
+        "two_gpu_step_pipeline",
+    ]
+
+
+def test_a_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
+    with pytest.raises(SystemExit):
+        jobs.list_probes(["colectives"])
+    assert "did you mean collectives?" in capsys.readouterr().err
+
+
+@pytest.fixture
+def in_container(monkeypatch, tmp_path):
+    """Let a job run in a container on a machine with two cards, up to the engine's door."""
+    monkeypatch.setattr(common, "hardware_here", lambda: survey(sysfs.two_rx_7900_xt(tmp_path)))
+    monkeypatch.setattr("rocmatrix.jobs.job.decide", lambda *_: Decision(where="container", why="for the test"))
+    monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: "sha256:image")
+    monkeypatch.setattr(jobs, "built_image", stand_in_build)
+
+
+@pytest.mark.parametrize("status", [125, 126, 127])
+def test_an_engine_that_did_not_start_the_job_is_named(in_container, monkeypatch, capsys, status):
+    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: Finished(status=status, events=()))
+    with pytest.raises(SystemExit):
+        jobs.smoke(CPU_JOB)
+    assert "RM207" in capsys.readouterr().err
+
+
+def test_a_status_after_the_first_event_is_the_jobs_own(in_container, monkeypatch, capsys):
+    done = Finished(status=126, events=({"event": "probe", "probe": "blas", "status": "fail"},))
+    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    with pytest.raises(SystemExit):
+        jobs.smoke(CPU_JOB)
+    assert "RM208" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", ["RM500", "RM590"])
+def test_wrong_usage_of_a_suite_is_no_suite(in_container, monkeypatch, capsys, tmp_path, code):
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: f"sha256:{1:064}")
+    done = Finished(status=2, events=({"event": "error", "code": code, "what": "a typo"},))
+    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    with pytest.raises(SystemExit) as ended:
+        jobs.smoke(CPU_JOB)
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "RM208" not in told.err
+    assert "PROBE" not in told.out
+    assert store.read(path) == []
+
+
+def test_a_suite_that_another_error_ended_has_failed_and_is_on_record(in_container, monkeypatch, capsys, tmp_path):
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: f"sha256:{1:064}")
+    done = Finished(status=2, events=({"event": "error", "code": "RM501", "what": "no torch"},))
+    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    with pytest.raises(SystemExit):
+        jobs.smoke(CPU_JOB)
+    assert "RM208" in capsys.readouterr().err
+    (made,) = store.read(path)
+    assert not made.passed
+
+
+def test_a_card_that_is_missing_is_told_before_the_build(in_container, monkeypatch, capsys):
+    monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
+    with pytest.raises(SystemExit):
+        jobs.smoke(Wanted(program="smoke", request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
+    assert "RM303" in capsys.readouterr().err
+
+
+def test_a_job_gets_the_cards_that_were_chosen(in_container):
+    wanted = Wanted(
+        program="smoke", request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
+    )
+    argv = jobs.prepared_job(wanted)[0].argv
+    assert [word for word in argv if word.startswith("--device=/dev/dri")] == [
+        "--device=/dev/dri/renderD129:/dev/dri/renderD129:rw"
+    ]
+
+
+def test_a_wheelhouse_that_is_not_there_is_no_new_folder(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        build_cpu(wheelhouse=str(tmp_path / "typo"))
+    assert "--wheelhouse names no folder" in capsys.readouterr().err
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
+    shutil.copytree(ROOT / "images" / cells.CPU.name, tmp_path / "images" / cells.CPU.name)
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    build_cpu()
+    assert "docker buildx build" in capsys.readouterr().out
+    with (tmp_path / "images" / cells.CPU.name / "Dockerfile").open("a") as file:
+        file.write("RUN true\n")
+    with pytest.raises(SystemExit):
+        build_cpu()
+    assert "RM101" in capsys.readouterr().err
+
+
+def build_cpu(wheelhouse=None):
+    jobs.build(request=Request(gpu="cpu"), base=None, wheelhouse=wheelhouse, dry_run=True, allow_unlocked=False)
+
+
+def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, tmp_path):
+    trace = {"helped": "peer-to-peer off", "likely_cause": "IOMMU"}
+    verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
+    done = Finished(status=1, events=(verdict,))
+    place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
+    monkeypatch.setattr(jobs, "ran", lambda wanted: (done, place))
+    with pytest.raises(SystemExit, match="2"):
+        jobs.smoke(object())
+    told = capsys.readouterr().err
+    assert "two_gpu_step was traced:" in told
+    assert "peer-to-peer off" in told
+    assert "IOMMU" in told
+
+
+@pytest.mark.parametrize("program", ["train", "smoke", "bench"])
+def test_every_job_keeps_its_log_where_builds_keep_theirs(in_container, monkeypatch, tmp_path, program):
+    seen = []
+    monkeypatch.setattr(
+        "rocmatrix.jobs.runner.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
+    )
+    options = {"output": str(tmp_path / "out")}
+    jobs.run_job(Wanted(program=program, request=Request(gpu="cpu"), where="container", options=options))
+    (log,) = seen
+    assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
+    assert log.name.startswith(f"{program}-{cells.CPU.name}-")

@@ -1,0 +1,68 @@
+"""What the tasks print: data on standard output, words for a person on standard error."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli.commands import matrix
+from rocmatrix.matrix.resolver.resolve import Request
+
+ROOT = Path(__file__).resolve().parents[5]
+BROKEN = Request(gpu="MI50", rocm="7.2")
+
+
+def test_an_explanation_for_programs_is_json_and_nothing_else(capsys):
+    matrix.explain(BROKEN, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "broken"
+    assert told["refusal"]["where"] == "rule gfx906-rocblas-from-6.4"
+
+
+def test_a_refusal_is_an_explanation_and_no_failure(capsys):
+    matrix.explain(BROKEN, as_json=False)
+    assert "gfx906-rocblas-from-6.4" in capsys.readouterr().out
+
+
+def test_an_unknown_card_ends_with_2(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        matrix.explain(Request(gpu="RX 7900 XTT"), as_json=True)
+    assert capsys.readouterr().err.startswith("RM010")
+
+
+def test_the_grid_for_programs_is_json_and_nothing_else(capsys):
+    matrix.matrix(as_json=True, html=None)
+    assert json.loads(capsys.readouterr().out)["schema"] == 1
+
+
+def test_a_page_is_written_and_its_size_said(tmp_path, capsys):
+    matrix.matrix(as_json=False, html=tmp_path / "matrix.html")
+    assert (tmp_path / "matrix.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "squares" in captured.err
+
+
+@pytest.mark.parametrize("place", ["", "no/such/folder/page.html"])
+def test_a_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
+    with pytest.raises(SystemExit, match="2"):
+        matrix.matrix(as_json=False, html=tmp_path / place)
+    assert capsys.readouterr().err.startswith("RM206")
+
+
+def test_what_is_outdated_is_listed_without_a_network(capsys):
+    matrix.outdated(online=False, as_json=True)
+    assert json.loads(capsys.readouterr().out)["indexes"] == []
+
+
+def test_a_reader_that_has_enough_is_no_defect():
+    program = "from rocmatrix.cli.commands import matrix; matrix.matrix(as_json=True, html=None)"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141

@@ -1,0 +1,43 @@
+"""Forecasting from the host: the trainer's own command with the wheels that are here."""
+
+import json
+import subprocess
+
+import pytest
+
+from rocmatrix.cli.commands import predict as command
+from rocmatrix.cli.tasks import flags
+from rocmatrix.cli.tasks import predict as task
+from rocmatrix.images import native_env as native
+from rocmatrix.jobs import runner as launch
+
+RUNNER = native.Native(python="python3", cell=None, why="stand-in")
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: RUNNER)
+
+
+def test_a_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, capsys):
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
+    command.predict({"model": "TRAINING/a b", "data": "bars.csv", "output": ""}, dry_run=True)
+    assert capsys.readouterr().out == "python3 -P -m trainer predict '--model=TRAINING/a b' --data=bars.csv\n"
+
+
+def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypatch, capsys):
+    def run(argv, *, environment, show):
+        show({"event": "done", "rows": 3})
+        return launch.Finished(status=2, events=())
+
+    monkeypatch.setattr(launch, "run", run)
+    with pytest.raises(SystemExit) as caught:
+        command.predict({}, dry_run=False)
+    assert caught.value.code == 2
+    assert json.loads(capsys.readouterr().out) == {"event": "done", "rows": 3}
+
+
+def test_the_task_takes_the_trainers_options():
+    names = {name for argument in task.predict.get_arguments() for name in argument.names}
+    assert {"model", "data", "output", "dry-run"} <= names
+    assert {option["name"] for option in flags.trainer_options("predict")} == {"model", "data", "output"}

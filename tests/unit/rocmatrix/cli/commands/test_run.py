@@ -1,0 +1,145 @@
+"""What `run` and `devcontainer` print and write. The machines are SYNTHETIC; nothing is started."""
+
+import json
+import shlex
+
+import pytest
+import yaml
+
+from rocmatrix.cli.commands import run
+from rocmatrix.containers.emit.target import Host
+from rocmatrix.host.hardware import survey
+from rocmatrix.jobs import interactive as session
+from rocmatrix.matrix.resolver.resolve import Request
+from tests.fixtures import sysfs
+
+OPEN = Request(rocm=None, torch=None, gpu=None, cell=None)
+CPU = Request(rocm=None, torch=None, gpu="cpu", cell=None)
+
+
+@pytest.fixture
+def on(monkeypatch, tmp_path):
+    """Return a function that makes this machine look like a made-up one."""
+
+    def on(build, **choices):
+        machine = build(tmp_path / "machine", **choices)
+        monkeypatch.setattr(session, "host_of", lambda _: Host(hardware=survey(machine), rootless=True))
+
+    return on
+
+
+@pytest.fixture
+def tell(capsys):
+    """Return a function: what is asked, to what is printed. Whatever is typed has a folder and a user."""
+
+    def tell(request, **typed):
+        run.run(run.asked(request, **{"output": "/srv/training", "user": "1000:1000", "explain": False} | typed))
+        return capsys.readouterr()
+
+    return tell
+
+
+def test_each_flag_is_printed_whole_with_its_reason_and_source(on, tell):
+    on(sysfs.two_rx_7900_xt, render_gid=109)
+    lines = tell(OPEN, explain=True).out.splitlines()
+    at = lines.index("--group-add=109")
+    assert "owns /dev/kfd, /dev/dri/renderD128, /dev/dri/renderD129 on this host" in lines[at + 1]
+    assert any(line.startswith("    [ROCm/ROCm-docker#90") for line in lines[at : at + 4])
+    assert lines.index("Not given:") < lines.index("--privileged")
+
+
+def test_every_word_of_a_dry_run_is_explained(on, tell):
+    on(sysfs.two_rx_7900_xt)
+    words = shlex.split(tell(OPEN, dry_run=True).out)
+    options = [word for word in words if word.startswith("--")]
+    told = tell(OPEN, explain=True).out.partition("Not given:")[0].splitlines()
+    assert options
+    assert [word for word in options if word not in told] == []
+
+
+def test_a_feature_moves_its_flag_from_what_is_not_given(on, tell):
+    on(sysfs.two_rx_7900_xt)
+    given, _, left_out = tell(OPEN, explain=True, features=["debugger"]).out.partition("Not given:")
+    assert "--cap-add=SYS_PTRACE" in given.splitlines()
+    assert "--cap-add=SYS_PTRACE" not in left_out.splitlines()
+
+
+def test_the_explanation_is_read_by_programs(on, tell):
+    on(sysfs.two_rx_7900_xt, render_gid=109)
+    told = json.loads(tell(OPEN, target="podman", explain=True, as_json=True).out)
+    assert told["target"] == "podman"
+    rows = {row["flag"]: row for row in told["rows"]}
+    assert rows["--group-add"]["value"] == "keep-groups"
+    assert set(rows["--userns"]) == {"flag", "value", "reason", "source"}
+
+
+def test_a_dry_run_prints_the_very_command(on, tell):
+    on(sysfs.two_rx_7900_xt)
+    argv = shlex.split(tell(OPEN, command=["bash", "-c", "echo 'a  b'"], dry_run=True).out)
+    assert argv[:4] == ["docker", "run", "--interactive", "--rm"]
+    assert argv[-2:] == ["-c", "echo 'a  b'"]
+
+
+def test_a_target_prints_its_text_alone_on_standard_output(on, tell):
+    on(sysfs.two_rx_7900_xt, render_gid=109)
+    assert yaml.safe_load(tell(OPEN, target="compose").out)["services"]["train"]["group_add"] == ["109"]
+    assert json.loads(tell(OPEN, target="cdi").out)["kind"] == "amd.com/gpu"
+
+
+def test_podman_is_told_what_it_cannot_do_for_this_user(on, tell):
+    on(sysfs.two_rx_7900_xt, render_gid=54321)
+    assert "this user is not in group 54321" in tell(OPEN, target="podman").err
+
+
+def test_a_target_is_written_where_it_was_asked_for(on, tell, tmp_path):
+    on(sysfs.two_rx_7900_xt)
+    assert tell(OPEN, target="cdi", to=str(tmp_path / "cdi" / "amd.json")).out == ""
+    assert json.loads((tmp_path / "cdi" / "amd.json").read_text())["cdiVersion"] == "0.5.0"
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ({"target": "podmann"}, "RM404"),
+        ({"target": "docker", "cards": "9"}, "RM303"),
+        ({"target": "docker", "features": ["rdma"]}, "RM410"),
+        ({"target": "devcontainer", "user": "0:0"}, "RM412"),
+        ({"sysfs": "/somewhere"}, "RM404"),
+    ],
+)
+def test_mistakes_end_with_their_code(on, tell, capsys, typed, code):
+    on(sysfs.two_rx_7900_xt)
+    with pytest.raises(SystemExit) as ended:
+        tell(OPEN, **typed)
+    assert ended.value.code == 2
+    assert code in capsys.readouterr().err
+
+
+def test_no_card_is_told_before_anything_is_built(on, tell, capsys, monkeypatch):
+    on(sysfs.no_driver)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: pytest.fail("built first"))
+    with pytest.raises(SystemExit):
+        tell(Request(rocm=None, torch=None, gpu="gfx1100", cell=None))
+    assert "RM301" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "words"), [(0, ""), (7, ""), (125, "RM207"), (127, "RM207")])
+def test_the_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, status, words):
+    on(sysfs.no_driver)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: "rocmatrix:cpu")
+    monkeypatch.setattr(session, "attached", lambda _: status)
+    with pytest.raises(SystemExit) as ended:
+        tell(CPU, output=str(tmp_path / "runs"), command=["true"])
+    assert ended.value.code == status
+    assert words in capsys.readouterr().err
+    assert (tmp_path / "runs").is_dir()
+
+
+def test_the_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_path):
+    on(sysfs.mi50)
+    run.devcontainer(run.asked(OPEN, user="1234:567", to=str(tmp_path / "dev")))
+    text = (tmp_path / "dev" / "devcontainer.json").read_text()
+    assert '"--group-add=109"' in text
+    assert '"--probe=amp"' in text
+    assert (tmp_path / "dev" / "Dockerfile").is_file()
+    assert "for user 1234:567" in capsys.readouterr().err

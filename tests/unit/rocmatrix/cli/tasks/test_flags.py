@@ -1,0 +1,128 @@
+"""Options as people type them: with dashes, with underscores, and those that only the trainer knows."""
+
+from inspect import signature
+from pathlib import Path
+
+import pytest
+from invoke.context import Context
+
+from rocmatrix.cli.tasks import cluster, collection, features, flags, jobs
+from rocmatrix.jobs import job
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.resolver.resolve import Request
+
+
+def test_every_option_of_the_trainer_can_be_typed_with_dashes_and_underscores():
+    names = {name for argument in jobs.train.get_arguments() for name in argument.names}
+    assert {"batch-size", "batch_size", "in", "dry-run", "dry_run", "cell"} <= names
+
+
+def test_what_only_the_host_knows_cannot_be_typed():
+    typed = {option["name"] for option in flags.trainer_options("train")}
+    assert typed
+    assert not typed & {"cell", "cell_absent", "forced", "image", "commit"}
+
+
+def test_an_option_that_may_be_repeated_arrives_as_a_list(monkeypatch):
+    (told,) = [argument for argument in jobs.train.get_arguments() if "set" in argument.names]
+    assert told.kind is list
+    seen = []
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.train", seen.append)
+    jobs.train(Context(), set=["train.epochs=3", "train.seed=1"])
+    assert job.flags(seen[0].options) == ["--set=train.epochs=3", "--set=train.seed=1"]
+
+
+def test_the_trainers_options_arrive_together_and_the_others_by_name(monkeypatch):
+    seen = []
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.train", seen.append)
+    jobs.train(Context(), gpu="cpu", epochs="3", batch_size="7", **{"in": "native"})
+    (job,) = seen
+    assert (job.request.gpu, job.where) == ("cpu", "native")
+    assert job.options == {"epochs": "3", "batch_size": "7"}
+
+
+def test_every_module_of_tasks_is_in_the_collection():
+    modules = {task.body.__module__ for task in collection().tasks.values()}
+    files = {f"rocmatrix.cli.tasks.{path.stem}" for path in Path(flags.__file__).parent.glob("*.py")}
+    assert modules == files - {"rocmatrix.cli.tasks.__init__", "rocmatrix.cli.tasks.flags"}
+
+
+def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
+    listed = []
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", listed.append)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.smoke", lambda wanted: listed.append("ran"))
+    jobs.smoke(Context(), **{"list": True, "probe": ["blas"]})
+    assert listed == [["blas"]]
+
+
+JOB_TASKS = [task for task in collection().tasks.values() if isinstance(task, flags.JobTask)]
+
+
+def test_every_option_of_a_job_is_one_of_wanted():
+    taken = set(signature(flags.wanted).parameters) - {"program", "options"}
+    assert taken == set(flags.JobTask.shared)
+
+
+@pytest.mark.parametrize("task", JOB_TASKS, ids=lambda task: task.name)
+def test_every_option_of_a_job_can_be_typed_and_says_what_it_is_for(task):
+    told = {name: argument.help for argument in task.get_arguments() for name in argument.names}
+    assert all(told[flags.TYPED.get(name, name)] for name in task.shared)
+
+
+@pytest.mark.parametrize(
+    ("task", "command"),
+    [
+        (jobs.train, "jobs.train"),
+        (jobs.smoke, "jobs.smoke"),
+        (jobs.bench, "bench.bench"),
+        (features.features, "features.compute"),
+        (cluster.submit, "cluster.submit"),
+    ],
+)
+def test_a_job_without_options_is_the_same_for_every_task(task, command, monkeypatch):
+    seen = []
+    monkeypatch.setattr(f"rocmatrix.cli.commands.{command}", lambda job, **others: seen.append(job))
+    task(Context())
+    (asked,) = seen
+    program = "train" if task is cluster.submit else task.name
+    assert asked == Wanted(program=program, request=Request(), where="auto", options=asked.options)
+    assert not any(asked.options.values())
+
+
+def test_a_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
+    seen = []
+    monkeypatch.setattr("rocmatrix.cli.commands.bench.bench", lambda job, as_json: seen.append((job, as_json)))
+    typed = {"in": "container", "base": "b", "cards": "0,1", "expandable_segments": True, "force": True}
+    jobs.bench(Context(), rocm="6.3", wheelhouse="w", dry_run=True, json=True, seconds="2", **typed)
+    assert seen == [
+        (
+            Wanted(
+                program="bench",
+                request=Request(rocm="6.3"),
+                where="container",
+                options={"seconds": "2"},
+                base="b",
+                dry_run=True,
+                force=True,
+                wheelhouse="w",
+                cards=(0, 1),
+                expandable_segments=True,
+            ),
+            True,
+        )
+    ]
+
+
+def test_cards_of_a_node_are_a_number_beside_the_job(monkeypatch):
+    seen = []
+    monkeypatch.setattr("rocmatrix.cli.commands.cluster.submit", lambda job, **others: seen.append((job, others)))
+    cluster.submit(Context(), cards=4, epochs="3")
+    ((asked, others),) = seen
+    assert (asked.cards, asked.options, others["cards"]) == ((), {"epochs": "3"}, 4)
+
+
+def test_list_of_features_is_the_trainers_own(monkeypatch):
+    shown = []
+    monkeypatch.setattr("rocmatrix.cli.commands.features.show", lambda: shown.append(True))
+    features.features(Context(), **{"list": True})
+    assert shown == [True]

@@ -1,0 +1,81 @@
+"""Drift and strays of generated files are errors that name the file, and are mended by writing."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli import generated
+from rocmatrix.cli import generated_docs as views
+from rocmatrix.cli import nightly_workflow as workflow
+from rocmatrix.diagnosis.signature import SIGNATURES_FILE
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parents[4]
+MATRIX = matrix_file.load(ROOT)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of what rendering reads and writes."""
+    for name in ("images", "compose", "trainer", "docs", "matrix"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    told = (views.OPTIONS_FILE, views.ERRORS_FILE, views.PROBES_FILE)
+    copied = (views.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE)
+    for name in ("README.md", *copied):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_what_is_committed_is_what_the_matrix_renders():
+    assert generated.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + len(views.files(MATRIX, ROOT))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "images/cpu-torch2.13.0/Dockerfile",
+        "compose/cpu-torch2.13.0.yaml",
+        "README.md",
+        "matrix.schema.json",
+        workflow.FILE,
+    ],
+)
+def test_a_hand_edit_is_found_and_mended(checkout, name):
+    path = checkout / name
+    text = path.read_text().replace("2.13.0", "2.13.9").replace('"Rule"', '"Rules"')
+    path.write_text(text.replace("contents: read", "contents: write"))
+    with pytest.raises(RocmatrixError, match="RM101") as caught:
+        generated.check(MATRIX, checkout)
+    assert name in caught.value.what
+    assert generated.write(MATRIX, checkout) == [name]
+    assert generated.check(MATRIX, checkout)
+
+
+def test_a_file_no_cell_renders_is_found_and_removed(checkout):
+    stray = checkout / "images/rocm5.0-torch1.0-gfx803/Dockerfile"
+    stray.parent.mkdir()
+    stray.write_text("FROM scratch\n")
+    with pytest.raises(RocmatrixError, match="gfx803"):
+        generated.check(MATRIX, checkout)
+    generated.write(MATRIX, checkout)
+    assert not stray.exists()
+
+
+def test_what_people_keep_beside_rendered_files_stays(checkout):
+    kept = [checkout / "images/mine/notes.md", checkout / "compose/mine.yaml", checkout / "images/README.md"]
+    kept[0].parent.mkdir()
+    for path in kept:
+        path.write_text("name: mine\n")
+    assert generated.check(MATRIX, checkout)
+    generated.write(MATRIX, checkout)
+    assert all(path.read_text() == "name: mine\n" for path in kept)
+
+
+def test_a_rendered_compose_file_without_its_cell_is_removed(checkout):
+    stray = checkout / "compose/rocm5.0-torch1.0-gfx803.yaml"
+    shutil.copy(next((checkout / "compose").glob("*.yaml")), stray)
+    generated.write(MATRIX, checkout)
+    assert not stray.exists()

@@ -1,0 +1,33 @@
+"""Views of data: tables between markers, and one page of all error codes."""
+
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli import generated_docs as views
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parents[4]
+MATRIX = matrix_file.load(ROOT)
+
+
+def test_missing_markers_are_an_error_with_the_marker():
+    with pytest.raises(RocmatrixError, match="begin support"):
+        views.between("no markers", "support", "x")
+
+
+def test_the_tables_hold_every_cell_and_every_rule_that_speaks_against():
+    table = views.support_table(MATRIX)
+    assert all(f"`{cell.name}`" in table for cell in MATRIX.cells)
+    against = views.rules_table(MATRIX)
+    assert all(rule.words in against for rule in MATRIX.rules if rule.verdict == "broken" and rule.decides)
+    assert "rocBLAS has no kernels for it" in against
+
+
+def test_the_error_page_holds_both_catalogs():
+    page = (ROOT / "docs/errors.md").read_text()
+    codes = [line.split()[1] for line in page.splitlines() if line.startswith("## ")]
+    assert len(codes) == len(set(codes))
+    assert "RM001" in codes
+    assert any(code.startswith("RM5") for code in codes)

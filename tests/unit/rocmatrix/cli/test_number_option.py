@@ -1,0 +1,30 @@
+"""Numbers are checked where they are typed, and every task's are."""
+
+import pytest
+from invoke.exceptions import ParseError
+from invoke.parser.argument import Argument
+
+from rocmatrix.cli.number_option import NUMBERS, NumberOption, checked
+from rocmatrix.cli.tasks import collection
+
+
+def test_every_number_of_every_task_is_checked():
+    numbers = [each for task in collection().tasks.values() for each in task.get_arguments() if each.kind in NUMBERS]
+    assert len(numbers) >= 6
+    assert all(isinstance(each, NumberOption) for each in numbers)
+
+
+@pytest.mark.parametrize(("kind", "told"), [(int, "a whole number"), (float, "a number")])
+def test_what_is_no_number_names_option_and_task(kind, told):
+    option = checked(Argument(names=("some-port", "p"), kind=kind, default=kind(7), attr_name="some_port"), task="show")
+    with pytest.raises(ParseError, match=f"--some-port takes {told}, not 'abc'") as wrong:
+        option.value = "abc"
+    assert wrong.value.context.name == "show"
+    assert (option.name, option.value) == ("some_port", 7)
+    option.value = "8"
+    assert option.value == 8
+
+
+def test_every_other_option_stays_as_it_is():
+    text = Argument(name="out")
+    assert checked(text, task="show") is text

@@ -1,0 +1,61 @@
+"""Wrong usage of `./invokew` ends like every other mistake: a code, what, and the nearest names."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def invokew(*words):
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "cli" / "program.py"), "--search-root", str(ROOT), *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["train", "--epoch", "3"], ["--epoch is no flag of train", "did you mean --epochs"]),
+        (["build", "--tourch=2"], ["--tourch is no flag of build", "did you mean --torch"]),
+        (["trian"], ["trian is no task", "did you mean train"]),
+        (["train", "--epochs"], ["--epochs needs a value", "./invokew --help train"]),
+        (["dashboard", "--port"], ["--port needs a value", "./invokew --help dashboard"]),
+        (["dashboard", "--port", "abc"], ["--port takes a whole number, not 'abc'", "./invokew --help dashboard"]),
+        (["submit", "--nodes=1.5"], ["--nodes takes a whole number, not '1.5'", "./invokew --help submit"]),
+        (["dashboard", "--serve=yes"], ["--serve takes no value, and was given 'yes'", "./invokew --help dashboard"]),
+        (["--list-depth", "x", "--list"], ["--list-depth takes a whole number, not 'x'", "./invokew --help"]),
+        (["cells", "--command-timeout=x"], ["--command-timeout takes a whole number, not 'x'", "./invokew --help"]),
+        (["--list-format", "tree", "--list"], ["--list-format takes flat, nested or json, not 'tree'"]),
+        (["--list", "trian"], ["'trian' not found", "./invokew --help"]),
+        (["--help", "trian"], ["trian is no task", "did you mean train"]),
+        (["--collection", "other", "cells"], ["any collection named 'other'", "./invokew --help"]),
+        (["--config", "some.ini", "cells"], ["'some.ini'", "./invokew --help"]),
+    ],
+)
+def test_wrong_usage_is_rm404_with_the_way_out(words, told):
+    done = invokew(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("RM404")
+    assert all(text in done.stderr for text in told), done.stderr
+
+
+def test_help_and_list_work_as_in_invoke():
+    assert "Available tasks:" in invokew("--list").stdout
+    assert "--data-fraction" in invokew("train", "--help").stdout
+
+
+def test_help_is_laid_out_for_a_terminal():
+    lines = invokew("train", "--help").stdout.splitlines()
+    assert max(map(len, lines)) < 80
+    assert any(line.startswith("  --epochs=STRING ") and "passes over the training rows" in line for line in lines)
+
+
+@pytest.mark.parametrize("words", [["train", "--help"], ["--list"], ["--help"], ["--version"]])
+def test_the_end_is_quiet_where_nobody_reads_on(words):
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "cli" / "program.py"), "--search-root", str(ROOT), *words]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        reader.stdout.close()
+        assert reader.stderr.read() == ""
+    assert reader.returncode == 141

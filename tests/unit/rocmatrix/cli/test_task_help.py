@@ -1,0 +1,61 @@
+"""A task's help fits a terminal, and loses no word of any option."""
+
+import pytest
+
+from rocmatrix.cli import task_help
+from rocmatrix.cli.tasks import collection
+
+CONTEXTS = {context.name: context for context in collection().to_contexts(ignore_unknown_help=True)}
+
+
+def laid_out(*options, width=80, docstring="Does it.", usage="Usage: x"):
+    return task_help.text(usage, docstring, options, width=width).splitlines()
+
+
+@pytest.mark.parametrize("width", [44, 80, 160])
+@pytest.mark.parametrize("task", CONTEXTS)
+def test_every_task_fits_and_says_all_of_every_option(task, width):
+    options = CONTEXTS[task].help_tuples()
+    lines = laid_out(
+        *options, width=width, usage=f"Usage: ./invokew [--core-opts] {task} [--options] [other tasks here ...]"
+    )
+    assert max(map(len, lines)) < width
+    words = " ".join(" ".join(lines).split())
+    for names, told in options:
+        assert " ".join(f"{names.split(', ')[-1].replace('_', '-')} {told}".split()) in words
+
+
+def test_an_option_is_named_once_and_the_underscores_are_told():
+    lines = laid_out(("--a_b=INT, --a-b=INT", "first"), ("--with_c", "second"))
+    assert lines[5:] == ["Options (underscores may stand for dashes):", "  --a-b=INT  first", "  --with_c   second"]
+    assert "Options:" in laid_out(("-c, --check", "only look"))
+
+
+def test_an_option_too_long_for_the_column_stands_above_its_text():
+    long = "--" + "long-" * 6 + "STRING"
+    assert laid_out(("--a", "first"), (long, "second"))[6:] == ["  --a  first", f"  {long}", "       second"]
+
+
+def test_on_a_narrow_terminal_every_text_stands_below():
+    assert laid_out(("--some-option=STRING", "what it is for"), width=44)[6:] == [
+        "  --some-option=STRING",
+        "      what it is for",
+    ]
+
+
+def test_flags_within_a_text_are_not_taken_apart():
+    lines = laid_out(("--a", "at least as large as what stands beside --of-the-other-option"), width=60)
+    assert lines[-1].endswith("  --of-the-other-option")
+
+
+def test_paragraphs_stay_apart_and_nothing_is_said_to_be_nothing():
+    assert laid_out(docstring="One\ntwo.\n\nThree.")[2:] == [
+        "Docstring:",
+        "  One two.",
+        "",
+        "  Three.",
+        "",
+        "Options:",
+        "  none",
+    ]
+    assert laid_out(docstring="")[3] == "  none"

@@ -1,0 +1,84 @@
+"""What each target is told, looked at once: two hosts whose render groups differ, numbers and never names."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.containers.emit.target import HOST_ALONE, NO_SPEC, TARGETS, Host, target
+from rocmatrix.containers.runspec import run_spec
+from rocmatrix.host.hardware import survey
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures import cells, sysfs
+from tests.fixtures.golden import assert_golden
+
+HOSTS = {  # two RX 7900 XT in group 992; an MI50 in group 109, whose /dev/kfd has group 44
+    "two-rx-7900-xt": (sysfs.two_rx_7900_xt, cells.GFX1100, [992]),
+    "mi50": (sysfs.mi50, cells.GFX906, [44, 109]),
+}
+SUFFIX = {"docker-sdk": "json", "compose": "yaml", "cdi": "json", "devcontainer": "json"}
+NAMES = re.compile(r"group[-_a-z\"' =:]*(render|video)\b", re.IGNORECASE)
+
+
+def host_and_spec(folder, name):
+    machine, cell, _ = HOSTS[name]
+    hardware = survey(machine(folder))
+    spec = run_spec(
+        cell,
+        hardware,
+        image=f"rocmatrix:{cell.name}",
+        entrypoint="python",
+        command=["-m", "trainer", "smoke"],
+        run_folder=Path("/srv/training"),
+        user="1000:1000",
+    )
+    return hardware, spec
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("where", TARGETS)
+def test_the_texts_are_those_looked_at(tmp_path, where, name, rootless):
+    hardware, spec = host_and_spec(tmp_path, name)
+    text = TARGETS[where].text(spec, Host(hardware=hardware, rootless=rootless, selinux=rootless))
+    kind = "-rootless" if rootless and where == "podman" else ""
+    assert_golden(f"targets/{name}.{where}{kind}.{SUFFIX.get(where, 'txt')}", text)
+    assert not NAMES.search(text)
+    if not kind:  # a rootless engine keeps the user's own groups, and takes no number
+        assert all(str(gid) in text for gid in HOSTS[name][2])
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("where", TARGETS)
+def test_every_row_of_every_target_has_a_reason_and_a_source(tmp_path, where, name):
+    hardware, spec = host_and_spec(tmp_path, name)
+    rows = TARGETS[where].rows(spec, Host(hardware=hardware, rootless=True, selinux=True))
+    assert rows
+    for row in rows:
+        assert row.reason.strip(), row
+        assert row.source.strip(), row
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+@pytest.mark.parametrize("where", ["docker", "podman"])
+def test_no_option_of_a_command_is_without_its_reason(tmp_path, where, rootless):
+    hardware, spec = host_and_spec(tmp_path, "mi50")
+    host = Host(hardware=hardware, rootless=rootless, selinux=rootless)
+    words = shlex.split(TARGETS[where].text(spec, host))
+    options = words[2 : words.index(spec.image)]
+    assert options == [row.option for row in TARGETS[where].rows(spec, host) if row.value is not None]
+
+
+@pytest.mark.parametrize("where", HOST_ALONE)
+def test_some_targets_look_at_the_host_alone(tmp_path, where):
+    hardware, spec = host_and_spec(tmp_path, "mi50")
+    host = Host(hardware=hardware)
+    assert TARGETS[where].text(NO_SPEC, host) == TARGETS[where].text(spec, host)
+    assert json.loads(TARGETS[where].text(NO_SPEC, host))
+
+
+def test_an_unknown_target_names_the_nearest():
+    with pytest.raises(RocmatrixError, match="did you mean podman"):
+        target("podmann")

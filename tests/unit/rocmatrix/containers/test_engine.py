@@ -1,0 +1,135 @@
+"""The engine's absence in all its forms: each ends in RM201 with what was tried, none in a traceback."""
+
+import hashlib
+import json
+import socket
+
+import pytest
+
+from rocmatrix.containers import engine
+from rocmatrix.runtime.errors import RocmatrixError
+
+
+def expect_rm201(*words):
+    with pytest.raises(RocmatrixError) as caught:
+        engine.connect()
+    assert caught.value.code == "RM201"
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.fixture
+def dead_socket(tmp_path):
+    """Return a socket file behind which no daemon listens any more."""
+    path = tmp_path / "d.sock"
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(path))
+    return path
+
+
+def test_a_daemon_that_was_never_started(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    expect_rm201(f"unix://{tmp_path}/none.sock (DOCKER_HOST)", "not running")
+
+
+def test_a_daemon_that_was_stopped(dead_socket, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{dead_socket}")
+    expect_rm201(str(dead_socket), "the daemon is stopped")
+
+
+@pytest.fixture
+def contexts(tmp_path, monkeypatch):
+    """Return a function that makes a docker context of a name, in a configuration of the test's own."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+
+    def make(name, host):
+        folder = tmp_path / "contexts" / "meta" / hashlib.sha256(name.encode()).hexdigest()
+        folder.mkdir(parents=True)
+        endpoint = {"docker": {"Host": host, "SkipTLSVerify": False}}
+        (folder / "meta.json").write_text(json.dumps({"Name": name, "Metadata": {}, "Endpoints": endpoint}))
+
+    return make
+
+
+def test_the_context_of_the_environment_is_obeyed_as_the_command_line_does(contexts, tmp_path, monkeypatch):
+    contexts("elsewhere", f"unix://{tmp_path}/elsewhere.sock")
+    monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
+    expect_rm201(f"unix://{tmp_path}/elsewhere.sock", "docker context 'elsewhere'", "not running")
+
+
+def test_the_current_context_of_the_configuration_is_obeyed(contexts, tmp_path, monkeypatch):
+    contexts("usual", f"unix://{tmp_path}/usual.sock")
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+    (tmp_path / "config.json").write_text('{"currentContext": "usual"}')
+    expect_rm201(f"unix://{tmp_path}/usual.sock", "not running")
+
+
+def test_an_unknown_context_is_named(contexts, monkeypatch):
+    monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
+    expect_rm201("no docker context 'nowhere'", "docker context ls")
+
+
+def test_an_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
+    contexts("elsewhere", f"unix://{tmp_path}/elsewhere.sock")
+    monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/here.sock")
+    expect_rm201(f"unix://{tmp_path}/here.sock (DOCKER_HOST)")
+
+
+def test_a_daemon_elsewhere_that_refuses(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    expect_rm201("tcp://127.0.0.1:9", "the daemon is stopped")
+
+
+def test_a_socket_that_is_closed_to_this_user(monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/some.sock")
+    expect_rm201("/run/some.sock", "join its group")
+
+
+def test_an_address_that_makes_no_sense(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "carrier-pigeon://roof")
+    expect_rm201("carrier-pigeon://roof")
+
+
+def test_something_else_that_answers(tmp_path, monkeypatch):
+    """A socket that closes every connection without a word is no engine either."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setattr(engine, "TIMEOUT_SECONDS", 1)
+        expect_rm201("127.0.0.1")
+
+
+def test_the_obstacle_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    obstacle = engine.obstacle()
+    assert obstacle is not None
+    assert str(tmp_path) in obstacle
+    assert "\n" not in obstacle
+
+
+def test_an_image_of_a_stopped_engine_is_rm201_not_rm203(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(RocmatrixError, match="RM201"):
+        engine.image_id("rocmatrix:any")
+
+
+def test_a_missing_client_is_rm201(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RocmatrixError, match="no `docker` command"):
+        engine.require_buildx()
+
+
+def test_a_client_without_buildx_is_rm201(tmp_path, monkeypatch):
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho \"docker: 'buildx' is not a docker command.\" >&2\nexit 1\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(RocmatrixError, match="not a docker command"):
+        engine.require_buildx()

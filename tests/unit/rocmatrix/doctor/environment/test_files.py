@@ -1,0 +1,192 @@
+"""Compose files, env files and Dockerfiles are read with the line of every variable."""
+
+import subprocess
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocmatrix.doctor.environment import compose, dockerfile
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
+
+DOCKERFILE = """\
+# syntax=docker/dockerfile:1
+ARG ROCM=6.3
+FROM --platform=linux/amd64 ubuntu:24.04 AS base
+ARG ROCM
+ARG EXTRA=1
+ENV A=1 \\
+    # between the lines
+    B="two words" \\
+    C=$EXTRA
+RUN apt-get update && python3 -m pip install -U "torch==2.5.1" torchvision \\
+    --index-url https://download.pytorch.org/whl/rocm${ROCM} ; true
+RUN <<END
+uv pip install torch==2.4.1+rocm6.0
+END
+FROM base
+ENV D old form
+CMD ["torchrun", "--backend", "hccl"]
+"""
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_dockerfile_gives_its_stages_variables_and_pairs(tmp_path):
+    path = write(tmp_path, "Dockerfile", DOCKERFILE)
+    base, last = dockerfile.of_dockerfile(path)
+    assert [(row.name, row.value, row.where) for row in base.variables] == [
+        ("A", "1", f"{path}:6"),
+        ("B", "two words", f"{path}:8"),
+        ("C", "1", f"{path}:9"),
+    ]
+    assert [(p.torch, p.rocm, p.where) for p in base.pairs] == [
+        ("==2.5.1", "6.3", f"{path}:10"),
+        ("==2.4.1", "6.0", f"{path}:12"),
+    ]
+    assert (base.torch, base.rocm) == ("2.5.1", "6.3")
+    assert (last.torch, last.variables[-1].value, last.commands[0].text) == (
+        "2.5.1",
+        "old form",
+        "torchrun --backend hccl",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "pairs"),
+    [
+        ("pip install torch --index-url https://mirror.example/whl/rocm6.2", [("", "6.2")]),
+        ("pip3 install -i https://x/whl/rocm6.2/ torch==2.5.1", [("==2.5.1", "6.2")]),
+        ("pip install --index-url=https://x/whl/rocm6.2 'torch>=2.5,<3'", [("<3,>=2.5", "6.2")]),
+        ("pip install --pre torch --index-url https://x/whl/nightly/rocm6.4", []),
+        ("pip install torch==2.5.1 --index-url https://x/whl/cpu", []),
+        ("pip download torch --index-url https://x/whl/rocm6.2", []),
+        ("conda install torch -c https://x/whl/rocm6.2", []),
+        ("pip install 'unclosed", []),
+    ],
+)
+def test_what_pip_is_asked_for(command, pairs):
+    assert [(p.torch, p.rocm) for p in dockerfile.installed(command, "here")] == pairs
+
+
+def test_compose_in_both_forms_with_merges_env_files_and_values_of_the_shell(tmp_path):
+    write(tmp_path, ".env", "GPUS=2\n")
+    write(tmp_path, "train.env", '# note\n\nexport ONE=1\nTWO="a b"\n')
+    path = write(
+        tmp_path,
+        "compose.yaml",
+        "x-env: &env\n  SHARED: 'yes'\n  OWN: shared\nservices:\n  map:\n"
+        "    image: rocmatrix:rocm7.2-torch2.12.1-gfx1100\n    environment:\n      <<: *env\n      OWN: mine\n"
+        "      GPUS: ${GPUS:-0}\n      PASSED:\n      PRICE: $$5\n"
+        "    env_file: [train.env, {path: none.env, required: false}]\n"
+        "  list:\n    image: x\n    environment: ['A=${SHELL_A}', PASSED, ABSENT]\n"
+        "    command: [torchrun, --backend, hccl]\n",
+    )
+    mapped, listed = compose.of_compose(path, shell={"PASSED": "p", "SHELL_A": "s"}, matrix=MATRIX)
+    assert {row.name: row.value for row in mapped.variables} == {
+        "ONE": "1",
+        "TWO": "a b",
+        "SHARED": "yes",
+        "OWN": "mine",
+        "GPUS": "2",
+        "PASSED": "p",
+        "PRICE": "$5",
+    }
+    where = {row.name: row.where for row in mapped.variables}
+    assert (where["ONE"], where["SHARED"], where["OWN"]) == (
+        f"{tmp_path}/train.env:3",
+        f"{path}:2",
+        f"{path}:9",
+    )
+    assert (mapped.architectures, mapped.torch, mapped.rocm) == (("gfx1100",), "2.12.1", "7.2")
+    assert {row.name: row.value for row in listed.variables} == {"A": "s", "PASSED": "p"}
+    assert listed.commands[0].text == "torchrun --backend hccl"
+    assert listed.architectures == ()
+
+
+def test_what_compose_itself_makes_of_the_same_file_is_the_same(tmp_path):
+    write(tmp_path, "train.env", "ONE=1\nTHREE='x y'\n")
+    path = write(
+        tmp_path,
+        "compose.yaml",
+        "services:\n  s:\n    image: x\n    env_file: train.env\n    environment: {A: '${NAME:-d}', B: 2, C: $$x}\n",
+    )
+    try:
+        argv = ["docker", "compose", "--file", str(path), "config", "--format", "json"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"docker compose is not here: {error}")
+    import json
+
+    # `config` writes $ as $$ again, for its output is a compose file
+    told = {k: v.replace("$$", "$") for k, v in json.loads(done.stdout)["services"]["s"]["environment"].items()}
+    (subject,) = compose.of_compose(path, shell={})
+    assert {row.name: row.value for row in subject.variables} == told
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "text", "code"),
+    [
+        (dockerfile.of_dockerfile, "Dockerfile", "RUN true\n", "RM311"),
+        (dockerfile.of_dockerfile, "Dockerfile", "FROM x\nENV A=1 B\n", "RM311"),
+        (dockerfile.of_dockerfile, "Dockerfile", None, "RM310"),
+        (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "services: [", "RM311"),
+        (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "version: '3'\n", "RM311"),
+        (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "services: {a: {env_file: gone.env}}\n", "RM310"),
+        (lambda p: tuple(compose.env_file(p)), "x.env", "A=1\n'broken\n", "RM311"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_an_error_in_words(tmp_path, read, name, text, code):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(RocmatrixError) as caught:
+        read(path)
+    assert caught.value.code == code
+    assert str(tmp_path) in str(caught.value)
+
+
+PIECES = st.sampled_from(
+    ["FROM x", "FROM x AS y", "ENV A=1", "ENV A", "ENV =", "ENV A='", "ARG B", "ARG B='", "RUN <<E", "E", "\\", "CMD [",
+     "RUN pip install torch==", "CMD [1, null]", "# c", "", "\u0000", "COPY <<X /y", "ENV A=${B:-${C}}"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PIECES, max_size=8))
+def test_no_dockerfile_makes_the_reader_fail_in_any_other_way(tmp_path, lines):
+    path = write(tmp_path, "Dockerfile", "\n".join(lines))
+    try:
+        assert dockerfile.of_dockerfile(path)
+    except RocmatrixError as error:
+        assert error.code == "RM311"
+
+
+YAML = st.recursive(
+    st.sampled_from(["x", "", "A=1", "${B", "${B:-", "$$", "1", "~"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["services", "s", "environment", "env_file", "command", "A"]), inner, max_size=4
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(YAML, YAML, YAML)
+def test_no_compose_file_makes_the_reader_fail_in_any_other_way(tmp_path, environment, files, command):
+    import json
+
+    service = {"environment": environment, "env_file": files, "command": command}
+    path = write(tmp_path, "compose.yaml", json.dumps({"services": {"s": service, "t": environment}}))
+    try:
+        assert len(compose.of_compose(path, shell={})) == 2
+    except RocmatrixError as error:
+        assert error.code in ("RM310", "RM311")

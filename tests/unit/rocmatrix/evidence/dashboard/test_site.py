@@ -1,0 +1,249 @@
+"""The pages, made of SIMULATED records: whole, offline, safe against what logs hold, for every reader."""
+
+import html
+import re
+import threading
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.cli.commands import common
+from rocmatrix.cli.commands import dashboard as command
+from rocmatrix.evidence import store
+from rocmatrix.evidence.dashboard import site, view
+from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
+from rocmatrix.evidence.record import Hardware, Number
+from rocmatrix.matrix.card_names import same
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.browser import chromium, dom
+from tests.fixtures.cells import MATRIX
+from tests.fixtures.evidence import CARD, at, record, rocm, smoke
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+CELL = "rocm6.3-torch2.7.1-gfx1100"
+HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=alert(1)></pre></details>\"'&amp;\x1b[31m\x00"
+REAL = "AMD Radeon RX 7900 XT"  # what a driver calls the matrix's "Radeon RX 7900 XT"
+RECORDS = [
+    record("build"),
+    record("prove", 1),
+    *(smoke(24 * day, tflops=90.0 + day, hardware=rocm(name=REAL)) for day in range(1, 6)),
+    smoke(24 * 7, status="fail", tflops=60.0, hardware=rocm(name=REAL), log=HOSTILE),
+    smoke(24 * 8, marks=("nvidia",), hardware=Hardware(device="cuda", cards=(HOSTILE,), seen=("sm_90",))),
+]
+BENCHED = tuple(
+    Number(probe="matmul", name=name, value=value, unit=unit)
+    for name, value, unit in (("fp16 4096x4096x4096", 71.0, "TFLOP/s"), ("fp16 4096x4096x4096 spread", 2.5, "%"))
+)
+RECORDS.append(record("bench", 24 * 9, hardware=rocm(name=REAL), numbers=BENCHED))
+VOID = {"meta", "polyline", "circle"}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    pages = command.pages_of(MATRIX, RECORDS, NOW)
+    return site.files(pages, view.sections(MATRIX, pages), now="2026-11-21 00:00 UTC")
+
+
+@pytest.fixture(scope="module")
+def folder(texts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "dashboard"
+    site.write(folder, texts)
+    return folder
+
+
+class Page(HTMLParser):
+    """Fails on a tag that is not closed where it should be; gathers tags, headings and table cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags = [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def of(self, *names):
+        return [attributes for tag, attributes in self.tags if tag in names]
+
+
+def test_there_is_a_page_for_each_cell_and_every_link_leads_somewhere(texts, folder):
+    assert set(texts) == {"index.html", *(f"cells/{cell.name}.html" for cell in MATRIX.cells)}
+    for name, text in texts.items():
+        for target in re.findall(r'href="([^"#]+)"', text):
+            assert ((folder / name).parent / target).resolve().is_file()
+        for anchor in re.findall(r'href="#([^"]+)"', text):
+            assert f'id="{anchor}"' in text
+
+
+def test_pages_ask_for_nothing_and_run_nothing(texts):
+    for text in texts.values():
+        assert not re.search(r"<(script|link|img|iframe)|@import|url\(|https?://|\son\w+=", re.sub(r"&lt;.*", "", text))
+        assert "default-src 'none'" in text
+
+
+def test_pages_have_landmarks_headings_in_order_and_headed_tables(texts):
+    for text in texts.values():
+        page = Page(text)
+        for landmark in ("header", "main", "footer"):
+            assert len(page.of(landmark)) == 1
+        assert page.of("html") == [{"lang": "en"}]
+        assert page.of("a")[0] == {"class": "skip", "href": "#content"}
+        headings = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+        assert headings[0] == 1
+        assert headings.count(1) == 1
+        assert all(b - a <= 1 for a, b in pairwise(headings))
+        assert all(attributes.get("scope") in ("row", "col") for attributes in page.of("th"))
+        assert all(attributes.get("aria-label") for attributes in page.of("svg"))
+        ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        assert all(name in ids for _, a in page.tags if (name := a.get("aria-labelledby")))
+
+
+def luminance(colour):
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("name", site.COLOURS)
+def test_text_stands_out_from_its_background(name):
+    dark, light = sorted(luminance(colour) for colour in site.COLOURS[name])
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_what_a_log_or_a_driver_says_is_text_and_no_markup(texts):
+    text = texts[f"cells/{CELL}.html"]
+    assert "<script" not in text
+    assert "<img" not in text
+    assert html.escape("<script>document.title", quote=False) in text
+    assert text.count("&lt;img src=x onerror=alert(1)&gt;") >= 2  # in the log, and in the name of a card
+    Page(text)
+
+
+def test_a_browser_runs_nothing_of_a_log(folder, tmp_path):
+    chromium()
+    document = dom(folder / "cells" / f"{CELL}.html", profile=tmp_path / "profile")
+    assert f"<title>{CELL}: evidence</title>" in document
+    assert "&lt;script&gt;document.title = 'taken'&lt;/script&gt;" in document
+    assert "<script" not in document
+
+
+def test_regressions_come_first(texts):
+    index = texts["index.html"]
+    rows = re.findall(r'<td><span class="badge[^"]*">(\w+)</span></td>', index)
+    assert rows[:2] == ["regressed", "slower"]
+    assert index.index('id="changes"') < index.index('id="gfx1100"')
+
+
+def test_a_driver_s_name_of_a_card_is_the_matrix_s(texts):
+    assert same(REAL, "Radeon RX 7900 XT")
+    assert not same(REAL, "Radeon RX 7900 XTX")
+    pages = command.pages_of(MATRIX, RECORDS, NOW)
+    squares = {square.card: square for square in pages[CELL].squares}
+    assert REAL not in squares
+    square = squares["Radeon RX 7900 XT"]
+    assert (square.standing.level, square.standing.failing, len(square.regressed)) == ("proven", ("smoke",), 1)
+    assert squares["Radeon RX 7900 XTX"].standing.level == "proven"
+
+
+def test_marked_records_are_named_and_raise_nothing(texts):
+    assert "Marked records: 1" in texts["index.html"]
+    text = texts[f"cells/{CELL}.html"]
+    assert '<span class="badge l-aside">nvidia</span>' in text
+    assert "set aside, marked nvidia" in text
+
+
+def test_numbers_are_drawn_over_time(texts):
+    assert (
+        'aria-label="AMD Radeon RX 7900 XT: blas fp16: 60 TFLOP/s on 2026-11-08; 6 measurements from 60 to 95"'
+        in (texts[f"cells/{CELL}.html"])
+    )
+
+
+def test_a_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(texts):
+    text = texts[f"cells/{CELL}.html"]
+    assert "<td>fp16 4096x4096x4096</td><td>71</td><td>TFLOP/s</td><td>2.5 %</td>" in text
+    assert 'aria-label="AMD Radeon RX 7900 XT: matmul fp16 4096x4096x4096: 71 TFLOP/s' in text
+    assert "4096 spread" not in text
+    assert "a bench shows how fast it is, and raises no level" in text
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10_000), st.floats(-1e9, 1e9)), min_size=1, max_size=20, unique_by=lambda m: m[0])
+)
+def test_larger_values_lie_higher_and_later_ones_further_right(measured):
+    drawn = plot("x", "s", [(at(hours), value) for hours, value in measured])
+    for point in drawn.points:
+        assert 0 <= point.x <= WIDTH
+        assert 0 <= point.y <= HEIGHT
+    for a, b in pairwise(drawn.points):
+        assert a.x <= b.x
+        assert (b.y <= a.y) if b.value > a.value else (b.y >= a.y)
+
+
+def test_nothing_measured_is_no_plot():
+    with pytest.raises(ValueError, match="nothing"):
+        plot("x", "s", [])
+
+
+def test_an_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "none.db"))
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    command.dashboard(out=str(tmp_path / "out"), serve=False, port=0)
+    Page((tmp_path / "out" / "index.html").read_text())
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_folder_of_somebody_else_s_is_left_alone_and_an_own_one_renewed(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+    with pytest.raises(RocmatrixError) as caught:
+        site.write(tmp_path / "mine", {"index.html": ""})
+    assert caught.value.code == "RM640"
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    site.write(tmp_path / "own", {"index.html": "1", "cells/a.html": "", "cells/b.html": ""})
+    site.write(tmp_path / "own", {"index.html": "2", "cells/a.html": ""})
+    assert sorted(path.name for path in (tmp_path / "own" / "cells").iterdir()) == ["a.html"]
+    assert (tmp_path / "own" / "index.html").read_text() == "2"
+
+
+def test_it_is_shown_on_the_loopback_address_to_this_machine_s_names_only(folder):
+    with site.server(folder, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address, port = server.server_address
+        assert address == "127.0.0.1"
+        url = f"http://127.0.0.1:{port}/index.html"
+        assert b"how far each cell is supported" in urllib.request.urlopen(url, timeout=20).read()
+        for name, code in (("evil.example", 421), (f"127.0.0.1.evil.example:{port}", 421)):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(urllib.request.Request(url, headers={"Host": name}), timeout=20)
+            assert caught.value.code == code
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/../site.py", timeout=20)
+        assert caught.value.code == 404
+        server.shutdown()
+
+
+def test_the_command_reads_the_store(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    store.add(path, RECORDS)
+    command.dashboard(out=str(tmp_path / "out"), serve=False, port=0)
+    assert f"{len(RECORDS)} records" in capsys.readouterr().err
+    assert CARD not in (tmp_path / "out" / "index.html").read_text()

@@ -1,0 +1,185 @@
+"""Hardware is read from a tree: from synthetic machines, and from one recorded on real cards."""
+
+import errno
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.host.hardware import Driver, detect, memory_total, pci_address, survey
+from tests.fixtures import sysfs
+
+RECORDED = Path(__file__).resolve().parents[5] / "shared" / "data" / "kfd" / "mi210-8x"
+
+
+def test_two_cards_with_memory_nodes_and_ids_beyond_a_signed_number(tmp_path):
+    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    assert [card.gfx for card in hardware.cards] == ["gfx1100", "gfx1100"]
+    first = hardware.cards[0]
+    assert (first.index, first.node, first.compute_units, first.memory_bytes) == (0, 1, 84, 20 * sysfs.GIB)
+    assert first.uuid == "GPU-f3a10000000000a1"
+    assert first.pci_address == "0000:03:00.0"
+    assert (first.render.path, first.render.gid, first.render.mode) == ("/dev/dri/renderD128", 992, 0o660)
+    assert not first.integrated
+    assert hardware.reason is None
+    assert hardware.driver == Driver(version="6.10.5", origin="dkms")
+    assert hardware.groups == (992,)
+    assert hardware.architectures == ("gfx1100", "gfx1100")
+
+
+def test_groups_are_distinct_and_numeric_and_memory_is_the_sum_of_both_banks(tmp_path):
+    hardware = survey(sysfs.mi50(tmp_path))
+    assert hardware.groups == (44, 109)
+    assert hardware.cards[0].gfx == "gfx906"
+    assert hardware.cards[0].memory_bytes == 16 * sysfs.GIB
+    assert hardware.driver == Driver(version="6.12.9-synthetic", origin="kernel")
+    assert hardware.kernel == "6.12.9-synthetic"
+    assert hardware.memory_bytes == 65536000 * 1024
+
+
+def test_nodes_open_to_all_need_no_group(tmp_path):
+    hardware = survey(sysfs.strix_halo(tmp_path))
+    assert hardware.groups == ()
+    assert hardware.cards[0].integrated
+    assert hardware.cards[0].uuid is None
+
+
+def test_the_groups_of_root_are_never_named(tmp_path):
+    assert survey(sysfs.mi50(tmp_path, render_gid=0, kfd_gid=0)).groups == ()
+
+
+def test_an_integrated_card_is_told_from_the_discrete_one_and_ranked_last(tmp_path):
+    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    assert [(card.gfx, card.integrated) for card in hardware.cards] == [("gfx1036", True), ("gfx1100", False)]
+    assert hardware.architectures == ("gfx1100", "gfx1036")
+
+
+def test_a_processor_and_its_graphics_in_one_node_is_integrated(tmp_path):
+    machine = sysfs.Machine(tmp_path)
+    merged = sysfs.CPU | {"simd_count": 44, "simd_per_cu": 4}
+    machine.topology(0, merged, gpu_id=1234, banks=[])
+    (card,) = survey(machine).cards
+    assert card.integrated
+    assert card.compute_units == 11
+
+
+def test_an_old_kernel_leaves_gaps_and_no_crash(tmp_path):
+    hardware = survey(sysfs.old_kernel(tmp_path))
+    (card,) = hardware.cards
+    assert (card.gfx, card.gpu_id, card.memory_bytes, card.unique_id, card.pci_address) == (None,) * 5
+    assert card.compute_units == 64
+    assert card.render is not None
+    assert hardware.architectures == ()
+
+
+def test_node_ten_comes_after_node_two(tmp_path):
+    cards = survey(sysfs.twelve_nodes(tmp_path)).cards
+    assert [card.node for card in cards] == list(range(2, 12))
+    assert [card.index for card in cards] == list(range(10))
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES])
+def test_a_node_that_the_kernel_withholds_is_counted_not_a_crash(tmp_path, code):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    machine.withhold(1, code)
+    hardware = survey(machine)
+    assert hardware.hidden_nodes == 1
+    assert [(card.index, card.node) for card in hardware.cards] == [(0, 2)]
+    machine.withhold(2, code)
+    hidden = survey(machine)
+    assert hidden.cards == ()
+    assert "2 GPU node(s) are hidden" in hidden.reason
+
+
+def test_a_missing_render_node_leaves_its_path(tmp_path):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    (tmp_path / "dev/dri/renderD129").unlink()
+    card = survey(machine).cards[1]
+    assert (card.render, card.render_path) == (None, "/dev/dri/renderD129")
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (sysfs.no_driver, "driver is not loaded"),
+        (sysfs.wsl2, "WSL2"),
+        (lambda root: _loaded(root, cpu=False), "no KFD topology"),
+        (lambda root: _loaded(root, cpu=True), "processors only"),
+    ],
+)
+def test_no_card_has_a_reason_in_words(tmp_path, build, words):
+    hardware = survey(build(tmp_path))
+    assert hardware.cards == ()
+    assert words in hardware.reason
+    assert hardware.wsl2 is ("WSL2" in words)
+
+
+def _loaded(root, *, cpu):
+    machine = sysfs.Machine(root)
+    machine.amdgpu(kfd_gid=992)
+    if cpu:
+        machine.cpu(0)
+    return machine
+
+
+def test_dxg_beside_kfd_is_no_wsl2(tmp_path):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    machine.write("dev/dxg")
+    assert not survey(machine).wsl2
+
+
+@pytest.mark.parametrize("node", ["dev/nvidia0", "dev/nvidiactl"])
+def test_a_card_of_another_maker_is_a_plain_flag(tmp_path, node):
+    machine = sysfs.no_driver(tmp_path)
+    assert not survey(machine).nvidia
+    machine.write(node)
+    assert survey(machine).nvidia
+
+
+def test_damaged_files_are_gaps(tmp_path):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    machine.write(f"{sysfs.TOPOLOGY}/1/properties", "gfx_target_version many\nsimd_count\n\x00\nunique_id -4\n")
+    machine.write(f"{sysfs.TOPOLOGY}/1/mem_banks/0/properties", "heap_type 1\n")
+    machine.write("proc/meminfo", "")
+    hardware = survey(machine)
+    card = hardware.cards[0]
+    assert (card.gfx, card.unique_id, card.memory_bytes, card.compute_units) == (None,) * 4
+    assert hardware.memory_bytes is None
+
+
+@pytest.mark.parametrize("top", ["sys/devices/virtual/kfd/kfd/topology", "class/kfd/kfd/topology", "topology", "."])
+def test_the_topology_is_found_at_each_level_of_a_recording(tmp_path, top):
+    sysfs.two_rx_7900_xt(tmp_path / "machine")
+    shutil.copytree(tmp_path / "machine" / sysfs.TOPOLOGY, tmp_path / "recording" / top / "nodes")
+    assert detect(tmp_path / "recording").architectures == ("gfx1100", "gfx1100")
+
+
+def test_this_machine_can_be_read():
+    hardware = detect()
+    assert bool(hardware.cards) == (hardware.reason is None)
+    assert hardware.kernel
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason=f"the recorded tree is not here: {RECORDED}")
+def test_a_recorded_host_with_eight_mi210():
+    hardware = detect(RECORDED)
+    assert [card.gfx for card in hardware.cards] == ["gfx90a"] * 8
+    assert [card.node for card in hardware.cards] == list(range(2, 10))
+    assert [card.render_path for card in hardware.cards] == [f"/dev/dri/renderD{n}" for n in range(128, 136)]
+    assert {(card.gpu_id, card.memory_bytes, card.compute_units) for card in hardware.cards} == {(None, None, 104)}
+    assert hardware.cards[0].pci_address == "0000:63:00.0"
+    assert max(card.unique_id for card in hardware.cards) > 2**63
+    assert not any(card.integrated for card in hardware.cards)
+
+
+@pytest.mark.parametrize(
+    ("domain", "location", "address"),
+    [(0, 25344, "0000:63:00.0"), (0, 25600, "0000:64:00.0"), (1, 0x8B7F, "0001:8b:0f.7")],
+)
+def test_a_location_is_a_pci_address(domain, location, address):
+    assert pci_address(domain, location) == address
+
+
+def test_memory_is_read_in_bytes():
+    assert memory_total("SwapTotal: 3 kB\nMemTotal:   2 kB\n") == 2048
+    assert memory_total("nothing") is None

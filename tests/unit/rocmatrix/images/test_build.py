@@ -1,0 +1,248 @@
+"""Building up to the engine's door: the command, the hash of the inputs, and how BuildKit's end is read."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.containers import engine
+from rocmatrix.images import base, build, render
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import CPU, GFX1100, MATRIX
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """Return a copy of what the CPU cell's image is made of."""
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "images" / CPU.name, tmp_path / "images" / CPU.name)
+    return tmp_path
+
+
+def change(path):
+    path.write_text(path.read_text() + "\n")
+
+
+INPUTS = [f"images/{CPU.name}/{name}" for name in build.CELL_FILES] + [
+    "trainer/engine/loop.py",
+    "trainer/data/SOURCE.md",
+]
+
+
+@pytest.mark.parametrize("path", INPUTS)
+def test_each_input_changes_the_hash(checkout, path):
+    before = build.input_hash(CPU, checkout)
+    change(checkout / path)
+    assert build.input_hash(CPU, checkout) != before
+
+
+def test_a_new_or_renamed_file_of_the_trainer_changes_the_hash(checkout):
+    hashes = {build.input_hash(CPU, checkout)}
+    (checkout / "trainer" / "a.py").write_text("")
+    hashes.add(build.input_hash(CPU, checkout))
+    (checkout / "trainer" / "a.py").rename(checkout / "trainer" / "b.py")
+    hashes.add(build.input_hash(CPU, checkout))
+    assert len(hashes) == 3
+
+
+def test_another_base_changes_the_hash():
+    assert build.input_hash(CPU, ROOT, base="mirror/debian:12") != build.input_hash(CPU, ROOT)
+
+
+def test_times_and_byte_code_do_not_change_the_hash(checkout):
+    before = build.input_hash(CPU, checkout)
+    (checkout / "trainer" / "__pycache__").mkdir()
+    (checkout / "trainer" / "__pycache__" / "loop.pyc").write_bytes(b"code")
+    os.utime(checkout / "trainer" / "engine" / "loop.py", (0, 0))
+    assert build.input_hash(CPU, checkout) == before
+
+
+def test_the_hash_does_not_depend_on_the_place(checkout):
+    assert build.input_hash(CPU, checkout) == build.input_hash(CPU, ROOT)
+
+
+def test_a_cell_that_was_not_rendered_is_rm101(checkout):
+    (checkout / "images" / CPU.name / "requirements.lock").unlink()
+    with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*requirements.lock"):
+        build.input_hash(CPU, checkout)
+
+
+def test_what_prunes_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
+    shutil.copytree(ROOT / "rocmatrix", tmp_path / "rocmatrix", ignore=shutil.ignore_patterns("__pycache__"))
+    before = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
+    monkeypatch.setattr(build, "PRUNER", tmp_path / "rocmatrix")
+    assert [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)] == before
+    with (tmp_path / "rocmatrix" / "verify" / "inside" / "prune.py").open("a") as file:
+        file.write("# changed")
+    after = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
+    assert (after[0] == before[0], after[1] == before[1]) == (True, False)
+
+
+def test_the_command_is_the_whole_recipe():
+    argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
+    assert argv == [
+        *("docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"),
+        *("--tag", "rocmatrix:rocm6.3-torch2.7.1-gfx1100", "--label", "org.rocmatrix.inputs=abc"),
+        *("--label", "org.rocmatrix.base=mirror/u:1"),
+        *("--build-context", "wheelhouse=/w", "--build-context", "trainer=/c/trainer"),
+        *("--build-context", f"pruner={ROOT / 'rocmatrix'}"),  # the cell is pruned
+        *("--build-context", "base=docker-image://mirror/u:1", "/c/images/rocm6.3-torch2.7.1-gfx1100"),
+    ]
+
+
+REMEMBERED = {"org.rocmatrix.base": "mirror/u:1", "org.rocmatrix.base.id": "sha256:old"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "labels", "there", "chosen"),
+    [
+        (None, {}, {}, (None, None)),  # the cell's own
+        ("mirror/u:2", REMEMBERED, {"mirror/u:2": "sha256:two"}, ("mirror/u:2", "sha256:two")),
+        (None, REMEMBERED, {"mirror/u:1": "sha256:moved"}, ("mirror/u:1", "sha256:moved")),  # the tag moved
+        (None, REMEMBERED, {}, ("mirror/u:1", "sha256:old")),  # the engine has lost it since
+    ],
+)
+def test_a_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, labels, there, chosen):
+    def look(_client, name):
+        return engine.Image(id=there[name], labels={}, size=1) if name in there else None
+
+    monkeypatch.setattr(engine, "image", look)
+    monkeypatch.setattr(engine, "obtain", lambda *_: pytest.fail("asked a registry"))
+    found = base.chosen(None, asked, engine.Image(id="sha256:held", labels=labels, size=1))
+    assert (found.name, found.id) == chosen if found else chosen == (None, None)
+
+
+def test_a_base_that_is_nowhere_is_fetched(monkeypatch):
+    monkeypatch.setattr(engine, "image", lambda *_: None)
+    monkeypatch.setattr(engine, "obtain", lambda _, name: engine.Image(id=f"sha256:{name}", labels={}, size=1))
+    assert base.chosen(None, "u:3", None) == base.OtherBase(name="u:3", id="sha256:u:3")
+
+
+def test_without_another_base_the_dockerfile_has_its_own():
+    argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc")
+    assert not any("docker-image" in word for word in argv)
+
+
+def test_every_context_of_the_command_is_a_stage_of_the_dockerfile():
+    argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
+    names = {word.partition("=")[0] for flag, word in pairwise(argv) if flag == "--build-context"}
+    dockerfile = (ROOT / "images" / GFX1100.name / "Dockerfile").read_text().splitlines()
+    stages = {line.split(" AS ")[1] for line in dockerfile if line.startswith("FROM ") and " AS " in line}
+    assert names == stages - {"runtime"}
+
+
+def test_a_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch, capsys):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
+    before = sorted(checkout.rglob("*"))
+    built = build.build(CPU, root=checkout, base="mirror/debian:12", dry_run=True)
+    assert capsys.readouterr().out == shlex.join(built.argv) + "\n"
+    assert f"{build.INPUTS_LABEL}={built.inputs}" in built.argv
+    assert sorted(checkout.rglob("*")) == before
+    assert built.words == "dry run: nothing was built"
+
+
+def test_what_was_forced_is_a_label_and_an_input():
+    argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", forced=["rule-a", "rule-b"])
+    assert f"{build.FORCED_LABEL}=rule-a,rule-b" in argv
+    assert not any(build.FORCED_LABEL in word for word in build.build(GFX1100, root=ROOT, dry_run=True).argv)
+    assert build.input_hash(GFX1100, ROOT, forced=["rule-a"]) != build.input_hash(GFX1100, ROOT)
+
+
+def test_a_cell_made_for_a_forced_request_is_built_from_a_recipe_of_its_own(tmp_path):
+    release = MATRIX.release_by_name["rocm7.2-torch2.12.1"]
+    cell = MATRIX.improvised("gfx906", release)
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer")
+    folder = build.made_recipe(cell, tmp_path)
+    with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*images/"):
+        build.build(cell, root=tmp_path, dry_run=True)
+    render.write_recipe(cell, folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(build.CELL_FILES)
+    built = build.build(cell, root=tmp_path, dry_run=True, forced=["gfx906-rocblas-from-6.4"])
+    assert built.argv[-1] == str(folder)
+    assert folder.is_relative_to(tmp_path / ".rocmatrix")
+    assert build.recipe(GFX1100, ROOT) == ROOT / "images" / GFX1100.name
+
+
+def test_a_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{checkout}/none.sock")
+    with pytest.raises(RocmatrixError, match="RM201"):
+        build.build(CPU, root=checkout)
+    assert not (checkout / ".rocmatrix").exists()
+
+
+def program(code):
+    return [sys.executable, "-c", code]
+
+
+def test_the_log_is_kept_and_the_steps_are_shown_once(tmp_path, capfd):
+    log = tmp_path / "logs" / "b.log"
+    lines = "#1 [internal] load\\n#5 [runtime 1/2] RUN x\\n#5 0.1 words\\n#5 [runtime 1/2] RUN x"
+    build.run_buildx(program(f"import sys; print('{lines}', file=sys.stderr)"), log=log)
+    assert log.read_text().count("\n") == 4
+    assert capfd.readouterr().err == "  [internal] load\n  [runtime 1/2] RUN x\n"
+
+
+def test_a_failed_build_is_rm202_with_its_last_lines(tmp_path):
+    log = tmp_path / "b.log"
+    with pytest.raises(RocmatrixError, match="RM202") as caught:
+        build.run_buildx(program("for i in range(99): print('line', i)\nraise SystemExit(7)"), log=log)
+    assert "status 7" in caught.value.what
+    assert caught.value.why.splitlines() == [f"line {i}" for i in range(99 - build.LINES_SHOWN, 99)]
+    assert caught.value.where == str(log)
+    assert len(log.read_text().splitlines()) == 99
+
+
+def test_words_in_the_log_do_not_decide(tmp_path):
+    build.run_buildx(program("print('ERROR: failed to solve: no space left on device')"), log=tmp_path / "b.log")
+
+
+def test_a_full_engine_gets_advice(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM202") as caught:
+        build.run_buildx(program("print('write: no space left on device'); exit(1)"), log=tmp_path / "b.log")
+    assert "docker builder prune" in caught.value.next
+
+
+def test_ctrl_c_cancels_the_builder(tmp_path):
+    """SIGINT to this program alone, as `kill -INT` sends it: the builder is told, and waited for."""
+    trace, log = tmp_path / "trace", tmp_path / "b.log"
+    code = f"""
+import signal, time, pathlib
+def cancelled(*_):
+    time.sleep(0.3)
+    pathlib.Path({str(trace)!r}).write_text("cancelled")
+    raise SystemExit(1)
+signal.signal(signal.SIGINT, cancelled)
+print("#1 [runtime 1/1] RUN sleep", flush=True)
+time.sleep(60)
+pathlib.Path({str(trace)!r}).write_text("tagged")
+"""
+    ours = f"""
+import pathlib
+from rocmatrix.images import build
+build.run_buildx({program(code)!r}, log=pathlib.Path({str(log)!r}))
+"""
+    process = subprocess.Popen(program(ours), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "RUN sleep" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert trace.read_text() == "cancelled"
+    assert "KeyboardInterrupt" in said
+
+
+def test_the_builder_reads_nothing_from_the_terminal(tmp_path):
+    build.run_buildx(program("import sys; assert sys.stdin.read() == ''"), log=tmp_path / "b.log")
+
+
+def test_a_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
+    imports = "from rocmatrix.images import build; from rocmatrix.containers import engine"
+    code = f"{imports}; import rocmatrix.matrix.loading.load; import sys; assert 'docker' not in sys.modules"
+    subprocess.run(program(code), check=True, cwd=ROOT)

@@ -1,0 +1,151 @@
+"""A job for a scheduler: made from what this machine has or from what is told, refused with a code otherwise."""
+
+import os
+import shlex
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from rocmatrix.host.hardware import survey
+from rocmatrix.jobs import cluster as submit
+from rocmatrix.jobs import job
+from rocmatrix.jobs.cluster import Destination
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.runner import Job
+from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures import cells, sysfs
+
+SLURM = Destination(engine="slurm", nodes=2)
+KUBERNETES = Destination(engine="kubernetes", nodes=2, claim="runs")
+
+
+@pytest.fixture
+def prepare(tmp_path, monkeypatch):
+    """Return a function that makes the job of a machine; the native one is made without an environment."""
+
+    def natively(wanted, **_):
+        argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
+        return Job(argv=argv, environment={"PYTHONPATH": "/checkout", "PYTHONSAFEPATH": "1", "A": "b"}, why="w")
+
+    monkeypatch.setattr(job, "natively", natively)
+
+    def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
+        options = {"output": str(tmp_path / "runs"), **options}
+        wanted = Wanted(program="train", request=Request(), where="", options=options)
+        hardware = survey(machine(tmp_path / "machine"))
+        return submit.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
+
+    return prepare
+
+
+def file_of(made):
+    ((path, text),) = made.files.items()
+    assert str(path) in shlex.join(made.argv)
+    return text
+
+
+def test_slurm_gets_the_native_command_behind_torchrun(prepare, tmp_path):
+    made = prepare(SLURM, run="r", epochs="3")
+    assert made.argv == ["sbatch", "--parsable", str(tmp_path / "runs" / "r.sbatch")]
+    text = file_of(made)
+    assert "-m -- trainer train" in text
+    assert {"--run=r", "--epochs=3", "--resume=auto"} <= set(text.split())
+    assert "export PYTHONPATH=/checkout\n" in text
+    assert "export A=" not in text  # the shell of whoever submits stays here
+
+
+def test_one_rank_a_card_unless_another_number_is_asked_for(prepare):
+    machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
+    assert {"--gres=gpu:2", "--nproc-per-node=2"} <= set(file_of(prepare(SLURM, **machine)).split())
+    told = replace(SLURM, processes=3, cards=4)
+    assert {"--gres=gpu:4", "--nproc-per-node=3"} <= set(file_of(prepare(told, **machine)).split())
+
+
+@pytest.mark.parametrize("to", [replace(KUBERNETES, cards=1), replace(SLURM, under="docker", cards=1)])
+def test_fewer_cards_than_are_here_can_be_asked_for(prepare, to):
+    text = file_of(prepare(to, cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt))
+    assert "amd.com/gpu: '1'" in text or {"--gres=gpu:1", "--nproc-per-node=1"} <= set(text.split())
+
+
+def test_containers_on_several_nodes_meet_on_the_nodes_network(prepare):
+    machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
+    two = file_of(prepare(replace(SLURM, under="docker"), **machine))
+    one = file_of(prepare(replace(SLURM, under="docker", nodes=1), **machine))
+    assert "--network=host" in two
+    assert "SOCKET_IFNAME" not in two
+    assert "--network=none" in one
+    assert "GLOO_SOCKET_IFNAME=lo" in one
+    assert "apptainer exec" in file_of(prepare(replace(SLURM, under="apptainer"), **machine))
+
+
+@pytest.mark.parametrize(("nodes", "kind"), [(1, "Job"), (2, "TrainJob")])
+def test_kubernetes_gets_a_job_or_a_train_job(prepare, nodes, kind):
+    made = prepare(replace(KUBERNETES, nodes=nodes, image="registry.example/x@sha256:0"), run="My_Run.1")
+    assert made.argv[:2] == ["kubectl", "apply"]
+    document = yaml.safe_load(file_of(made))
+    assert (document["kind"], document["metadata"]["name"]) == (kind, "my-run-1")
+    assert "--run=My_Run.1" in file_of(made)
+
+
+def test_the_same_run_is_named_once_and_goes_on(prepare):
+    made = [file_of(prepare(SLURM)) for _ in range(2)]
+    names = [next(word for word in text.split() if word.startswith("--run=")) for text in made]
+    assert names[0] != names[1]
+    assert all("--resume=auto" in text for text in made)
+    assert "--resume=old" in file_of(prepare(SLURM, resume="old"))
+
+
+def test_every_setting_of_a_container_comes_with_its_reason(prepare):
+    machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
+    for to in (KUBERNETES, replace(SLURM, under="docker"), replace(SLURM, under="apptainer")):
+        rows = prepare(to, **machine).rows
+        assert rows
+        assert all(row.reason and row.source for row in rows)
+    assert prepare(SLURM).rows == ()
+
+
+def test_root_of_this_machine_is_nobody_in_a_cluster(prepare, monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(os, "getgid", lambda: 0)
+    assert "runAsUser: 10001" in file_of(prepare(KUBERNETES))
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    assert "runAsUser: 1234" in file_of(prepare(KUBERNETES))
+
+
+@pytest.mark.parametrize(("groups", "said"), [((992,), [992]), ((44, 109), [44, 109])])
+def test_a_machine_without_cards_is_told_what_the_nodes_have(prepare, groups, said):
+    made = prepare(replace(KUBERNETES, cards=4, groups=groups), cell=cells.GFX1100)
+    trainer = yaml.safe_load(file_of(made))["spec"]["trainer"]
+    assert trainer["resourcesPerNode"] == {"limits": {"amd.com/gpu": "4"}}
+    assert trainer["numProcPerNode"] == 4
+    assert "\n".join(f"- {gid}" for gid in said) in "\n".join(line.strip() for line in file_of(made).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "code"),
+    [
+        (replace(KUBERNETES, claim=None), {}, "RM422"),
+        (KUBERNETES, {"data": "/srv/bars.csv"}, "RM424"),
+        (KUBERNETES, {"cell": cells.GFX1100}, "RM423"),
+        (replace(KUBERNETES, cards=2), {"cell": cells.GFX1100}, "RM423"),
+        (SLURM, {"cell": cells.GFX1100}, "RM423"),
+        (replace(SLURM, under="docker", cards=2, groups=(992,)), {"cell": cells.GFX1100}, "RM423"),
+        (replace(SLURM, under="docker", cards=3), {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}, "RM423"),
+        (SLURM, {"run": "a b"}, "RM424"),
+        (replace(SLURM, time_limit="soon; rm"), {}, "RM424"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(prepare, to, options, code):
+    with pytest.raises(RocmatrixError) as refused:
+        prepare(to, **options)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"engine": "slrum"}, {"under": "dokcer"}, {"nodes": 0}, {"processes": 0}, {"cards": -1}]
+)
+def test_a_wrong_word_is_named(wrong):
+    with pytest.raises(RocmatrixError, match="RM404"):
+        Destination(**{"engine": "slurm", **wrong})

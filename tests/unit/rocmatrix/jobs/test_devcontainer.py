@@ -1,0 +1,74 @@
+"""The folder is written for a user who is not root, and nobody's own file is overwritten."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.containers.emit.devcontainer import without_comments
+from rocmatrix.containers.runspec import run_spec
+from rocmatrix.host.hardware import survey
+from rocmatrix.jobs import devcontainer
+from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures import cells, sysfs
+
+
+def cpu_spec(folder, cell=cells.CPU):
+    hardware = survey(sysfs.no_driver(folder))
+    return run_spec(cell, hardware, image="i", command=["smoke"], run_folder=Path("/srv"), user="1000:1000")
+
+
+def test_the_user_is_oneself(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    monkeypatch.setattr(os, "getgid", lambda: 56)
+    assert devcontainer.user_of(None, environment={}) == "1234:56"
+
+
+def test_with_sudo_it_is_who_called_it(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(os, "getgid", lambda: 0)
+    assert devcontainer.user_of(None, environment={"SUDO_UID": "1001", "SUDO_GID": "1002"}) == "1001:1002"
+    with pytest.raises(RocmatrixError, match="RM412"):
+        devcontainer.user_of(None, environment={"SUDO_UID": "0", "SUDO_GID": "0"})
+
+
+@pytest.mark.parametrize(("asked", "code"), [("0:0", "RM412"), ("me", "RM404"), ("1000", "RM404"), ("1:²", "RM404")])
+def test_root_and_names_are_refused(asked, code):
+    with pytest.raises(RocmatrixError, match=code):
+        devcontainer.user_of(asked)
+
+
+def test_the_folder_holds_both_files_and_is_written_again(tmp_path):
+    texts = devcontainer.files(cpu_spec(tmp_path / "m"))
+    for _ in range(2):
+        devcontainer.write(tmp_path / "new" / ".devcontainer", texts)
+    written = {path.name: path.read_text() for path in (tmp_path / "new" / ".devcontainer").iterdir()}
+    assert written == texts
+    dockerfile = json.loads(without_comments(written["devcontainer.json"]))["build"]["dockerfile"]
+    assert dockerfile in written
+
+
+def test_somebody_elses_file_stays(tmp_path):
+    (tmp_path / "devcontainer.json").write_text("{}")
+    with pytest.raises(RocmatrixError, match="RM413"):
+        devcontainer.write(tmp_path, devcontainer.files(cpu_spec(tmp_path / "m")))
+    assert (tmp_path / "devcontainer.json").read_text() == "{}"
+    assert not (tmp_path / "Dockerfile").exists()
+
+
+def test_every_argument_of_the_dockerfile_is_given(tmp_path):
+    texts = devcontainer.files(cpu_spec(tmp_path))
+    given = json.loads(without_comments(texts["devcontainer.json"]))["build"]["args"]
+    declared = {line.split()[1] for line in texts["Dockerfile"].splitlines() if line.startswith("ARG ")}
+    assert set(given) == declared
+
+
+def test_the_smoke_leaves_out_the_two_card_step_on_one_card(tmp_path):
+    request = Request(rocm=None, torch=None, gpu=None, cell=None)
+    one = devcontainer.smoke_argv(cells.GFX906, survey(sysfs.mi50(tmp_path / "one")), request)
+    two = devcontainer.smoke_argv(cells.GFX1100, survey(sysfs.two_rx_7900_xt(tmp_path / "two")), request)
+    assert one[:4] == two[:4] == ["python", "-m", "trainer", "smoke"]
+    assert ("--probe=amp" in one, "--probe=amp" in two) == (True, False)
+    assert "--expect=rocm" in one

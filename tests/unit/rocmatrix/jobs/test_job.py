@@ -1,0 +1,160 @@
+"""A job as it will be run: options become flags, places move into the container, a dry run touches nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import native_env as native
+from rocmatrix.jobs import job
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures import cells, sysfs
+
+MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
+
+
+def wanted(program="train", **choices):
+    given = {"request": Request(), "where": "auto", "options": {}, "dry_run": True} | choices
+    return Wanted(program=program, **given)
+
+
+def test_options_become_flags():
+    options = {"batch_size": "8", "probe": ["a", "b"], "dry_run": True, "run": "", "seed": None, "off": False}
+    assert job.flags(options) == ["--batch-size=8", "--probe=a", "--probe=b", "--dry-run"]
+
+
+@pytest.fixture
+def own_python(monkeypatch):
+    monkeypatch.setattr(
+        native, "prepare", lambda *args, cell, **kwargs: native.Native(python="python3", cell=cell, why="stand-in")
+    )
+
+
+def test_a_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prepared = job.natively(
+        wanted(options={"epochs": "3"}),
+        matrix=MATRIX,
+        cell=cells.CPU,
+        hardware=survey(sysfs.no_driver(tmp_path / "host")),
+    )
+    assert prepared.argv[:4] == ["python3", "-P", "-m", "trainer"]
+    assert f"--output={tmp_path}/TRAINING" in prepared.argv
+    assert f"--cell={cells.CPU.name}" in prepared.argv
+    assert any(word.startswith("--commit=") for word in prepared.argv)
+    assert not (tmp_path / "TRAINING").exists()
+
+
+def test_places_move_into_the_container(tmp_path):
+    options = {"output": str(tmp_path / "out"), "data": str(tmp_path / "bars.csv")}
+    (tmp_path / "bars.csv").write_text("stand-in")
+    prepared = job.in_container(
+        wanted(options=options),
+        cell=cells.CPU,
+        hardware=survey(sysfs.no_driver(tmp_path / "host")),
+        image="rocmatrix:cpu-torch2.13.0",
+    )
+    assert "--output=/training" in prepared.argv
+    assert "--data=/data/bars.csv" in prepared.argv
+    assert prepared.why.endswith(f"/training is {tmp_path}/out and /data/bars.csv is {tmp_path}/bars.csv")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("host", "left_out"), [(sysfs.mi50, True), (sysfs.two_rx_7900_xt, False)])
+def test_the_two_card_step_needs_two_cards(host, left_out, tmp_path):
+    hardware = survey(host(tmp_path))
+    cell = next(c for c in MATRIX.cells if c.architecture == hardware.architectures[0])
+    options, note = job.probes_for(wanted("smoke"), cell=cell, hardware=hardware)
+    assert ("probe" in options) == left_out
+    assert ("the probes of two are left out: p2p, collectives, two_gpu_step" in note) == left_out
+    assert not left_out or not {"p2p", "collectives", "two_gpu_step"} & set(options["probe"])
+
+
+def test_probes_named_by_hand_are_kept(tmp_path):
+    chosen = wanted("smoke", options={"probe": ["two_gpu_step"]})
+    cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906")
+    assert job.probes_for(chosen, cell=cell, hardware=survey(sysfs.mi50(tmp_path))) == ({"probe": ["two_gpu_step"]}, "")
+
+
+@pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
+def test_a_rocm_cell_must_find_rocm(name, expected):
+    assert job.provenance("smoke", cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
+
+
+@pytest.fixture
+def cpu_build_only(monkeypatch):
+    """A machine for whose Python only the CPU build is locked."""
+    fallback = native.Native(python="python3", cell=cells.CPU, why="stand-in: the CPU build")
+    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: fallback)
+
+
+def test_a_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
+    host = survey(sysfs.mi50(tmp_path))
+    prepared = job.natively(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+    assert "--expect=rocm" in prepared.argv
+
+
+@pytest.mark.parametrize("asked", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
+def test_a_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
+    host = survey(sysfs.no_driver(tmp_path))
+    with pytest.raises(RocmatrixError, match="RM403"):
+        job.natively(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+
+
+def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
+    missing = wanted(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
+    host = survey(sysfs.no_driver(tmp_path))
+    with pytest.raises(RocmatrixError, match="RM404"):
+        job.in_container(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
+
+
+def test_cards_are_chosen_natively_too(tmp_path):
+    host = survey(sysfs.two_rx_7900_xt(tmp_path))
+    one = wanted("smoke", cards=(1,))
+    assert job.visible(one, cell=cells.GFX1100, hardware=host) == {"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}
+    assert job.visible(wanted("smoke"), cell=cells.GFX1100, hardware=host) == {}
+    with pytest.raises(RocmatrixError, match="RM303"):
+        job.visible(wanted("smoke", cards=(5,)), cell=cells.GFX1100, hardware=host)
+
+
+FOREIGN = native.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
+
+
+def test_a_foreign_environment_has_no_cell_and_says_why():
+    told = job.native_provenance(wanted(forced=("rule-a",)), runner=FOREIGN, asked=cells.CPU)
+    assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in told
+    assert not any(word.startswith(("--cell=", "--forced=")) for word in told)
+
+
+def test_overridden_rules_are_told_where_the_cell_is_the_one_they_speak_of():
+    own = native.Native(python="python3", cell=cells.CPU, why="stand-in")
+    assert "--forced=rule-a,rule-b" in job.native_provenance(
+        wanted(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
+    )
+    other = next(cell for cell in MATRIX.cells if cell.name != cells.CPU.name)
+    assert not any("--forced" in word for word in job.native_provenance(wanted(forced=("x",)), runner=own, asked=other))
+
+
+def container_argv(tmp_path, **choices):
+    job_wanted = wanted(**choices)
+    host = survey(sysfs.no_driver(tmp_path / "host"))
+    return job.in_container(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
+
+
+def test_overridden_rules_are_told_in_a_container(tmp_path):
+    assert "--forced=rule-a" in container_argv(tmp_path, forced=("rule-a",))
+    assert not any("--forced" in word for word in container_argv(tmp_path, forced=("a",), program="smoke"))
+
+
+def test_a_recipe_file_is_mounted_and_one_by_name_is_in_the_image(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("train:\n  epochs: 1\n")
+    argv = container_argv(tmp_path, options={"recipe": str(file)})
+    assert "--recipe=/recipe/mine.yaml" in argv
+    assert any(str(file) in word and "/recipe/mine.yaml" in word for word in argv)
+    named = container_argv(tmp_path, options={"recipe": "quick"})
+    assert "--recipe=quick" in named
+    assert not any("/recipe/" in word for word in named)

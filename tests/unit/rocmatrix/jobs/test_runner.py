@@ -1,0 +1,111 @@
+"""Where a job runs follows from what is there; its events arrive one by one, its words pass through."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.jobs import runner as launch
+from rocmatrix.runtime.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.mark.parametrize(
+    ("asked", "cards", "obstacle", "where", "reason"),
+    [
+        ("auto", (), None, "native", "no AMD card"),
+        ("auto", ("gfx1100",), None, "container", "gfx1100"),
+        ("auto", ("gfx1100",), "the daemon is stopped", "native", "the daemon is stopped"),
+        ("native", ("gfx1100",), None, "native", "--in native"),
+        ("container", (), "the daemon is stopped", "container", "--in container"),
+    ],
+)
+def test_the_place_has_a_reason(asked, cards, obstacle, where, reason):
+    decision = launch.decide(asked, cards=cards, engine=obstacle)
+    assert decision.where == where
+    assert reason in decision.why
+
+
+def test_another_word_is_refused():
+    with pytest.raises(RocmatrixError, match="RM404"):
+        launch.decide("docker", cards=(), engine=None)
+
+
+def test_events_arrive_in_order_and_words_pass_through(capfd):
+    code = 'print("{\\"event\\": \\"a\\"}"); print("words"); print("[1]"); print("{\\"event\\": \\"b\\", \\"n\\": 2}")'
+    seen = []
+    done = launch.run([sys.executable, "-c", code + "; raise SystemExit(7)"], show=seen.append)
+    assert done.status == 7
+    assert [event["event"] for event in seen] == ["a", "b"]
+    assert done.last("b") == {"event": "b", "n": 2}
+    assert done.last("c") is None
+    assert "words" in capfd.readouterr().err
+
+
+def test_the_checkout_comes_first_on_the_module_path(tmp_path):
+    environment = launch.native_environment(tmp_path, {"PYTHONPATH": "/elsewhere", "HOME": "/h"})
+    assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h", "PYTHONSAFEPATH": "1"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path):
+    mark = tmp_path / "alive"
+    loop = f"while True:\n pathlib.Path({str(mark)!r}).touch(); time.sleep(0.05)"
+    job = f"import time, pathlib; print('{{}}', flush=True)\n{loop}"
+    host = "import sys; from rocmatrix.jobs import runner; runner.run([sys.executable, '-c', sys.argv[1]], show=print)"
+    with subprocess.Popen([sys.executable, "-c", host, job], cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout.readline().strip() == "{}"
+        started.send_signal(number)
+        started.communicate(timeout=30)
+    mark.unlink(missing_ok=True)
+    time.sleep(0.3)
+    assert not mark.exists()
+
+
+def test_a_missing_client_is_rm201():
+    with pytest.raises(RocmatrixError, match="RM201"):
+        launch.run(["no-such-docker"], show=print)
+
+
+def stand_in(folder, name, script):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def scheduled(tmp_path):
+    path = tmp_path / "runs" / "r.sbatch"
+    return launch.Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
+
+
+def test_a_job_is_written_and_handed_over(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert launch.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
+
+
+def test_a_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
+        launch.send(scheduled(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_scheduler_that_refuses_is_heard(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
+        launch.send(scheduled(tmp_path))
+
+
+def test_a_job_tells_its_files_before_its_command(tmp_path):
+    assert scheduled(tmp_path).words.splitlines() == [
+        f"# {tmp_path}/runs/r.sbatch",
+        "#!/bin/sh",
+        "",
+        f"sbatch {tmp_path}/runs/r.sbatch",
+    ]

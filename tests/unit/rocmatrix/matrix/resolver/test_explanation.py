@@ -1,0 +1,134 @@
+"""An argument has a verdict, an answer, and every rule that speaks; nothing is left out and nothing invented."""
+
+import json
+
+import pytest
+
+from rocmatrix.matrix.resolver.explanation import SCHEMA, Subject, argue, rules_on, sections
+from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
+
+TODAY = "2026-11-21"
+RX_7900_XT = Request(rocm="6.2", torch="2.5.1", gpu="gfx1100")
+
+
+def points(argued, name):
+    return next(section.points for section in argued.sections if section.name == name)
+
+
+def abouts(argued, name):
+    return [point.about for point in points(argued, name)]
+
+
+def test_a_reported_pair_is_argued_from_both_sides():
+    argued = argue(MATRIX, RX_7900_XT, today=TODAY)
+    assert argued.verdict == "degraded"
+    assert argued.cell is None
+    assert argued.refusal.code == "RM011"
+    hipblas = next(point for point in points(argued, "rules") if point.about == "gfx1100-torch-2.5.1-hipblas")
+    assert hipblas.claim.stands is False
+    assert "gfx1100-visible-igpu" in abouts(argued, "cautions")
+    assert "backend-hccl" in abouts(argued, "general")
+    assert abouts(argued, "libraries") == ["allocator", "driver"]
+    assert argued.unrecorded == ("rocBLAS", "RCCL", "hipBLASLt", "attention")
+
+
+@pytest.mark.parametrize(
+    ("request_", "verdict", "cell", "refusal"),
+    [
+        (Request(gpu="MI50", rocm="7.2"), "broken", None, "RM012"),
+        (Request(gpu="MI50", rocm="6.0", torch="2.4.1"), "works", "rocm6.0-torch2.4.1-gfx906", None),
+        (Request(torch="2.5.1", rocm="6.3"), "broken", None, "RM012"),
+        (Request(gpu="cpu"), "untested", "cpu-torch2.13.0", None),
+        (Request(gpu="cpu", torch="2.7.1"), "untested", None, "RM011"),
+        (Request(cell="rocm6.3-torch2.7.1-gfx906"), "untested", "rocm6.3-torch2.7.1-gfx906", None),
+        (Request(), "untested", "cpu-torch2.13.0", None),
+    ],
+)
+def test_a_request_has_its_verdict_and_answer(request_, verdict, cell, refusal):
+    argued = argue(MATRIX, request_, today=TODAY)
+    assert argued.verdict == verdict
+    assert (argued.cell and argued.cell.name) == cell
+    assert (argued.refusal and argued.refusal.code) == refusal
+
+
+def test_the_release_argued_about_is_one_that_no_rule_breaks():
+    argued = argue(MATRIX, Request(gpu="gfx906", torch="2.8.0"), today=TODAY)
+    assert argued.subject.release.name == "rocm6.3-torch2.8.0"
+    assert argued.verdict == "untested"
+
+
+def test_this_machines_card_is_argued_about():
+    argued = argue(MATRIX, Request(gpu="auto"), today=TODAY, cards=("gfx1151",))
+    assert argued.subject.architecture == "gfx1151"
+    assert "Strix Halo" in argued.cards
+
+
+def test_an_unknown_name_is_an_error_and_no_argument():
+    with pytest.raises(RocmatrixError, match="RM010"):
+        argue(MATRIX, Request(gpu="RX 7900 XTT"), today=TODAY)
+    with pytest.raises(RocmatrixError, match="RM010"):
+        argue(MATRIX, Request(cell="rocm6.3-torch2.7.1-gfx110"), today=TODAY)
+
+
+def test_a_statement_expires_by_the_day_that_is_given():
+    fresh = argue(MATRIX, RX_7900_XT, today=TODAY)
+    assert not any(point.expired for section in fresh.sections for point in section.points)
+    later = argue(MATRIX, RX_7900_XT, today="2027-06-01")
+    marked = {point.about: point.expired for point in points(later, "rules")}
+    assert marked == {"gfx1100-torch-2.5.1-hipblas": False, "gfx1100-torch-2.5.1-compile-and-fsdp": True}
+    assert not any(point.expired for point in points(later, "libraries"))
+    assert any(point.expired for point in points(argue(MATRIX, RX_7900_XT, today="2028-01-01"), "libraries"))
+
+
+def test_a_rule_is_good_on_the_day_it_expires():
+    rule = MATRIX.rules[0]
+    assert not rule.expired(rule.expires)
+    assert rule.expired("2999-01-01")
+
+
+def test_every_refusal_that_cites_a_rule_shows_it_among_the_reasons():
+    torch = sorted({release.torch for release in MATRIX.releases})
+    refused = 0
+    for gpu in MATRIX.architectures:
+        for version in torch:
+            argued = argue(MATRIX, Request(gpu=gpu, torch=version), today=TODAY)
+            if argued.refusal is not None and argued.refusal.code == "RM012":
+                refused += 1
+                assert argued.refusal.where.removeprefix("rule ") in abouts(argued, "rules")
+                assert argued.verdict == "broken"
+            if argued.cell is not None:
+                assert argued.verdict == argued.cell.verdict
+    assert refused > 100
+
+
+def test_no_rule_is_left_out_or_said_twice():
+    for gfx in MATRIX.architectures:
+        for release in MATRIX.releases:
+            subject = Subject(architecture=gfx, torch=release.torch, rocm=release.rocm, release=release)
+            rules = {rule.id for rule in MATRIX.rules_on(gfx, release)}
+            assert {rule.id for rule in rules_on(MATRIX, subject)} == rules
+            if release is MATRIX.releases[-1]:
+                found = {section.name: section.points for section in sections(MATRIX, subject, today=TODAY)}
+                said = [point.about for name in ("rules", "cautions", "general") for point in found[name]]
+                assert sorted(said) == sorted(rules)
+
+
+def test_programs_get_every_point_with_source_confidence_and_date():
+    described = json.loads(json.dumps(argue(MATRIX, RX_7900_XT, today=TODAY).described()))
+    assert described["schema"] == SCHEMA
+    assert described["refusal"]["code"] == "RM011"
+    assert described["cell"] is None
+    told = [point for name in ("rules", "cautions", "general", "support", "libraries") for point in described[name]]
+    assert len(told) > 20
+    assert all(point["sources"] and point["confidence"] and point["date"] and point["expires"] for point in told)
+
+
+def test_programs_are_told_whether_the_cell_is_locked():
+    locked = argue(MATRIX, Request(gpu="gfx1100"), today=TODAY).described()["cell"]
+    assert locked["locked"] is True
+    assert {"cell", "why"} <= set(locked["passed_over"][0])
+    unlocked = argue(MATRIX, Request(gpu="gfx1031"), today=TODAY).described()["cell"]
+    assert unlocked["locked"] is False
+    assert "no hash" in unlocked["unlocked_because"]

@@ -1,0 +1,228 @@
+"""The resolver is total: a working cell, or a refusal that cites a rule or names what is near."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.resolver.resolve import Request, resolve
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.matrix.statement import Evidence, Selector
+from rocmatrix.runtime.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parents[5]
+MATRIX = matrix_file.load(ROOT)
+RULES = {rule.id: rule for rule in (*MATRIX.rules, *MATRIX.derived_rules)}
+ROCM = sorted({release.rocm for release in MATRIX.releases if release.rocm})
+TORCH = sorted({release.torch for release in MATRIX.releases})
+NAMES = [name for entry in MATRIX.architectures.values() for name in entry.names]
+
+
+@pytest.mark.parametrize(
+    ("request_", "cards", "name"),
+    [
+        (Request(), (), "cpu-torch2.13.0"),
+        (Request(rocm="6.3"), (), "rocm6.3-torch2.7.1-gfx1100"),
+        (Request(rocm="6.3"), ("gfx906",), "rocm6.3-torch2.7.1-gfx906"),
+        (Request(), ("gfx1100", "gfx1100"), "rocm7.2-torch2.12.1-gfx1100"),
+        (Request(), ("gfx1151",), "rocm7.2-torch2.12.1-gfx1151"),
+        (Request(gpu="auto"), ("gfx1151",), "rocm7.2-torch2.12.1-gfx1151"),
+        (Request(gpu="RX 7900 XT", torch="2.7.1"), (), "rocm6.3-torch2.7.1-gfx1100"),
+        (Request(gpu="mi50"), (), "rocm6.3-torch2.7.1-gfx906"),
+        (Request(gpu="cpu"), ("gfx1100",), "cpu-torch2.13.0"),
+        (Request(gpu="RX 7600"), (), "rocm7.2-torch2.12.1-gfx1102"),
+        (Request(gpu="R9700", rocm="10.0"), (), "rocm10.0-torch2.13.0-gfx1201"),
+        (Request(gpu="RX 6700 XT"), (), "rocm10.0-torch2.13.0-gfx1031"),
+        (Request(cell="rocm6.0-torch2.4.1-gfx906"), (), "rocm6.0-torch2.4.1-gfx906"),
+    ],
+)
+def test_a_request_ends_at_the_expected_cell(request_, cards, name):
+    choice = resolve(MATRIX, request_, cards=cards)
+    assert choice.cell.name == name
+    assert choice.why
+
+
+def test_a_locked_cell_comes_before_an_unlocked_one():
+    choice = resolve(MATRIX, Request(gpu="gfx1100"))
+    assert choice.cell.unlocked_because is None
+    reasons = {other.cell: other.why for other in choice.passed_over}
+    assert reasons["rocm10.0-torch2.13.0-gfx1100"].startswith("unlocked: no hash is recorded for torch 2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "words"),
+    [
+        (Request(gpu="RX 7900 XTT"), "RM010", "RX 7900 XT"),
+        (Request(rocm="6.33"), "RM010", "6.3"),
+        (Request(cell="rocm6.3-torch2.7.1-gfx110"), "RM010", "rocm6.3-torch2.7.1-gfx1100"),
+        (Request(gpu="gfx942", torch="2.4.1"), "RM011", "rocm7.2-torch2.12.1-gfx942"),
+        (Request(gpu="gfx906", torch="2.8.0"), "RM011", "rocm6.3-torch2.7.1-gfx906"),  # ROCm 6.4 is broken, 6.3 is not
+        (Request(gpu="gfx906", rocm="7.2"), "RM012", "gfx906-rocblas-from-6.4"),
+        (Request(gpu="gfx906", rocm="6.2", torch="2.5.1"), "RM012", "gfx906-mi50-torch-2.5.1"),
+        (Request(gpu="Strix Halo", rocm="6.3"), "RM012", "rocm7.2-torch2.12.1-gfx1151"),
+        (Request(gpu="RX 580"), "RM012", "gfx803-in-no-release"),
+        (Request(gpu="RX 580"), "RM012", "--cell cpu-torch2.13.0"),
+        (Request(gpu="780M", rocm="7.2"), "RM012", "gfx1103-rocblas-before-7.14"),
+        (Request(torch="2.5.1", rocm="6.3"), "RM012", "the rocm6.3 index begins with torch 2.7"),
+        (Request(torch="2.3.1", rocm="6.2"), "RM012", "rocm-versions-of-torch-2.3.1"),
+        (Request(gpu="RX 6600", rocm="7.2"), "RM012", "HSA_OVERRIDE_GFX_VERSION=10.3.0 runs the code of gfx1030"),
+        (Request(gpu="gfx1034"), "RM011", "rocm7.2-torch2.12.1-gfx1030"),
+        (Request(torch="2.15.0"), "RM011", "--cell"),
+    ],
+)
+def test_a_refusal_has_its_code_and_the_way_on(request_, code, words):
+    with pytest.raises(RocmatrixError) as caught:
+        resolve(MATRIX, request_)
+    assert caught.value.code == code
+    assert words in str(caught.value)
+
+
+def check_total(request, cards):
+    """Resolve, and assert that the answer is one of those that are allowed."""
+    try:
+        choice = resolve(MATRIX, request, cards=cards)
+    except RocmatrixError as refusal:
+        assert refusal.code in ("RM010", "RM011", "RM012"), refusal
+        if refusal.code == "RM012":
+            rule = RULES[refusal.where.removeprefix("rule ")]
+            assert rule.verdict == "broken"
+            assert rule.decides
+            assert all(source in refusal.why for source in rule.evidence.sources)
+        if refusal.code != "RM010":
+            near = [line.split()[1].rstrip(":") for line in refusal.next.splitlines() if line.startswith("--cell ")]
+            assert near
+            assert not any(MATRIX.cell(name).broken_by for name in near)
+        return refusal.code
+    assert not choice.cell.broken_by
+    assert choice.cell.name not in [other.cell for other in choice.passed_over]
+    assert all(other.why for other in choice.passed_over)
+    return "cell"
+
+
+def test_every_combination_of_axes_gives_a_working_cell_or_a_reasoned_refusal():
+    gpus = [None, "cpu", *MATRIX.architectures]
+    found = {
+        check_total(Request(rocm=r, torch=t, gpu=g), ()) for r in [None, *ROCM] for t in [None, *TORCH] for g in gpus
+    }
+    assert found == {"cell", "RM011", "RM012"}
+
+
+def test_every_card_at_hand_gives_a_working_cell_or_a_reasoned_refusal():
+    for cards in itertools.chain(((gfx,) for gfx in MATRIX.architectures), [("gfx909",), ("gfx1036", "gfx1100")]):
+        check_total(Request(), cards)
+        check_total(Request(gpu="auto"), cards)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rocm=st.none() | st.sampled_from(ROCM) | st.text(max_size=8),
+    torch=st.none() | st.sampled_from(TORCH) | st.text(max_size=8),
+    gpu=st.none() | st.sampled_from(NAMES) | st.sampled_from(["auto", "cpu", "none"]) | st.text(max_size=12),
+    cards=st.lists(st.sampled_from([*MATRIX.architectures, "gfx909"]), max_size=3).map(tuple),
+)
+def test_whatever_a_person_types_is_answered(rocm, torch, gpu, cards):
+    check_total(Request(rocm=rocm, torch=torch, gpu=gpu), cards)
+
+
+def test_a_caution_never_blocks_and_a_verdict_does():
+    request = Request(gpu="gfx1100")
+    chosen = resolve(MATRIX, request).cell
+    evidence = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
+
+    def with_rule(**when):
+        selector = Selector(architectures=["gfx1100"], rocm=f"=={chosen.release.rocm}", **when)
+        rule = Rule(id="x", when=selector, verdict="broken", reason="so", evidence=evidence, expires="2027-01-01")
+        return MATRIX.model_copy(update={"rules": [rule]})  # what was computed is computed again
+
+    assert resolve(with_rule(given="it rains"), request).cell.name == chosen.name
+    assert resolve(with_rule(), request).cell.name != chosen.name
+
+
+def forced_or_refused(request):
+    """Resolve twice, with and without force: only a citation of a rule is ever overridden."""
+    try:
+        plain = resolve(MATRIX, request)
+    except RocmatrixError as refusal:
+        try:
+            choice = resolve(MATRIX, request, force=True)
+        except RocmatrixError as stays:
+            assert (stays.code, stays.where) == (refusal.code, refusal.where)
+            assert ("--force has nothing to build" in stays.next) == (stays.code == "RM012")
+            return refusal.code
+        assert refusal.code == "RM012"
+        assert choice.forced == choice.cell.broken_by
+        assert choice.forced
+        return "forced"
+    assert resolve(MATRIX, request, force=True) == plain
+    assert plain.forced == ()
+    return "cell"
+
+
+def test_force_overrides_rules_and_nothing_else():
+    gpus = [None, "cpu", *MATRIX.architectures]
+    found = [forced_or_refused(Request(gpu=gpu, torch=torch)) for gpu in gpus for torch in [None, *TORCH]]
+    assert set(found) == {"cell", "forced", "RM011", "RM012"}  # no base has the Python of torch 2.0
+    assert forced_or_refused(Request(rocm="6.3", torch="2.5.1", gpu="gfx1100")) == "RM012"  # nothing was built
+
+
+def test_a_forced_request_gets_a_cell_that_the_matrix_lacks():
+    choice = resolve(MATRIX, Request(gpu="MI50", rocm="7.2"), force=True)
+    assert choice.cell.name == "rocm7.2-torch2.14.1-gfx906"
+    assert choice.cell.unlocked_because is None  # the release is locked for other cards
+    assert choice.cell not in MATRIX.cells
+    assert [rule.id for rule in choice.forced] == ["gfx906-rocblas-from-6.4"]
+
+
+def test_a_broken_cell_is_forced_by_name_and_by_axes():
+    cell = resolve(MATRIX, Request(gpu="gfx1100", rocm="6.3")).cell
+    evidence = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
+    selector = Selector(architectures=["gfx1100"], rocm="==6.3")
+    rule = Rule(id="x", when=selector, verdict="broken", reason="so", evidence=evidence, expires="2027-01-01")
+    broken = MATRIX.model_copy(update={"rules": [rule]})
+    for request in (Request(cell=cell.name), Request(gpu="gfx1100", rocm="6.3")):
+        with pytest.raises(RocmatrixError, match="RM012"):
+            resolve(broken, request)
+        choice = resolve(broken, request, force=True)
+        assert (choice.cell.name, choice.forced) == (cell.name, (rule,))
+
+
+@pytest.mark.parametrize("cards", [("gfx803",), ("gfx1036",), ("gfx1103",)])
+def test_a_card_that_no_locked_cell_serves_leaves_the_cpu_and_says_so(cards):
+    choice = resolve(MATRIX, Request(), cards=cards)
+    assert choice.cell.architecture is None
+    assert cards[0] in choice.why
+
+
+def test_a_card_that_is_served_comes_before_one_that_is_not():
+    assert resolve(MATRIX, Request(), cards=("gfx1036", "gfx1100")).cell.architecture == "gfx1100"
+
+
+@pytest.mark.parametrize(("name", "architecture"), [("GFX1100", "gfx1100"), ("CPU", None)])
+def test_letter_case_does_not_matter(name, architecture):
+    assert resolve(MATRIX, Request(gpu=name)).cell.architecture == architecture
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(cell="cpu-torch2.13.0", gpu="gfx1100"),
+        Request(cell="rocm6.3-torch2.7.1-gfx1100", rocm="7.2"),
+        Request(cell="rocm6.3-torch2.7.1-gfx1100", torch="2.12.1"),
+        Request(cell="rocm6.3-torch2.7.1-gfx1100", gpu="cpu"),
+        Request(gpu="cpu", rocm="6.3"),
+        Request(gpu="gfx1100", rocm="cpu"),
+    ],
+)
+def test_axes_that_contradict_each_other_are_refused_and_none_is_dropped(request_):
+    with pytest.raises(RocmatrixError, match="contradict each other") as caught:
+        resolve(MATRIX, request_)
+    assert caught.value.code == "RM011"
+
+
+@pytest.mark.parametrize("axes", [{"gpu": "RX 7900 XT"}, {"gpu": "auto"}, {"rocm": "6.3"}, {"torch": "2.7.1"}])
+def test_a_cell_may_be_named_with_axes_that_agree(axes):
+    name = "rocm6.3-torch2.7.1-gfx1100"
+    assert resolve(MATRIX, Request(cell=name, **axes)).cell.name == name

@@ -1,0 +1,60 @@
+"""What a person reads of an argument, compared with files that were looked at."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from rocmatrix.matrix.resolver import text as terminal
+from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.grid import grid
+from rocmatrix.matrix.resolver.resolve import Request
+from tests.fixtures.cells import MATRIX
+from tests.fixtures.golden import assert_golden
+
+
+def printed(renderable, *, colour=False):
+    out = io.StringIO()
+    Console(file=out, width=terminal.PROSE_WIDTH, force_terminal=colour, highlight=False).print(renderable)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "request_", "today"),
+    [
+        ("rx-7900-xt", Request(rocm="6.2", torch="2.5.1", gpu="gfx1100"), "2026-11-21"),
+        ("mi50-on-7.2", Request(rocm="7.2", gpu="MI50"), "2026-11-21"),
+        ("rx-6600-unlocked", Request(gpu="RX 6600"), "2027-12-01"),
+        ("never-built", Request(rocm="6.3", torch="2.5.1"), "2026-11-21"),
+    ],
+)
+def test_an_argument_reads_as_it_was_looked_at(name, request_, today):
+    text = printed(terminal.argument(argue(MATRIX, request_, today=today)))
+    assert "\x1b" not in text
+    assert_golden(f"explain/{name}.txt", text)
+
+
+def test_a_terminal_gets_colour_and_the_words_stay():
+    argued = argue(MATRIX, Request(rocm="7.2", gpu="MI50"), today="2026-11-21")
+    text = printed(terminal.argument(argued), colour=True)
+    assert "\x1b[31m✗ broken" in text
+
+
+def test_what_expired_is_marked():
+    argued = argue(MATRIX, Request(gpu="gfx1100"), today="2030-01-01")
+    assert "EXPIRED" in printed(terminal.argument(argued))
+
+
+def test_every_verdict_has_a_symbol_of_its_own():
+    assert len(set(terminal.SYMBOLS.values())) == len(terminal.STYLES) == 4
+
+
+def test_the_grid_has_a_line_for_every_architecture_and_says_what_its_symbols_mean():
+    whole = grid(MATRIX)
+    text = printed(terminal.grid(whole))
+    lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("gfx")}
+    assert set(lines) == set(MATRIX.architectures)
+    for row in whole.rows:
+        assert "".join(lines[row.architecture].split()[1:]) == "".join(terminal.symbol(s) for s in row.squares)
+    assert all(meaning in text for meaning in [*terminal.SYMBOLS, *terminal.CELLS.values()])
+    assert max(map(len, text.splitlines())) <= terminal.PROSE_WIDTH

@@ -1,0 +1,87 @@
+"""Cards answer to the names people use, and a name that could be several is refused with all of them."""
+
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.matrix.card_names import architecture_of
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
+
+ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[4]).architectures
+
+
+@pytest.mark.parametrize(
+    ("name", "gfx"),
+    [
+        ("RX 7900 XT", "gfx1100"),
+        ("AMD Radeon RX 7900 XTX", "gfx1100"),
+        ("rx7900xtx", "gfx1100"),
+        ("7900 XT", "gfx1100"),
+        ("W7900", "gfx1100"),
+        ("MI50", "gfx906"),
+        ("AMD Instinct MI50", "gfx906"),
+        ("Radeon VII", "gfx906"),
+        ("Strix Halo", "gfx1151"),
+        ("Ryzen AI Max+ 395", "gfx1151"),
+        ("Radeon 8060S", "gfx1151"),
+        ("Radeon AI PRO R9700", "gfx1201"),
+        ("R9700", "gfx1201"),
+        ("RX 9070 XT", "gfx1201"),
+        ("mi300x", "gfx942"),
+        ("780M", "gfx1103"),
+        ("RX 6600", "gfx1032"),
+        ("RX 6700 XT", "gfx1031"),
+        ("RX 580", "gfx803"),
+        ("Vega 64", "gfx900"),
+        ("Steam Deck", "gfx1033"),
+        ("gfx90c", "gfx90c"),
+        ("gfx906:sramecc+:xnack-", "gfx906"),
+        ("RX 7900 XT 20GB", "gfx1100"),
+        ("AMD Radeon RX 9070 XT 16 GB", "gfx1201"),
+        ("Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M] (rev c8)", "gfx1100"),
+        ("Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 [Radeon Pro VII/Radeon Instinct MI50 32GB]", "gfx906"),
+    ],
+)
+def test_cards_answer_to_the_names_people_use(name, gfx):
+    assert architecture_of(ARCHITECTURES, name) == gfx
+
+
+@pytest.mark.parametrize("gfx", ARCHITECTURES)
+def test_every_name_of_an_architecture_leads_to_it_or_names_its_rivals(gfx):
+    for name in ARCHITECTURES[gfx].names:
+        try:
+            assert architecture_of(ARCHITECTURES, name) == gfx
+        except RocmatrixError as refusal:
+            assert f"{name} ({gfx})" in refusal.what
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates"),
+    [
+        ("7900", ["Radeon RX 7900 XT (gfx1100)", "Radeon RX 7900 XTX (gfx1100)", "Ryzen 9 7900X (gfx1036)"]),
+        ("RX 6700", None),
+        ("6700", None),
+        ("840M", ["Radeon 840M (gfx1152)", "Radeon 840M (gfx1153)"]),
+        ("Instinct", None),
+        ("", None),
+    ],
+)
+def test_a_name_that_could_be_several_cards_lists_them(name, candidates):
+    if name in ("RX 6700", "6700"):  # a card of exactly that name exists
+        assert architecture_of(ARCHITECTURES, name) == "gfx1031"
+        return
+    with pytest.raises(RocmatrixError, match="RM010") as caught:
+        architecture_of(ARCHITECTURES, name)
+    for candidate in candidates or []:
+        assert candidate in caught.value.what
+
+
+def test_a_long_list_of_candidates_is_cut_with_a_count():
+    with pytest.raises(RocmatrixError, match=r"and \d+ more"):
+        architecture_of(ARCHITECTURES, "RX 6")
+
+
+def test_an_unknown_name_gets_the_nearest():
+    with pytest.raises(RocmatrixError, match="did you mean Radeon RX 7900 XT"):
+        architecture_of(ARCHITECTURES, "Radeon RX 7990 XT")

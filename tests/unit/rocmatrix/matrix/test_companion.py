@@ -1,0 +1,153 @@
+"""Companions: every verdict has its evidence, a broken pairing is refused with its rule, the others are locked."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.images import build, companion_lock
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.index import Index
+
+ROOT = Path(__file__).resolve().parents[4]
+MATRIX = matrix_file.load(ROOT)
+CELL = MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
+NAMES = [companion.package for companion in MATRIX.companions]
+BY_NAME = dict(zip(NAMES, MATRIX.companions, strict=True))
+
+
+@pytest.fixture
+def python_index(tmp_path, monkeypatch):
+    """Return an index of STAND-IN wheels, the only one the real pip is configured with."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    index = Index(tmp_path / "index")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    return index
+
+
+def added(extended):
+    return [row for row in extended.wheels if row not in CELL.wheels]
+
+
+def axes(cell):
+    return {"architecture": cell.architecture, "torch": cell.release.torch, "rocm": cell.release.rocm}
+
+
+def test_the_companions_people_ask_for_are_all_described():
+    assert set(NAMES) == {
+        "torchvision", "torchaudio", "triton", "transformers", "peft", "accelerate", "bitsandbytes", "flash-attn",
+        "aiter", "torchao", "deepspeed", "transformer-engine",
+    }  # fmt: skip
+
+
+def test_every_verdict_has_a_source_a_date_and_an_expiry():
+    for companion in MATRIX.companions:
+        for rule in companion.rules:
+            assert all(len(source) > 3 for source in rule.evidence.sources), rule.id
+            assert rule.expires > rule.evidence.date
+
+
+@pytest.mark.parametrize(
+    ("package", "cell", "verdict"),
+    [
+        ("bitsandbytes", "rocm6.3-torch2.7.1-gfx906", "broken"),
+        ("bitsandbytes", "rocm7.2-torch2.12.1-gfx1100", "works"),
+        ("bitsandbytes", "rocm7.2-torch2.12.1-gfx950", "works"),
+        ("flash-attn", "rocm7.2-torch2.12.1-gfx942", "degraded"),
+        ("flash-attn", "rocm7.2-torch2.12.1-gfx1030", "broken"),
+        ("aiter", "rocm7.2-torch2.12.1-gfx1151", "degraded"),
+        ("transformer-engine", "rocm7.2-torch2.12.1-gfx1100", "untested"),
+        ("torchao", "rocm6.0-torch2.4.1-gfx906", "broken"),
+    ],
+)
+def test_verdicts(package, cell, verdict):
+    assert BY_NAME[package].verdict(**axes(MATRIX.cell(cell))) == verdict
+
+
+@pytest.mark.parametrize("package", ["flash-attn", "aiter", "deepspeed", "transformer-engine"])
+def test_a_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(package):
+    """Before pip is asked: the index's transformer-engine is NVIDIA's, and would be installed."""
+    with pytest.raises(RocmatrixError) as refused:
+        companion_lock.choose(MATRIX, MATRIX.cell("rocm7.2-torch2.12.1-gfx942"), [package])
+    assert refused.value.code == "RM222"
+    assert "hipcc" in refused.value.next
+    assert BY_NAME[package].verdict(**axes(MATRIX.cell("rocm7.2-torch2.12.1-gfx942"))) in refused.value.what
+
+
+@given(st.sampled_from(MATRIX.cells), st.lists(st.sampled_from(NAMES), unique=True))
+def test_a_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
+    try:
+        chosen = companion_lock.choose(MATRIX, cell, names)
+    except RocmatrixError as refusal:
+        if refusal.code == "RM222":
+            package = BY_NAME[refusal.what.split()[0]]
+            assert package.package in names
+            assert refusal.next == package.no_wheel
+            return
+        assert refusal.code == "RM013"
+        rule = next(r for c in MATRIX.companions for r in c.rules if f"rule {r.id} " in refusal.where)
+        assert rule.verdict == "broken"
+        assert rule.when.matches(**axes(cell))
+        assert rule.evidence.sources[0] in refusal.why
+    else:
+        assert [companion.package for companion in chosen] == names
+        assert all(companion.verdict(**axes(cell)) != "broken" for companion in chosen)
+
+
+@given(st.sampled_from(MATRIX.cells), st.sampled_from(NAMES))
+def test_a_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
+    try:
+        companion_lock.choose(MATRIX, cell, [name])
+    except RocmatrixError as refusal:
+        named = [other for other in MATRIX.cells if f"--cell {other.name}" in refusal.next]
+        assert all(BY_NAME[name].verdict(**axes(other)) != "broken" for other in named)
+
+
+def test_an_unknown_companion_is_rm010_with_the_nearest_names():
+    with pytest.raises(RocmatrixError, match=r"RM010[\s\S]*transformers"):
+        companion_lock.choose(MATRIX, CELL, ["trnsformers"])
+
+
+def test_an_unlocked_cell_takes_no_companions(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM102"):
+        companion_lock.prepare(MATRIX, MATRIX.cell("rocm10.0-torch2.13.0-gfx1100"), ["peft"], tmp_path)
+
+
+def test_companions_are_resolved_against_the_cells_own_torch(python_index, tmp_path):
+    python_index.add("peft", "0.21.2", "Requires-Dist: torch>=1.13", "Requires-Dist: numpy", "Requires-Dist: regex")
+    python_index.add("regex", "1.0")
+    python_index.add("torch", "99.0")  # what pip would take for the ROCm build
+    python_index.add("numpy", "99.0")
+    extended = companion_lock.prepare(MATRIX, CELL, ["peft"], tmp_path)
+    assert {wheel.name for _, wheel in added(extended)} == {"peft", "regex"}
+    assert all(row in extended.wheels for row in CELL.wheels)
+
+
+def test_a_recorded_wheel_of_torchs_own_companion_needs_no_index(python_index, tmp_path):
+    extended = companion_lock.prepare(MATRIX, CELL, ["torchvision", "triton"], tmp_path)
+    ((file, wheel),) = added(extended)
+    assert file.startswith("torchvision-0.27.1+rocm7.2-cp312")
+    assert wheel.index == "pytorch"
+
+
+def test_companions_are_part_of_the_images_name_label_and_inputs(python_index, capsys):
+    python_index.add("peft", "0.21.2")
+    extended = companion_lock.prepare(MATRIX, CELL, ["peft"], ROOT)
+    place = build.made_recipe(extended, ROOT)
+    assert place.is_relative_to(ROOT / ".rocmatrix")
+    assert 'org.rocmatrix.companions="peft"' in (place / "Dockerfile").read_text()
+    assert "peft==0.21.2" in (place / "requirements.lock").read_text()
+    planned = build.build(extended, root=ROOT, dry_run=True)
+    assert planned.tag == f"rocmatrix:{CELL.name}-with-peft"
+    assert planned.inputs != build.input_hash(CELL, ROOT)
+    assert str(place) in capsys.readouterr().out
+
+
+def test_a_package_without_wheels_is_rm105(python_index, tmp_path):
+    with pytest.raises(RocmatrixError, match="RM105"):
+        companion_lock.prepare(MATRIX, CELL, ["accelerate"], tmp_path)

@@ -1,0 +1,82 @@
+"""A rule judges or cautions; a claim against it is told with what became of it."""
+
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.rule import verdict_of
+
+MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
+RULES = {rule.id: rule for rule in MATRIX.rules}
+
+
+def axes(architecture, torch, rocm):
+    return {"architecture": architecture, "torch": torch, "rocm": rocm}
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict", "combination"),
+    [
+        ("gfx906-mi50-torch-2.4.1", "works", axes("gfx906", "2.4.1", "6.0")),
+        ("gfx906-mi50-torch-2.5.1", "broken", axes("gfx906", "2.5.1", "6.2")),
+        ("gfx906-override-to-gfx1030", "broken", axes("gfx906", "2.5.1", "6.2")),
+        ("gfx1100-torch-2.5.1-hipblas", "untested", axes("gfx1100", "2.5.1", "6.2")),
+        ("gfx1100-torch-2.5.1-compile-and-fsdp", "degraded", axes("gfx1100", "2.5.1", "6.2")),
+        ("gfx115x-bf16-zeros", "degraded", axes("gfx1151", "2.12.1", "7.2")),
+        ("gfx1151-native", "untested", axes("gfx1151", "2.12.1", "7.2")),
+        ("gfx1151-windows", "untested", axes("gfx1151", "2.12.1", "7.2")),
+        ("gfx942-torch-2.6-rocm-6.2.4", "degraded", axes("gfx942", "2.6.0", "6.2.4")),
+        ("gfx1102-torch-2.1.2-rocm-6.1", "broken", axes("gfx1102", "2.1.2", "6.1")),
+        ("gfx1100-visible-igpu", "degraded", axes("gfx1100", "2.13.0", "7.2")),
+        ("expandable-segments", "degraded", axes("gfx1100", "2.13.0", "7.2")),
+        ("backend-hccl", "broken", axes("gfx1100", "2.5.1", "6.2")),
+        ("rocm-7-has-its-own-wheels", "untested", axes("gfx1100", "2.10.0", "7.0")),
+    ],
+)
+def test_the_reports_this_project_was_given_are_rules(rule, verdict, combination):
+    assert RULES[rule].verdict == verdict
+    assert RULES[rule].when.matches(**combination)
+    assert not RULES[rule].when.matches(**axes(None, "2.13.0", None))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["gfx1100-torch-2.5.1-hipblas", "backend-hccl", "gfx1151-windows", "gfx1151-native", "rocm-7-has-its-own-wheels",
+     "invented-variables", "gfx115x-bf16-zeros", "torch-2.5.1-rocm-6.3"],
+)  # fmt: skip
+def test_a_report_that_a_source_contradicts_says_both_and_which_stands(rule):
+    claim = RULES[rule].claim
+    assert claim is not None
+    assert not claim.stands
+    assert claim.evidence.sources
+    assert claim.says in RULES[rule].words
+    assert RULES[rule].reason in RULES[rule].words
+    assert "refuted" in RULES[rule].words
+
+
+def test_a_caution_leaves_the_verdict_alone():
+    cautions = [rule for rule in MATRIX.rules if rule.when.given]
+    assert cautions
+    assert verdict_of(cautions) == "untested"
+    assert verdict_of([*cautions, RULES["gfx906-mi50-torch-2.4.1"]]) == "works"
+
+
+def test_the_weightiest_verdict_counts():
+    named = ("gfx906-mi50-torch-2.4.1", "gfx906-still-built", "gfx942-torch-2.6-rocm-6.2.4", "gfx906-mi50-torch-2.5.1")
+    works, untested, degraded, broken = (RULES[name] for name in named)
+    assert verdict_of([untested, works]) == "works"
+    assert verdict_of([works, degraded]) == "degraded"
+    assert verdict_of([degraded, works, broken]) == "broken"
+
+
+def test_a_rule_of_another_package_does_not_speak_of_torch():
+    rule = RULES["tensorflow-rocm-python"]
+    combination = axes("gfx1100", "2.12.1", "7.2")
+    assert not rule.when.matches(**combination)
+    assert rule.when.matches(**combination, package="tensorflow-rocm")
+
+
+def test_every_rule_expires_after_it_was_read():
+    for rule in (*MATRIX.rules, *MATRIX.derived_rules):
+        assert rule.expires > rule.evidence.date

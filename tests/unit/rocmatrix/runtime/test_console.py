@@ -1,0 +1,61 @@
+"""At the edge every failure has a code and an exit status, and a defect keeps its traceback in a file."""
+
+import errno
+
+import pytest
+
+from rocmatrix.runtime import console
+from rocmatrix.runtime.errors import CATALOG, RocmatrixError, nearest
+
+
+def ends(error):
+    @console.edge
+    def command():
+        raise error
+
+    with pytest.raises(SystemExit) as caught:
+        command()
+    return caught.value.code
+
+
+def test_a_known_error_is_shown_and_ends_with_2(capsys):
+    assert ends(RocmatrixError("RM203", what="no image", where="here")) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("RM203 ")
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206"), (errno.EACCES, "RM206")])
+def test_errors_of_the_system_are_named_by_number(number, code, capsys):
+    assert ends(OSError(number, "words that do not matter", "/some/file")) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(code)
+    assert "/some/file" in shown
+
+
+def test_a_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "LOGS", tmp_path)
+    assert ends(ZeroDivisionError("division by zero")) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("RM499")
+    assert "Traceback" not in shown
+    (log,) = tmp_path.iterdir()
+    assert "ZeroDivisionError" in log.read_text()
+    assert str(log) in shown
+
+
+def test_ctrl_c_ends_with_130(capsys):
+    assert ends(KeyboardInterrupt()) == 130
+    assert "Stopped" in capsys.readouterr().err
+
+
+def test_every_code_says_what_it_means_and_what_to_do():
+    for entry in CATALOG.values():
+        assert entry.meaning.endswith(".")
+        assert entry.next.endswith(".")
+
+
+def test_the_nearest_name_comes_first():
+    assert nearest("gfx1110", ["gfx906", "gfx1100", "gfx90a"])[0] == "gfx1100"
+    assert nearest("RX 7900 xt", ["MI50", "RX 7900 XT"])[0] == "RX 7900 XT"
+    assert nearest("zzz", ["gfx906"]) == []

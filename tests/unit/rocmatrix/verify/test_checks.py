@@ -1,0 +1,151 @@
+"""Packages, hygiene, size and labels: each passes on what is right, and fails on each thing that is not."""
+
+from dataclasses import replace
+
+import pytest
+
+from rocmatrix.images import render
+from rocmatrix.matrix.kernel_library import Baseline
+from rocmatrix.verify import claim, contents, hygiene, packages, size
+from rocmatrix.verify.devicecode.filetree import on_disk
+from tests.fixtures import cells
+from tests.fixtures.trees import entry, write
+
+LOCKED = {wheel.name: wheel.version for _, wheel in cells.CPU.wheels}
+UNLOCKED = next(cell for cell in cells.MATRIX.cells if cell.unlocked_because)
+BASELINE = Baseline.model_validate(
+    {"cell": cells.CPU.name, "sizes": [{"bytes": 1000, "date": "2026-11-21", "of": "a test"}]}
+)
+CLEAN = [
+    entry("/tmp", b"", mode=0o1777, kind="folder"),
+    entry("/cache", b"", mode=0o1777, kind="folder"),
+    entry("/usr/bin/passwd", b"x", mode=0o4755),
+    entry("/opt/venv/lib/a/__pycache__/a.pyc", b"\xa7\r\r\n\1\0\0\0" + bytes(8)),
+    entry("/usr/lib/python3/dist-packages/__pycache__/a.pyc", b"\xa7\r\r\n\0\0\0\0"),
+    entry("/opt/venv/lib/x.dist-info/direct_url.json", b'{"url": "https://somewhere"}'),
+    entry("/usr/bin/python3", b"", mode=0o777, kind="link"),
+]
+PLANTED = {
+    "files where a build leaves rubbish": entry("/var/lib/apt/lists/list", b"x"),
+    "a cache": entry("/root/.cache", b"", kind="folder"),
+    "a wheel": entry("/opt/torch.whl", b"x"),
+    "a history": entry("/root/.bash_history", b"x"),
+    "open to all": entry("/opt/open", b"", mode=0o777, kind="folder"),
+    "set-user-ID or set-group-ID that no base brings": entry("/usr/bin/shell", b"x", mode=0o4755),
+    "byte code outside the environment": entry("/opt/rocmatrix/trainer/__pycache__", b"", kind="folder"),
+    "byte code with time stamps": entry("/opt/venv/lib/a/__pycache__/b.pyc", b"\xa7\r\r\n\0\0\0\0" + bytes(8)),
+    "owned by a user that the image does not know": entry("/opt/mine", b"x", uid=1000),
+    "a secret by its name": entry("/root/.docker/config.json", b"{}"),
+    "a place on the builder's machine": entry("/opt/venv/x.dist-info/direct_url.json", b'{"url": "file:///home/me"}'),
+}
+
+
+def strays(found):
+    collected = hygiene.Strays()
+    for one in found:
+        collected.look(one)
+    return hygiene.check(collected.found, files=len(found))
+
+
+def test_the_locked_set_passes_with_what_the_environment_brings():
+    found = packages.check(LOCKED | {"pip": "24.0"}, cells.CPU)
+    assert (found.status, len(LOCKED) > 10) == ("passed", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"torch": "2.12.0+cpu"}, "of another version: torch 2.12.0+cpu where"),
+        ({"leftpad": "1.0"}, "installed and not locked: leftpad 1.0"),
+        ({"torch": None}, "locked and not installed: torch"),
+    ],
+)
+def test_any_difference_to_the_lock_fails(change, words):
+    installed = {name: version for name, version in (LOCKED | change).items() if version is not None}
+    (finding,) = packages.check(installed, cells.CPU).findings
+    assert (finding.code, words in finding.words) == ("RM216", True), finding.words
+
+
+def test_nothing_installed_and_nothing_locked_both_fail():
+    assert packages.check({}, cells.CPU).status == "failed"
+    (finding,) = packages.check(LOCKED, UNLOCKED).findings
+    assert (finding.code, "no lock to compare with" in finding.what) == ("RM216", True)
+
+
+def test_a_package_is_known_by_its_metadata_not_by_its_folder(tmp_path):
+    about = b"Metadata-Version: 2.1\nName: Some.Package\nVersion: 1.2+cpu\n\nText\nVersion: 9\n"
+    write(tmp_path, {"opt/venv/lib/python3.12/site-packages/other-9.9.dist-info/METADATA": about})
+    assert contents.read(on_disk(tmp_path), cells.MATRIX.kernels).packages == {"some-package": "1.2+cpu"}
+
+
+def test_a_clean_image_passes():
+    assert strays(CLEAN).findings == ()
+
+
+def test_every_rule_of_hygiene_is_broken_once_here():
+    assert PLANTED.keys() == hygiene.RULES.keys()
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_what_is_planted_is_found(rule):
+    (finding,) = strays([*CLEAN, PLANTED[rule]]).findings
+    assert (finding.code, finding.what, finding.places) == ("RM217", rule, (PLANTED[rule].path,))
+
+
+def test_no_file_to_look_at_fails():
+    assert [finding.code for finding in strays([]).findings] == ["RM221"]
+
+
+@pytest.mark.parametrize(("bytes_", "status"), [(900, "passed"), (1050, "passed"), (1051, "failed")])
+def test_the_limit_of_size_is_relative(bytes_, status):
+    assert size.check(bytes_, BASELINE, cell="x", today="2026-11-21").status == status
+
+
+def test_a_first_size_is_not_checked_and_later_ones_are_compared_with_it():
+    first = size.check(1234, None, cell="x", today="2026-11-21")
+    assert (first.status, first.data["bytes"]) == ("not checked", 1234)
+    assert "first size" in first.summary
+    recorded = size.Recorded(bytes=1000, date="2026-11-21", of="the first image")
+    for bytes_, status in ((1050, "passed"), (1051, "failed")):
+        assert size.check(bytes_, None, cell="x", today="2026-11-22", recorded=recorded).status == status
+    taken = size.check(9999, None, cell="x", today="2026-11-22", recorded=recorded, accept="new kernels")
+    assert (taken.status, taken.summary.startswith("accepted: new kernels")) == ("passed", True)
+
+
+def test_the_checkouts_baseline_comes_before_what_is_on_record():
+    recorded = size.Recorded(bytes=10**9, date="2026-11-21", of="a bloated image")
+    assert size.check(10**6, BASELINE, cell="x", today="2026-11-22", recorded=recorded).status == "failed"
+
+
+def test_an_empty_image_has_no_size_to_take():
+    for accept in ("", "why not"):
+        assert size.check(0, None, cell="x", today="2026-11-22", accept=accept).status == "failed"
+
+
+def labels(cell):
+    import hashlib
+
+    lock = hashlib.sha256(render.requirements_lock(cell).encode()).hexdigest()
+    values = {"cell": cell.name, "torch": cell.release.torch, "rocm": "none", "architecture": "none", "lock": lock}
+    return {f"org.rocmatrix.{name}": value for name, value in values.items()}
+
+
+def test_the_cells_own_labels_pass():
+    assert claim.check(labels(cells.CPU), user="10001:10001", cell=cells.CPU).status == "passed"
+
+
+@pytest.mark.parametrize("name", ["cell", "torch", "rocm", "architecture", "lock"])
+def test_a_label_of_another_cell_fails(name):
+    wrong = labels(cells.CPU) | {f"org.rocmatrix.{name}": "other"}
+    (finding,) = claim.check(wrong, user="10001:10001", cell=cells.CPU).findings
+    assert (finding.code, len(finding.places)) == ("RM219", 1)
+
+
+def test_no_labels_and_root_fail():
+    (finding,) = claim.check({}, user="", cell=cells.CPU).findings
+    assert len(finding.places) == 6
+
+
+def test_a_check_that_was_left_out_never_passes():
+    passed = size.check(1, BASELINE, cell="x", today="2026-11-21")
+    assert replace(passed, skipped=True).status == "not checked"

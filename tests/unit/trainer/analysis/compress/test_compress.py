@@ -1,0 +1,145 @@
+"""A run on a SYNTHETIC table made smaller in each way; the figures are measured again and must be the same."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.fixtures.tables import mixed, written
+from trainer.analysis.compress.measure import measured
+from trainer.analysis.compress.methods import masks_of
+from trainer.analysis.compress.subject import read_subject
+from trainer.cli import main
+from trainer.models.storage import with_zeros
+from trainer.run.metadata import NOT_FINITE
+
+pytestmark = pytest.mark.usefixtures("torch_as_before")
+
+METHODS = ("distill", "prune", "int8")
+FLAGS = ("--hidden-layers", "64,64", "--epochs", "15", "--learning-rate", "0.01", "--device", "cpu", "--run", "one")
+
+
+@pytest.fixture(scope="module", params=["y", "z"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    path = written(mixed(), folder)
+    assert main(["train", "--data", str(path), "--target", request.param, "--output", str(folder), *FLAGS]) == 0
+    assert main(["compress", "--model", str(folder / "one"), "--sparsity", "0.75"]) == 0
+    torch.use_deterministic_algorithms(False)
+    return folder
+
+
+def record(folder: Path, method: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / f"one-{method}" / "metadata.json").read_text())
+    return content
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_figures_are_those_of_the_files(folder: Path, method: str) -> None:
+    """Read back from disk and measured again: same loss and bytes, for the model before and after."""
+    compression = record(folder, method)["metrics"]["compression"]
+    for name, told in (("one", compression["before"]), (f"one-{method}", compression["after"])):
+        subject = read_subject(folder / name, None)
+        weights = folder / name / "model.safetensors"
+        again = measured(subject.network, subject.task, file_bytes=weights.stat().st_size)
+        assert told["file_bytes"] == again["file_bytes"]
+        for part in ("validation", "test"):
+            assert told[part]["loss"] == pytest.approx(again[part]["loss"], rel=1e-5)
+        assert min(told["microseconds"].values()) > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_file_is_smaller_and_the_model_still_good(folder: Path, method: str) -> None:
+    compression = record(folder, method)["metrics"]["compression"]
+    before, after = compression["before"], compression["after"]
+    assert after["file_bytes"] < 0.5 * before["file_bytes"]
+    score, good = ("accuracy", 0.8) if "accuracy" in after["test"] else ("r2_vs_mean", 0.5)
+    assert after["test"][score] > good
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_predict_takes_the_folder(folder: Path, method: str) -> None:
+    output = folder / f"{method}.csv"
+    argv = ["predict", "--model", str(folder / f"one-{method}"), "--data", str(folder / "table.csv")]
+    assert main([*argv, "--output", str(output)]) == 0
+    assert len(output.read_text().splitlines()) == 301
+
+
+def test_pruned_weights_are_zero_in_the_share_asked_for(folder: Path) -> None:
+    content = record(folder, "prune")
+    weights = with_zeros(load_file(folder / "one-prune" / "model.safetensors"))
+    layers = [value for name, value in weights.items() if name.endswith("weight") and "embedding" not in name]
+    zeros = sum(int((value == 0).sum()) for value in layers) / sum(value.numel() for value in layers)
+    assert zeros == pytest.approx(0.75, abs=1e-3)
+    assert content["metrics"]["compression"]["sparsity"] == pytest.approx(0.75, abs=1e-3)
+
+
+def test_the_smallest_weights_go_first() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 4))
+    masks = masks_of(network, 0.5)
+    kept = torch.cat([dict(network.named_parameters())[name].abs()[mask] for name, mask in masks.items()])
+    gone = torch.cat([dict(network.named_parameters())[name].abs()[~mask] for name, mask in masks.items()])
+    assert len(kept) == len(gone) == 48
+    assert kept.min() >= gone.max()
+
+
+def test_distilling_halves_the_widths_and_tells_what_the_teacher_adds(folder: Path) -> None:
+    content = record(folder, "distill")
+    assert content["model"]["widths"][1:-1] == [32, 32]
+    alone = content["metrics"]["compression"]["without_teacher"]["test"]["loss"]
+    assert alone != content["metrics"]["compression"]["after"]["test"]["loss"]
+
+
+def test_a_figure_that_is_not_finite_is_null_with_its_reason(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the smaller model nor the event is lost for it; what the run said of its own figures is not repeated."""
+    shutil.copytree(folder / "one", tmp_path / "one")
+    told = json.loads((tmp_path / "one" / "metadata.json").read_text())
+    told["absent"] = {"metrics.test.r2_vs_mean": NOT_FINITE, "image": "not given"}
+    (tmp_path / "one" / "metadata.json").write_text(json.dumps(told))
+
+    def overflown(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        return measured(*args, **kwargs) | {"test": {"loss": math.inf}}
+
+    monkeypatch.setattr("trainer.analysis.compress.command.measured", overflown)
+    assert main(["compress", "--model", str(tmp_path / "one"), "--how", "int8"]) == 0
+    content = record(tmp_path, "int8")
+    assert content["metrics"]["test"]["loss"] is None
+    figures = ("metrics.test", "metrics.compression.before.test", "metrics.compression.after.test")
+    assert content["absent"] == {"image": "not given"} | {f"{name}.loss": NOT_FINITE for name in figures}
+    seen = capsys.readouterr()
+    assert json.loads(seen.out.splitlines()[-1])["after"]["test"] == {"loss": None}
+    assert "metrics.compression.after.test.loss" in seen.err
+    read_subject(tmp_path / "one-int8", None)
+
+
+def test_int8_holds_whole_numbers(folder: Path) -> None:
+    weights = load_file(folder / "one-int8" / "model.safetensors")
+    kinds = {name: value.dtype for name, value in weights.items() if name.endswith("weight")}
+    assert set(kinds.values()) == {torch.int8, torch.float32}
+    assert all(kind == torch.float32 for name, kind in kinds.items() if "embedding" in name)
+
+
+def test_other_data_and_no_data_are_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = written(mixed(seed=1), tmp_path)
+    for data in (other, tmp_path / "none.csv"):
+        assert main(["compress", "--model", str(folder / "one"), "--data", str(data)]) == 2
+        assert capsys.readouterr().err.startswith(("RM524", "table")) is True
+
+
+def test_an_unknown_method_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compress", "--model", str(folder / "one"), "--how", "prun"]) == 2
+    assert "did you mean prune?" in capsys.readouterr().err
+
+
+def test_an_existing_folder_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compress", "--model", str(folder / "one"), "--how", "int8"]) == 2
+    assert "RM540" in capsys.readouterr().err

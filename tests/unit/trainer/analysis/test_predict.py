@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import trainer
+from trainer.cli import main
+from trainer.config.train import TrainConfig
+from trainer.run.artifacts import forecast
+from trainer.runtime.paths import SAMPLE
+from trainer.tasks.bars import prepare
+
+HAS_ONNX = importlib.util.find_spec("onnx") is not None and importlib.util.find_spec("onnxscript") is not None
+ROOT = Path(trainer.__file__).parents[1]
+RUN = ["--epochs", "2", "--data-fraction", "0.4", "--hidden-layers", "8,4", "--learning-rate", "0.001"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("runs")
+    onnx = ["--export", "onnx"] if HAS_ONNX else []
+    assert main(["train", *RUN, "--output", str(output), "--run", "one", *onnx]) == 0
+    torch.use_deterministic_algorithms(False)
+    return output / "one"
+
+
+@pytest.fixture
+def copy_of(run: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that copies the run with its metadata changed."""
+
+    def copy(change: Callable[[dict[str, Any]], None] = lambda record: None) -> Path:
+        folder = tmp_path / "copy"
+        folder.mkdir()
+        for file in run.iterdir():
+            if file.is_file():
+                (folder / file.name).write_bytes(file.read_bytes())
+        record = json.loads((folder / "metadata.json").read_text())
+        change(record)
+        (folder / "metadata.json").write_text(json.dumps(record))
+        return folder
+
+    return copy
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: str, *argv: str) -> str:
+    capsys.readouterr()
+    assert main(["predict", *argv]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(code)
+    return captured.err
+
+
+def forecast_in_training(network: torch.nn.Module, part: Any, task: Any) -> Any:
+    return forecast(
+        SimpleNamespace(forward=network, device="cpu", train=SimpleNamespace(targets=torch.empty(0))), part, task
+    )
+
+
+def forecasts(run: Path, tmp_path: Path, data: Path = SAMPLE) -> dict[str, float]:
+    output = tmp_path / "f.csv"
+    assert main(["predict", "--model", str(run), "--data", str(data), "--output", str(output)]) == 0
+    with output.open() as stream:
+        return {row["date"]: float(row["realised_next"]) for row in csv.DictReader(stream)}
+
+
+def test_forecasts_are_those_of_training(run: Path, tmp_path: Path) -> None:
+    task = prepare(TrainConfig(data_fraction=0.4))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(12, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)
+    )
+    network.load_state_dict(torch.load(run / "model.pt", weights_only=True))
+    expected = forecast_in_training(network, task.split.test, task)
+    made = forecasts(run, tmp_path)
+    dates = [str(date).removesuffix("T00:00:00") for date in task.split.test.date]
+    assert np.allclose([made[date] for date in dates], expected, rtol=0, atol=1e-6)
+
+
+def test_the_latest_bars_which_have_no_target_yet_get_a_forecast(run: Path, tmp_path: Path) -> None:
+    assert list(forecasts(run, tmp_path))[-1] == SAMPLE.read_text().splitlines()[-1].partition(",")[0]
+
+
+def test_a_forecast_knows_nothing_of_later_bars(run: Path, tmp_path: Path) -> None:
+    shorter = tmp_path / "shorter.csv"
+    shorter.write_text("\n".join(SAMPLE.read_text().splitlines()[:400]) + "\n")
+    whole, cut = forecasts(run, tmp_path), forecasts(run, tmp_path, shorter)
+    assert len(cut) > 300
+    assert np.allclose([whole[date] for date in cut], list(cut.values()), rtol=0, atol=1e-6)
+
+
+def test_without_an_output_file_forecasts_are_events(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["predict", "--model", str(run), "--data", str(SAMPLE)]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert events[0].keys() == {"event", "date", "realised_next"}
+    assert events[-1]["rows"] == len(events) - 1
+
+
+@pytest.mark.skipif(not HAS_ONNX, reason="onnx and onnxscript are not installed here")
+def test_onnx_takes_raw_features_and_gives_forecasts_in_the_targets_unit(run: Path, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed here")
+    task = prepare(TrainConfig(data_fraction=0.4))
+    session = onnxruntime.InferenceSession(str(run / "model.onnx"), providers=["CPUExecutionProvider"])
+    test = task.split.test
+    (answer,) = session.run(None, {"features": test.features.astype(np.float32)})
+    made = forecasts(run, tmp_path)
+    dates = [str(date).removesuffix("T00:00:00") for date in test.date]
+    assert np.allclose(answer[:, 0], [made[date] for date in dates], rtol=0, atol=1e-4)
+    assert json.loads((run / "metadata.json").read_text())["metrics"]["onnx"]["largest_difference"] < 1e-4
+
+
+def test_the_five_lines_of_the_readme_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) == 5
+    assert "trainer" not in code and "rocmatrix" not in code
+    monkeypatch.chdir(run.parent)
+    names: dict[str, Any] = {}
+    exec(code.replace("TRAINING/my-run", str(run)), names)
+    task = prepare(TrainConfig(data_fraction=0.4))
+    meta = json.loads((run / "metadata.json").read_text())
+    mean, std = (torch.tensor(meta["scaler"][name]) for name in ("mean", "std"))
+    rows = torch.tensor(task.split.test.features, dtype=torch.float32)
+    with torch.no_grad():
+        answer = names["model"]((rows - mean) / std) * meta["target"]["std"] + meta["target"]["mean"]
+    answer = answer.squeeze(1).double().numpy()
+    expected = forecast_in_training(names["model"], task.split.test, task)
+    assert np.allclose(answer, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("damage", [b"", b"x"])
+def test_a_damaged_model_is_not_used(copy_of, damage: bytes, capsys) -> None:
+    folder = copy_of()
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + damage)
+    assert "metadata.json records" in refused(capsys, "RM547", "--model", str(folder), "--data", str(SAMPLE))
+
+
+def test_a_folder_without_a_model(tmp_path: Path, capsys) -> None:
+    refused(capsys, "RM546", "--model", str(tmp_path), "--data", str(SAMPLE))
+    refused(capsys, "RM546", "--model", str(SAMPLE), "--data", str(SAMPLE))
+    (tmp_path / "metadata.json").write_bytes(b"\xff{")
+    refused(capsys, "RM546", "--model", str(tmp_path), "--data", str(SAMPLE))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (lambda record: record.update(schema_version=99), "RM546", "schema_version is 99"),
+        (lambda record: record["model"].update(kind="gpt9"), "RM546", "gpt9"),
+        (lambda record: record["model"].update(widths=[12, 3, 1]), "RM546", "size mismatch"),
+        (lambda record: record["features"][0].update(name="return_7"), "RM548", "did you mean"),
+        (lambda record: record["features"][0].update(formula="close"), "RM548", "here it is"),
+        (lambda record: record["artifacts"].pop("model.safetensors"), "RM547", "no such file"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused(copy_of, change, code: str, says: str, capsys) -> None:
+    assert says in refused(capsys, code, "--model", str(copy_of(change)), "--data", str(SAMPLE))
+
+
+def test_too_few_bars_are_counted(run: Path, tmp_path: Path, capsys) -> None:
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(SAMPLE.read_text().splitlines()[:20]) + "\n")
+    assert "needs 59" in refused(capsys, "RM517", "--model", str(run), "--data", str(short))
+
+
+def test_an_output_that_cannot_be_written_leaves_nothing(run: Path, mount_tmpfs, capsys) -> None:
+    disk = mount_tmpfs("size=4096")
+    (disk / "old.csv").write_text("as before")
+    refused(capsys, "RM543", "--model", str(run), "--data", str(SAMPLE), "--output", str(disk / "old.csv"))
+    assert [path.name for path in disk.iterdir()] == ["old.csv"]
+    assert (disk / "old.csv").read_text() == "as before"
+
+
+def test_the_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path, capsys) -> None:
+    data = tmp_path / "t.csv"
+    data.write_bytes(SAMPLE.read_bytes())
+    (tmp_path / "link.csv").symlink_to(data)
+    for output in (data, tmp_path / "link.csv", run / "model.safetensors", run / "metadata.json"):
+        before = output.read_bytes()
+        said = refused(capsys, "RM500", "--model", str(run), "--data", str(data), "--output", str(output))
+        assert "--output" in said and ("--data" in said or "--model" in said)
+        assert output.read_bytes() == before
+
+
+def test_a_mistake_in_the_path_of_the_output_is_named(run: Path, tmp_path: Path, capsys) -> None:
+    words = ("--model", str(run), "--data", str(SAMPLE), "--output")
+    assert "there is no folder" in refused(capsys, "RM500", *words, str(tmp_path / "nodir" / "x.csv"))
+    assert "is a folder" in refused(capsys, "RM500", *words, str(tmp_path))
+
+
+def test_forecasts_go_through_a_pipe_that_stays(run: Path, tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", list[str]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    assert main(["predict", "--model", str(run), "--data", str(SAMPLE), "--output", str(pipe)]) == 0
+    reader.join(timeout=5)
+    assert pipe.is_fifo() and read[0].startswith("date,realised_next\n")

@@ -1,0 +1,328 @@
+"""Batches of other sizes later in a run: the same order of rows, every way to take a step, and exact resume."""
+
+from __future__ import annotations
+
+import json
+import struct
+from argparse import ArgumentTypeError
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.fixtures.training import ROWS, gone_on, interrupted, joined, network, same, training, weights
+from trainer.config.batch_schedule import CONSTANT, BatchSchedule, parse_batch_schedule
+from trainer.config.recipe import as_recipe, from_assignment, from_recipe
+from trainer.config.train import TrainConfig
+from trainer.data.loading.placement import Feed, laid
+from trainer.data.loading.sampler import Sampler
+from trainer.device.memory import OutOfMemory
+from trainer.distributed.collectives import Ranks
+from trainer.distributed.watchdog.beats import Beats, read_beat
+from trainer.engine.batch_size_change import require_rows, rows_at_most
+from trainer.engine.loop import Training, fit
+from trainer.engine.lr_schedule import schedule_of
+from trainer.engine.state import Epoch
+from trainer.engine.steps.batch_size_probe import can_be_timed
+from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
+from trainer.engine.steps.step_strategy import choose_step
+from trainer.models.mlp import mlp
+from trainer.run.checkpointing import capture, encode
+from trainer.run.rank_setup import ALIKE
+from trainer.run.resume_settings import with_settings_of
+from trainer.runtime.errors import TrainerError
+
+GROWING = BatchSchedule(changes=((2, 16), (3, 50)))  # 7, 4 and 1 batches: steps 1 to 7, 8 to 11, 12
+STEPS = 12
+
+
+@pytest.fixture(autouse=True)
+def faster_by_decree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.engine.steps.step_strategy.FASTER", 0.0)
+
+
+def small() -> nn.Sequential:
+    torch.manual_seed(1)
+    return mlp(3, (8, 4))
+
+
+def scheduled(step: str = "eager", schedule: BatchSchedule = GROWING, **more: Any) -> Training:
+    made = training(model=network() if step == "eager" else small(), batch_schedule=schedule, **more)
+    choose_step(step, made)
+    return made
+
+
+def ended(made: Training) -> dict[str, bytes]:
+    """Return the bytes of all that the next step would depend on, without the clock's."""
+    fit(made, lambda epoch: None)
+    tree = capture(made)
+    assert tree is not None
+    for epoch in tree["state"]["history"]:
+        epoch["seconds"] = epoch["rows_per_second"] = 0.0
+    return joined(encode(tree))
+
+
+class Log:
+    """A keeper that keeps the lines of batches.jsonl, and no checkpoint."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def due(self, state: object) -> bool:
+        return False
+
+    def log(self, state: object, line: dict[str, Any]) -> None:
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize("text", ["10:64,30:256", "2:1", "none"])
+def test_a_schedule_is_written_as_it_is_read(text: str) -> None:
+    assert str(parse_batch_schedule(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "64", "ten:64", "10:64,", "30:256,10:64", "10:64,10:128", "10:0", "1:64", "10:-1", f"9:{2**31}", "²:3"],
+)
+def test_what_is_no_schedule_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="is not"):
+        parse_batch_schedule(text)
+
+
+def test_the_sizes_are_those_of_the_epochs_that_the_run_counts() -> None:
+    sampler = Sampler(rows=ROWS, batch_size=8, seed=0, schedule=parse_batch_schedule("3:16,5:50"))
+    assert [sampler.size(epoch) for epoch in range(6)] == [8, 8, 16, 16, 50, 50]
+    assert [sampler.count(epoch) for epoch in range(6)] == [7, 7, 4, 4, 1, 1]
+    assert [sampler.steps(epochs) for epochs in (1, 2, 3, 4, 5, 6)] == [7, 14, 18, 22, 23, 24]
+    assert sampler.different(0, 6) == [8, 16, 50]
+    assert sampler.different(3, 6) == [16, 50]
+    assert sampler.different(0, 2) == [8]
+    for epoch in range(6):
+        assert sampler.sizes(epoch).tolist() == [float(len(rows)) for rows in sampler.batches(epoch)]
+
+
+def test_the_order_of_rows_is_the_same_whatever_the_schedule() -> None:
+    plain, other = (Sampler(rows=ROWS, batch_size=8, seed=4, schedule=each) for each in (CONSTANT, GROWING))
+    for epoch in range(4):
+        assert torch.equal(torch.cat(list(plain.batches(epoch))), torch.cat(list(other.batches(epoch))))
+
+
+def test_without_a_schedule_the_batches_are_those_of_all_time() -> None:
+    """The hash over all batches of three epochs, from before there were schedules."""
+    assert fit(scheduled("eager", CONSTANT), lambda epoch: None)[-1].batches == "5ef2b0cd961e71105aaabda500ffad11"
+
+
+@pytest.mark.parametrize("step", ["eager", "direct"])
+def test_a_schedule_that_changes_nothing_gives_the_very_bytes(step: str) -> None:
+    want = ended(scheduled(step, CONSTANT))
+    assert ended(scheduled(step, BatchSchedule(changes=((2, 8),)))) == want
+    assert ended(scheduled(step, BatchSchedule(changes=((9, 16),)))) == want
+    assert ended(scheduled(step, GROWING)) != want
+
+
+@pytest.mark.parametrize("at", [3, 7, 8, 9, 11])
+@pytest.mark.parametrize(("before", "after"), [("eager", "eager"), ("direct", "direct"), ("direct", "plain")])
+def test_a_stopped_run_goes_on_before_at_and_after_a_change(at: int, before: str, after: str) -> None:
+    makes = {"plain": lambda **more: training(model=small(), batch_schedule=GROWING, **more)}
+    first, second = (makes.get(each, partial(scheduled, each)) for each in (before, after))
+    want = ended(first())
+    resumed = gone_on(second, interrupted(first, at))
+    assert resumed.state.step == at
+    assert ended(resumed) == want
+    assert resumed.state.step == STEPS
+
+
+def test_several_steps_at_a_time_are_single_ones_at_each_size() -> None:
+    made, plain = scheduled("direct"), training(model=small(), batch_schedule=GROWING)
+    assert made.launches is not None
+    assert sorted(made.launches.steps) == [8, 16, 50]  # type: ignore[attr-defined]
+    assert plain.launches is None
+    assert ended(made) == ended(plain)
+
+
+def test_each_size_is_chosen_for_itself_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "trainer.engine.steps.step_strategy.MOST_FLOPS", {"cpu": 6 * 73 * 20}
+    )  # fewer than a step over 50 rows takes
+    made = training(model=small(), batch_schedule=GROWING)
+    choice = choose_step("auto", made)
+    assert made.launches is not None
+    assert sorted(made.launches.steps) == [8, 16]  # type: ignore[attr-defined]
+    assert choice.name == "direct"
+    assert "batches of 50 eager, auto: not direct" in choice.reason
+    assert "bound by arithmetic" in choice.reason
+    assert ended(made) == ended(training(model=small(), batch_schedule=GROWING))
+
+
+def test_a_size_that_is_not_possible_is_told_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "trainer.engine.steps.manual_autograd.why_not", lambda made: "no" if made.sampler.batch_size == 50 else None
+    )
+    with pytest.raises(TrainerError, match="RM585"):
+        choose_step("direct", training(model=small(), batch_schedule=GROWING))
+
+
+class StandIn(GraphSteps):
+    """No card here: a "graph" that computes its steps when it is launched. What is shown is what surrounds it."""
+
+    def _warm_up(self) -> None:
+        pass
+
+    def _capture(self) -> None:
+        self.addresses = ()
+        self.captured = {steps: self._graph_of(steps, None) for steps in (MOST, 1)}
+
+    def _graph_of(self, steps: int, pool: object) -> Captured:
+        rows, losses = self._memory(steps)
+
+        class Graph:
+            def replay(_) -> None:  # noqa: N805
+                self._steps(rows, losses)
+
+        return Captured(graph=Graph(), rows=rows, losses=losses)  # type: ignore[arg-type]
+
+
+def test_each_size_has_a_graph_of_its_own_with_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.engine.steps.cuda_graph.addresses", lambda training: ())
+    monkeypatch.setattr("trainer.engine.steps.cuda_graph.why_not", lambda training: None)
+    monkeypatch.setattr("trainer.engine.steps.cuda_graph.GraphSteps", StandIn)
+    made = training(model=small(), batch_schedule=GROWING)
+    assert choose_step("graph", made).same_bits
+    sizes = {size: steps.size for size, steps in made.launches.steps.items()}  # type: ignore[union-attr]
+    assert sizes == {8: 8, 16: 16, 50: 50}
+    assert ended(made) == ended(training(model=small(), batch_schedule=GROWING))
+
+
+@pytest.mark.parametrize("name", ["host", "mapped"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_feed_follows(name: str, workers: int) -> None:
+    made = training(batch_schedule=GROWING, loader_workers=workers)
+    made.train = laid([made.train], Feed(name=name, reason="test"), torch.device("cpu"))
+    assert ended(made) == ended(training(batch_schedule=GROWING))
+
+
+def test_the_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    keeper = Log()
+    made = training(batch_schedule=GROWING, keeper=keeper)
+    history = fit(made, lambda epoch: None)
+    assert [line["first_step"] for line in keeper.lines] == [1, 8, 12]
+    assert [len(line["links"]) // 8 for line in keeper.lines] == [7, 4, 1]
+    assert [len(line["losses"]) // 8 for line in keeper.lines] == [7, 4, 1]
+    assert [line["head"] for line in keeper.lines] == [epoch.batches for epoch in history]
+    bits = bytes.fromhex(keeper.lines[2]["losses"])
+    assert struct.unpack(">f", bits)[0] == pytest.approx(history[2].train_loss)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["epoch"], one["rows"], one["batches"]) for one in told] == [(2, 16, 4), (3, 50, 1)]
+
+
+def test_weights_of_batches_get_room_too() -> None:
+    made = training(batch_schedule=GROWING, weigh=lambda targets: targets.new_tensor(float(len(targets))))
+    found = weights(made)
+    plain = training(batch_schedule=GROWING)
+    assert same(found, weights(plain))
+    assert made.state.history[-1].facts() == plain.state.history[-1].facts()
+
+
+def test_a_cosine_ends_with_the_last_step() -> None:
+    def made(**more: Any) -> Training:
+        run = training(batch_schedule=GROWING, **more)
+        run.scheduler = schedule_of("cosine", run.optimizer, run.sampler.steps(run.epochs))
+        return run
+
+    whole = made()
+    want = ended(whole)
+    assert whole.optimizer.param_groups[0]["lr"] == 0.0
+    for at in (7, 8, 11):
+        assert ended(gone_on(made, interrupted(made, at))) == want
+
+
+class Short(nn.Sequential):
+    """A network that runs out of memory above ten rows."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = super().forward(inputs)
+        if self.training and len(inputs) > 10:
+            raise OutOfMemory("HIP out of memory")
+        return outputs
+
+
+def test_what_memory_allowed_stays_the_limit_of_larger_batches() -> None:
+    made = training(model=Short(*small()), batch_schedule=GROWING, guarded=True)
+    sizes = []
+    fit(made, lambda epoch: sizes.append(made.state.micro_batch.size))
+    assert sizes == [8, 8, 8]
+    assert (made.state.micro_batch.limit, made.state.micro_batch.halvings) == (50, 1)
+
+
+def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_asked_for() -> None:
+    for asked, want in ((None, [8, 16, 50]), (12, [8, 12, 12]), (4, [4, 4, 4])):
+        made = training(batch_schedule=GROWING, micro_batch=asked)
+        sizes: list[int] = []
+        fit(made, lambda epoch, made=made, sizes=sizes: sizes.append(made.state.micro_batch.size))  # type: ignore[misc]
+        assert sizes == want
+    files = interrupted(partial(training, batch_schedule=GROWING), 9)
+    made = gone_on(partial(training, batch_schedule=GROWING), files)
+    made.most_rows = 9  # what an attempt left that could not be undone
+    assert rows_at_most(made) == 9
+
+
+def test_a_batch_of_more_rows_than_there_are_is_refused_by_name() -> None:
+    require_rows(GROWING, 50)
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        require_rows(GROWING, 49)
+    assert caught.value.what == "--batch-schedule 3:50: the training part has 49 rows"
+
+
+def test_recipes_and_set_give_it_as_the_flag_does(tmp_path: Path) -> None:
+    config = TrainConfig(batch_schedule=GROWING)
+    path = tmp_path / "mine.yaml"
+    path.write_text(as_recipe(config))
+    read = {given.name: given.value for given in from_recipe(path)}
+    assert read["batch_schedule"] == GROWING
+    assert from_assignment("train.batch_schedule=2:16,3:50").value == GROWING
+    path.write_text("train:\n  batch_schedule: 10:64\n")
+    assert from_recipe(path)[0].value == BatchSchedule(changes=((10, 64),))
+    with pytest.raises(TrainerError, match="RM504"):
+        from_assignment("train.batch_schedule=3:50,2:16")
+
+
+def test_a_resumed_run_keeps_its_schedule() -> None:
+    stored = {"config": json.loads(json.dumps(TrainConfig(batch_schedule=GROWING).as_dict()))}
+    assert stored["config"]["batch_schedule"] == "2:16,3:50"
+    assert with_settings_of(TrainConfig(), "one", stored).batch_schedule == GROWING
+    assert with_settings_of(TrainConfig(batch_schedule=GROWING), "one", stored).batch_schedule == GROWING
+    earlier = {"config": {name: value for name, value in stored["config"].items() if name != "batch_schedule"}}
+    assert with_settings_of(TrainConfig(), "one", earlier).batch_schedule == CONSTANT
+    for before, was in ((stored, "2:16,3:50"), (earlier, "none")):
+        with pytest.raises(TrainerError, match=f"(?s)RM551.*--batch-schedule {was}"):
+            with_settings_of(TrainConfig(batch_schedule=BatchSchedule(changes=((2, 32),))), "one", before)
+
+
+def test_ranks_with_other_schedules_are_not_alike() -> None:
+    assert "batch_schedule" in ALIKE
+
+
+def test_who_lets_batches_grow_is_not_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.engine.steps.batch_size_probe.LARGER", 2)
+    monkeypatch.setattr("trainer.engine.steps.batch_size_probe.FEWEST", 1)
+    for schedule, want in ((CONSTANT, True), (BatchSchedule(changes=((2, 12),)), True), (GROWING, False)):
+        made = training(batch_schedule=schedule)
+        assert can_be_timed(made, choose_step("eager", made)) == want
+
+
+def test_the_watchdog_learns_anew_after_a_change(tmp_path: Path) -> None:
+    ranks = Ranks()
+    with Beats(tmp_path / "rank-0") as beats:
+        ranks.beats = beats
+        seen: list[int] = []
+
+        def look(_: Epoch) -> None:
+            beat = read_beat(tmp_path / "rank-0")
+            assert beat is not None
+            seen.append(beat.passes["optimizer"])
+
+        fit(training(batch_schedule=BatchSchedule(changes=((3, 16),)), ranks=ranks), look)
+    assert seen == [7, 14, 4]

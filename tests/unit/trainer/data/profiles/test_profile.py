@@ -1,0 +1,170 @@
+"""Profiles against an oracle that loops over bars and rows, for every convention."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.data.conventions import VOLUME_BITS, ProfileConventions
+from trainer.data.profiles import developing
+from trainer.data.profiles.developing import developing_levels, rolling_levels
+from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
+from trainer.runtime.errors import TrainerError
+
+CONVENTIONS = st.builds(
+    ProfileConventions,
+    tick=st.just(0.25),
+    row_ticks=st.integers(1, 3),
+    rounding=st.sampled_from(["floor", "nearest", "ceil"]),
+    allocation=st.sampled_from(["uniform", "close"]),
+    rows=st.sampled_from(["dense", "occupied"]),
+    poc_tie=st.sampled_from(["middle", "middle_upper", "low", "high"]),
+    expansion=st.sampled_from(["one", "two"]),
+    value_tie=st.sampled_from(["up", "down"]),
+    value_share=st.sampled_from([1, 5000, 6827, 7000, 10_000]),
+    reach=st.sampled_from(["at_least", "more"]),
+)
+# ticks below, body, ticks above, volume: few values, so that ties are common
+BARS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(0, 6), st.integers(0, 4)), min_size=1)
+
+
+def arrays(bars: list[tuple[int, int, int, int]]) -> tuple[np.ndarray, ...]:
+    low, body, top, volume = np.array(bars, dtype=float).T
+    return (100 + low) * 0.25, (100 + low + body + top) * 0.25, (100 + low + body) * 0.25, volume
+
+
+def oracle(bars: list[tuple[int, int, int, int]], c: ProfileConventions) -> tuple[int, int, int, int, int]:
+    """Rows of POC, value area high and low, then the POC's volume and the total; one bar and one row at a time."""
+    counts: dict[int, int] = {}
+    for low, body, top, volume in bars:
+        ticks = [100 + low + body] * 2 if c.allocation == "close" else [100 + low, 100 + low + body + top]
+        first, last = (row_of(tick, c) for tick in ticks)
+        share = volume * 2**VOLUME_BITS // (last - first + 1)
+        for row in range(first, last + 1):
+            counts[row] = counts.get(row, 0) + share
+    rows = list(range(min(counts), max(counts) + 1))
+    if c.rows == "occupied":
+        rows = [row for row in rows if counts.get(row, 0)] or rows[:1]
+    volumes = [counts.get(row, 0) for row in rows]
+    poc = oracle_poc(volumes, c)
+    low, high = oracle_area(volumes, poc, c)
+    return rows[poc], rows[high], rows[low], volumes[poc], sum(volumes)
+
+
+def row_of(tick: int, c: ProfileConventions) -> int:
+    exact = Fraction(tick, c.row_ticks)
+    if c.rounding == "floor":
+        return exact.__floor__()
+    return exact.__ceil__() if c.rounding == "ceil" else (exact + Fraction(c.row_ticks // 2, c.row_ticks)).__floor__()
+
+
+def oracle_poc(volumes: list[int], c: ProfileConventions) -> int:
+    best = [place for place, volume in enumerate(volumes) if volume == max(volumes)]
+    if c.poc_tie in ("low", "high"):
+        return best[0 if c.poc_tie == "low" else -1]
+    middle = Fraction(len(volumes) - (c.poc_tie == "middle"), 2)
+    return min(best, key=lambda place: (abs(place - middle), place))
+
+
+def oracle_area(volumes: list[int], poc: int, c: ProfileConventions) -> tuple[int, int]:
+    wanted, step = Fraction(sum(volumes) * c.value_share, 10_000), 2 if c.expansion == "two" else 1
+    low = high = poc
+
+    def complete() -> bool:
+        held = sum(volumes[low : high + 1])
+        return held > wanted or (c.reach == "at_least" and held == wanted) or held == sum(volumes)
+
+    while not complete():
+        above, below = volumes[high + 1 : high + 1 + step], volumes[max(0, low - step) : low]
+        up = not below or (bool(above) and (sum(above), c.value_tie == "up") > (sum(below), c.value_tie == "down"))
+        low, high = (low, high + len(above)) if up else (low - len(below), high)
+    return low, high
+
+
+def found(levels: Levels, bar: int) -> tuple[int, ...]:
+    return tuple(int(getattr(levels, name)[bar]) for name in ("poc", "high", "low", "peak", "total"))
+
+
+@given(bars=BARS, c=CONVENTIONS, cut=st.integers(0, 10))
+@settings(deadline=None, max_examples=300)
+def test_developing_and_finished_profiles_are_the_oracles(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int
+) -> None:
+    cut = min(cut, len(bars) - 1)
+    starts = np.array([0, cut] if cut else [0])
+    rows = bar_rows(*arrays(bars), c)
+    growing, finished = developing_levels(rows, starts, c), session_levels(rows, starts, c)
+    for session, (start, end) in enumerate(zip(starts, [*starts[1:], len(bars)], strict=True)):
+        for bar in range(start, end):
+            assert found(growing, bar) == oracle(bars[start : bar + 1], c)
+        assert found(finished, session) == oracle(bars[start:end], c)
+
+
+@given(bars=BARS, c=CONVENTIONS, window=st.integers(1, 12))
+@settings(deadline=None, max_examples=150)
+def test_rolling_profiles_are_the_oracles(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, window: int
+) -> None:
+    levels = rolling_levels(bar_rows(*arrays(bars), c), window, c)
+    for bar in range(len(bars)):
+        assert found(levels, bar) == oracle(bars[max(0, bar - window + 1) : bar + 1], c)
+
+
+@given(bars=BARS, c=CONVENTIONS, cells=st.integers(1, 400), window=st.integers(1, 9))
+@settings(deadline=None, max_examples=60)
+def test_no_size_of_a_tile_changes_a_profile(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int, window: int
+) -> None:
+    rows, starts = bar_rows(*arrays(bars), c), np.array([0])
+    whole = developing_levels(rows, starts, c), rolling_levels(rows, window, c)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(developing, "TILE_CELLS", cells)
+        small = developing_levels(rows, starts, c), rolling_levels(rows, window, c)
+    for one, other in zip(whole, small, strict=True):
+        assert all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in vars(one))
+
+
+@given(bars=BARS, order=st.randoms(use_true_random=False))
+def test_the_order_of_bars_changes_no_bit_of_a_profile(bars: list[tuple[int, int, int, int]], order: object) -> None:
+    c = ProfileConventions()
+    rows = bar_rows(*arrays(bars), c)
+    places = list(range(len(bars)))
+    order.shuffle(places)  # type: ignore[attr-defined]
+    mixed = BarRows(low=rows.low[places], high=rows.high[places], share=rows.share[places])
+    first, height = int(rows.low.min()), int(rows.high.max() - rows.low.min()) + 1
+    assert difference_profile(rows, first, height).tobytes() == difference_profile(mixed, first, height).tobytes()
+
+
+def test_a_worked_example() -> None:
+    """Six rows of 1, 3, 6, 4, 2, 1 contracts at their closes: POC 6; 70 % of 17 is 11.9; 6 + 4 + 3 reaches it."""
+    c = ProfileConventions(tick=1.0, allocation="close")
+    close = np.arange(6.0) + 50
+    levels = session_levels(bar_rows(close, close, close, np.array([1.0, 3, 6, 4, 2, 1]), c), np.array([0]), c)
+    assert found(levels, 0)[:3] == (52, 53, 51)
+    pair = replace(c, expansion="two")  # 4 + 2 above, 3 + 1 below: 6 + 6 reaches 11.9 at once
+    levels = session_levels(bar_rows(close, close, close, np.array([1.0, 3, 6, 4, 2, 1]), c), np.array([0]), pair)
+    assert found(levels, 0)[:3] == (52, 54, 52)
+
+
+def test_volumes_that_cannot_be_counted_exactly_are_refused() -> None:
+    close = np.full(3, 50.0)
+    with pytest.raises(TrainerError, match="RM571"):
+        bar_rows(close, close, close, np.full(3, 1e12), ProfileConventions())
+
+
+def test_a_price_far_from_all_others_is_refused_not_computed() -> None:
+    low, high = np.array([50.0, 2e6]), np.array([50.0, 2e6])
+    c = ProfileConventions()
+    with pytest.raises(TrainerError, match="RM572"):
+        developing_levels(bar_rows(low, high, high, np.ones(2), c), np.array([0]), c)
+
+
+@pytest.mark.parametrize("wrong", [{"tick": 0.0}, {"row_ticks": 0}, {"value_share": 0}, {"expansion": "three"}])
+def test_conventions_that_are_none_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(TrainerError, match="RM500"):
+        ProfileConventions(**wrong)  # type: ignore[arg-type]

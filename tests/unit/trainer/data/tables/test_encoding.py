@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.data.tables.encoding import Column, encode, features_of, fit_column, kind_of, parse_cells
+from trainer.runtime.errors import TrainerError
+
+ALL = np.arange(6)
+
+
+def column(*cells: object, dtype: pl.DataType | None = None) -> pl.Series:
+    return pl.Series("c", cells, dtype=dtype, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("cells", "named", "kind"),
+    [
+        (column("1", "2.5", "", "1e3", "-4", "NA"), (), "number"),
+        (column("a", "b", "a", "", "b", "c"), (), "category"),
+        (column("1", "2", "1", "2", "1", "2"), ("c",), "category"),
+        (column(True, False, None, True, True, False), (), "category"),
+        (column(1, 2, None, 3, 4, 5), (), "number"),
+    ],
+)
+def test_kinds(cells: pl.Series, named: tuple[str, ...], kind: str) -> None:
+    assert kind_of("c", parse_cells(cells), named)[0] == kind
+
+
+def test_nearly_all_numbers_is_a_column_of_numbers_with_a_mistake() -> None:
+    parsed = parse_cells(column(*(["1.5"] * 19), "oops"))
+    assert kind_of("c", parsed, ())[0] == "number"
+    assert parsed.wrong.tolist() == [False] * 19 + [True]
+
+
+@pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?"])
+def test_words_for_a_missing_value(word: str) -> None:
+    assert parse_cells(column("1", word)).missing.tolist() == [False, True]
+
+
+def test_typed_whole_numbers_are_one_category_whatever_their_type() -> None:
+    whole, real = (parse_cells(column(3, 10, None, dtype=kind)).text.to_list() for kind in (pl.Int64(), pl.Float64()))
+    assert whole == real == ["3", "10", None]
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=6, max_size=6), st.data())
+def test_a_column_is_fitted_to_training_rows_alone(cells: list[float | None], data: st.DataObject) -> None:
+    train = np.array([0, 1, 2])
+    cells[0] = 1.0
+    other = [*cells[:3], *data.draw(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3))]
+    one, two = (
+        fit_column("c", "number", "", parse_cells(column(*each, dtype=pl.Float64())), train) for each in (cells, other)
+    )
+    assert one == two
+
+
+def test_categories_are_those_of_training_and_others_have_code_0() -> None:
+    parsed = parse_cells(column("b", "a", "b", "a", "z", ""))
+    fitted = fit_column("c", "category", "", parsed, np.arange(4))
+    (codes,), new = encode(fitted, parsed)
+    assert fitted.categories == ("a", "b")
+    assert codes.tolist() == [2, 1, 2, 1, 0, 0]
+    assert new.tolist() == [False] * 4 + [True, False]
+
+
+def test_a_missing_number_becomes_the_training_median_and_says_so() -> None:
+    parsed = parse_cells(column("1", "", "3", "8", "", "100"))
+    fitted = fit_column("c", "number", "", parsed, np.arange(4))
+    values, flag = encode(fitted, parsed)[0]
+    assert values.tolist() == [1, 3, 3, 8, 3, 100]
+    assert flag.tolist() == [0, 1, 0, 0, 1, 0]
+    assert [each["name"] for each in features_of(fitted)] == ["c", "c is missing"]
+
+
+def test_without_a_gap_in_training_there_is_no_flag() -> None:
+    parsed = parse_cells(column("1", "2", "3", ""))
+    fitted = fit_column("c", "number", "", parsed, np.arange(3))
+    assert len(encode(fitted, parsed)[0]) == len(features_of(fitted)) == 1
+
+
+def test_identifiers_are_refused() -> None:
+    parsed = parse_cells(pl.Series([f"id-{n}" for n in range(100)]))
+    with pytest.raises(TrainerError) as caught:
+        fit_column("c", "category", "", parsed, np.arange(100))
+    assert caught.value.code == "RM582"
+    assert "--ignore c" in caught.value.next
+
+
+def test_a_column_that_training_never_knows_is_refused() -> None:
+    with pytest.raises(TrainerError) as caught:
+        fit_column("c", "number", "", parse_cells(column("", "", "1")), np.arange(2))
+    assert caught.value.code == "RM583"
+
+
+def test_a_column_is_the_same_after_json() -> None:
+    made = Column(name="c", kind="category", why="words", categories=("a", "b"))
+    assert Column.from_dict(made.as_dict()) == made

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from trainer.data.tables.encoding import parse_cells
+from trainer.data.tables.reader import Cells, read_cells
+from trainer.runtime.errors import TrainerError
+
+
+def csv(folder: Path, text: str) -> Path:
+    path = folder / "t.csv"
+    path.write_bytes(text.encode())
+    return path
+
+
+def rows(cells: Cells) -> list[tuple[object, ...]]:
+    return list(zip(*(cells.column(name).to_list() for name in cells.types), strict=True))
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_separators_and_line_ends(tmp_path: Path, separator: str, end: str) -> None:
+    lines = ["a,b", "1,x", "2,y"]
+    cells = read_cells(csv(tmp_path, end.join(line.replace(",", separator) for line in lines)))
+    assert rows(cells) == [("1", "x"), ("2", "y")]
+    assert cells.line.tolist() == [2, 3]
+    assert cells.read["separator"] == separator
+
+
+def test_quotes_may_hold_separators_and_line_ends_and_lines_keep_their_numbers(tmp_path: Path) -> None:
+    cells = read_cells(csv(tmp_path, 'a,b\n"1,\n5",x\n\n2,"y ""z"""\n'))
+    assert rows(cells) == [("1,\n5", "x"), ("2", 'y "z"')]
+    assert cells.line.tolist() == [3, 5]  # the line on which each row ends
+
+
+def test_chunks_change_nothing(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,b\n" + "".join(f"{n},{n * n}\n" for n in range(100)))
+    whole = read_cells(path)
+    for cut in (read_cells(path, chunk=7), read_cells(path, chunk=7, folder=tmp_path)):
+        assert rows(whole) == rows(cut)
+        assert whole.line.tolist() == cut.line.tolist() == list(range(2, 102))
+    assert [each.name for each in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_csv_parquet_arrow_and_packed_csv_hold_the_same(tmp_path: Path) -> None:
+    table = pl.DataFrame({"n": [1.5, None, -3.0], "w": ["a", "b", None], "t": [True, False, None]})
+    table.write_parquet(tmp_path / "t.parquet")
+    table.write_ipc(tmp_path / "t.arrow")
+    table.write_csv(tmp_path / "t.csv")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    found = []
+    for name, folder in itertools.product(("t.parquet", "t.arrow", "t.csv", "t.csv.gz"), (None, tmp_path)):
+        cells = read_cells(tmp_path / name, folder=folder)
+        parsed = [parse_cells(cells.column(column)) for column in ("n", "w", "t")]
+        words = [p.text.filter(pl.Series(~p.missing)).to_list() for p in parsed[1:]]
+        found.append((parsed[0].number[~parsed[0].missing].tolist(), words, [p.missing.tolist() for p in parsed]))
+    assert all(each == found[0] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("a,b\n1,2\n3\n", "RM580", "1 cells where the header has 2"),
+        ("a,b\n1,2,3\n", "RM580", "3 cells"),
+        ("a,a\n1,2\n", "RM580", "two columns are called 'a'"),
+        ("a,b\n", "RM511", "no row"),
+        ("", "RM511", "no row"),
+        ('a,b\n1,"2\n', "RM510", "no CSV text"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path, text: str, code: str, words: str) -> None:
+    with pytest.raises(TrainerError) as caught:
+        read_cells(csv(tmp_path, text))
+    assert caught.value.code == code
+    assert words in caught.value.what
+    assert "t.csv" in caught.value.where
+
+
+def test_a_packed_file_that_breaks_off_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(("a,b\n" + "1,2\n" * 1000).encode())
+    (tmp_path / "t.csv.gz").write_bytes(packed[:-20])
+    with pytest.raises(TrainerError) as caught:
+        read_cells(tmp_path / "t.csv.gz")
+    assert caught.value.code == "RM516"
+
+
+def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": [1, 2]}).write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(TrainerError) as caught:
+        read_cells(path)
+    assert caught.value.code == "RM516"
+
+
+def test_damage_within_a_parquet_file_is_found_when_its_column_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": list(range(10_000)), "b": ["x"] * 10_000}).write_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[4:2000] = bytes(1996)
+    path.write_bytes(content)
+    cells = read_cells(path, folder=tmp_path)
+    with pytest.raises(TrainerError) as caught:
+        cells.column("a")
+    assert caught.value.code == "RM516"

@@ -1,0 +1,128 @@
+"""The bench's own edge: what it takes, and that a benchmark's fault costs its own figures and no other's."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.diagnostics.bench import command, timing
+from trainer.diagnostics.bench.registry import BENCHMARKS
+from trainer.diagnostics.probes.registry import Probe
+
+FIGURE = """
+    import sys
+    from trainer.diagnostics.probes import entry
+    from trainer.diagnostics.probes.verdict import Device, Number, at_most, conclude
+
+    def measure(request):
+        numbers = [Number(name="copy", value=request.seconds, unit="GB/s")]
+        device = Device(kind="cpu", name="a CPU", arch="x86_64")
+        return conclude(probe="sound", summary="", checks=[at_most("x", 0, 1, "")], numbers=numbers, device=device)
+
+    sys.exit(entry.main("sound", measure))
+"""
+FAULTS = {
+    "hangs": ("import time; time.sleep(60)", "timeout"),
+    "aborts": ("import os; os.abort()", "crash"),
+    "ends without a verdict": ("", "fail"),
+}
+
+Make = Callable[[str, str, float], Probe]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Write a benchmark of a few lines as a module on the import path."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    def write(name: str, source: str, timeout: float) -> Probe:
+        (tmp_path / f"bench_{name}.py").write_text(textwrap.dedent(source))
+        return Probe(name=name, module=f"bench_{name}", summary="for the test", timeout_seconds=timeout)
+
+    return write
+
+
+def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_costs_only_its_own_figures(fault: str, make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    source, status = FAULTS[fault]
+    chosen = [make("faulty", source, 0.6), make("sound", FIGURE, 60)]
+    assert command.bench(chosen, "any", seconds=0.4, timeout=None) == 1
+    faulty, sound, end = events(capsys)
+    assert (faulty["status"], faulty["numbers"]) == (status, [])
+    assert sound["numbers"] == [{"name": "copy", "value": 0.4, "unit": "GB/s"}]
+    assert (end["measured"], end["failures"]) == (["sound"], {"faulty": status})
+
+
+def test_the_end_says_what_was_measured_on(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.bench([make("sound", FIGURE, 60)], "any", seconds=0.1, timeout=None) == 0
+    assert events(capsys)[-1]["ran_on"] == "the CPU, a CPU (x86_64); no card was measured"
+
+
+def test_a_card_that_is_expected_and_absent_is_no_measurement(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.bench([make("sound", FIGURE, 60)], "rocm", seconds=0.1, timeout=None) == 1
+    *_, end = events(capsys)
+    assert (end["measured"], end["ran_on"]) == ([], "nothing")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "phrase"),
+    [
+        (["--only", "matmull"], "RM525", "matmul"),
+        (["--seconds", "0"], "RM500", "above zero"),
+        (["--device", "gpu"], "RM500", "rocm"),
+        (["--fast"], "RM500", "--fast"),
+    ],
+)
+def test_wrong_usage_is_named(argv: list[str], code: str, phrase: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(argv) == 2
+    (error,) = events(capsys)
+    assert error["code"] == code
+    assert phrase in json.dumps(error)
+
+
+def test_the_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.main(["--only", "nope"]) == 2
+    assert events(capsys)[0]["next"].count("matmul") == 1
+    assert command.main(["--seconds", "x"]) == 2
+    told = events(capsys)[0]["next"]
+    assert "usage: trainer" not in told
+    assert "./invokew bench --help" in told
+
+
+def test_what_the_wrapper_is_told_is_what_the_parser_takes() -> None:
+    taken = {action.dest for action in command.parser()._actions} - {"help"}
+    assert taken == {option["name"] for option in command.OPTIONS}
+
+
+def test_every_benchmark_has_a_limit_and_a_place_of_its_own() -> None:
+    names = [each.name for each in BENCHMARKS]
+    assert len(names) == len(set(names))
+    assert all(
+        each.timeout_seconds > 0 and each.module == f"trainer.diagnostics.bench.{each.name}" for each in BENCHMARKS
+    )
+
+
+def test_a_figure_is_the_median_and_its_spread_the_middle_half() -> None:
+    figure, spread = timing.rate("copy", "GB/s", 8.0, [1.0, 2.0, 2.0, 2.5, 90.0])
+    assert (figure.value, figure.unit) == (4.0, "GB/s")
+    assert (spread.name, spread.value, spread.unit) == ("copy spread", 25.0, "%")
+
+
+def test_what_warms_up_does_not_count() -> None:
+    import time
+
+    slow = iter([0.05])
+    taken = timing.samples(lambda: time.sleep(next(slow, 0.002)), "cpu", 0.05)
+    assert len(taken) >= timing.LEAST
+    assert min(taken) < 0.04

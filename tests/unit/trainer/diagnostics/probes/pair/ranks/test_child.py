@@ -1,0 +1,107 @@
+"""p2p and DataParallel on two made-up cards: their child passes, fails, dies or hangs, and the cause is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.diagnostics.probes import placement
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.pair import data_parallel as two_gpu_step_data_parallel
+from trainer.diagnostics.probes.pair import p2p
+from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
+from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.verdict import Device, Verdict
+
+ROOT = Path(__file__).parents[7]
+CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
+PROBES = {"p2p": p2p, "two_gpu_step_data_parallel": two_gpu_step_data_parallel}
+CHILD = """
+import os, sys, time
+from trainer.diagnostics.probes.pair.ranks import child as in_child
+from trainer.diagnostics.probes.verdict import Device, conclude, equal
+
+def direct(request):
+    card = Device(kind="rocm", name="a card that is made up", arch="gfx1100")
+    {fault}
+    return conclude(probe={probe!r}, summary="fine", checks=[check], device=card)
+
+sys.exit(in_child.main({probe!r}, direct, direct))
+"""
+RIGHT = "check = equal('cuda:0 to cuda:1 4 bytes', 'a', 'a')"
+WRONG = "check = equal('cuda:0 to cuda:1 4 bytes', 'a', 'b')"
+DENIED = "check = equal('memory opened by another process', 'no', 'yes', detail='RuntimeError: denied')"
+UNLESS_P2P_IS_OFF = "check = equal('weights', os.environ.get('NCCL_P2P_DISABLE', ''), '1')"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a probe whose child has this fault, on a made-up machine with two cards and an IOMMU that translates."""
+    group = tmp_path / "sys/kernel/iommu_groups/7"
+    group.mkdir(parents=True)
+    (group / "type").write_text("DMA-FQ\n")
+    monkeypatch.setattr(circumstances, "ROOT", tmp_path)
+    monkeypatch.setattr(placement, "place", lambda expect: CARD)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{tmp_path}")
+
+    def start(name: str, fault: str, *, cards: int = 2, timeout: float = 100.0) -> Verdict:
+        (tmp_path / "faulty_child.py").write_text(CHILD.format(probe=name, fault=fault))
+        monkeypatch.setattr(PROBES[name], "MODULE", "faulty_child")
+        monkeypatch.setattr(placement, "card_count", lambda: cards)
+        return PROBES[name].measure(Request(expect="rocm", timeout_seconds=timeout))  # type: ignore[attr-defined, no-any-return]
+
+    return start
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_child_that_passes_is_the_verdict(name: str, run: Any) -> None:
+    verdict = run(name, RIGHT)
+    assert (verdict.status, verdict.summary, verdict.diagnosis) == ("pass", "fine", {})
+
+
+@pytest.mark.parametrize(("fault", "status"), [(WRONG, "fail"), ("os.abort()", "crash")])
+def test_copies_that_go_wrong_are_traced_to_what_stands_between_the_cards(fault: str, status: str, run: Any) -> None:
+    verdict = run("p2p", fault)
+    assert verdict.status == status
+    assert verdict.summary.endswith("Likely: the IOMMU stands between the cards.")
+
+
+def test_copies_that_hang_are_explained_before_the_limit(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_ranks, "limit_of", lambda request: 2.0)
+    verdict = run("p2p", "time.sleep(600)")
+    assert verdict.status == "timeout"
+    assert verdict.diagnosis["likely cause"] == "the IOMMU stands between the cards"
+
+
+def test_ipc_alone_that_is_denied_is_named(run: Any) -> None:
+    verdict = run("p2p", DENIED)
+    assert verdict.summary.endswith("Likely: card memory cannot be shared between processes (IPC denied).")
+    assert verdict.diagnosis["evidence"] == "RuntimeError: denied"
+
+
+def test_data_parallel_is_tried_again_without_peer_access_and_without_shared_memory(run: Any) -> None:
+    verdict = run("two_gpu_step_data_parallel", UNLESS_P2P_IS_OFF)
+    assert verdict.status == "fail"
+    retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
+    assert retries == {"retry with NCCL_P2P_DISABLE=1": "pass", "retry with NCCL_SHM_DISABLE=1": "fail"}
+    said = "Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: the IOMMU stands between the cards)."
+    assert verdict.summary.endswith(said)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_hidden_card_is_named_where_one_is_seen(
+    name: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in circumstances.HIDING:
+        monkeypatch.delenv(variable, raising=False)
+    for number in (1, 2):
+        node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
+        node.mkdir(parents=True)
+        (node / "properties").write_text("simd_count 96\n")
+    verdict = run(name, RIGHT, cards=1)
+    assert verdict.status == "not-applicable"
+    assert verdict.summary.endswith("Likely: a card is hidden.")
+    assert "device node" in verdict.diagnosis["evidence"]

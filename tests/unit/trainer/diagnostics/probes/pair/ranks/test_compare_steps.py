@@ -1,0 +1,116 @@
+"""FSDP2, the pipeline and the collectives over two gloo ranks, honest and with faults; what needs cards says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.diagnostics.probes import runner
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.pair import collectives, p2p
+from trainer.diagnostics.probes.pair import data_parallel as two_gpu_step_data_parallel
+from trainer.diagnostics.probes.pair import fsdp2 as two_gpu_step_fsdp2
+from trainer.diagnostics.probes.pair import pipeline as two_gpu_step_pipeline
+from trainer.diagnostics.probes.verdict import Verdict
+
+PROBE = """
+    import sys
+    import importlib
+    from trainer.diagnostics.probes import entry, registry
+    probe = importlib.import_module(next(each.module for each in registry.PROBES if each.name == "{module}"))
+    probe.RANK_MODULE = "faulty_rank"
+    sys.exit(entry.main("{module}", probe.measure))
+"""
+WRONG_SUM = """
+import sys
+from trainer.diagnostics.probes.pair.ranks import collectives_rank, ddp_rank
+honest = collectives_rank.all_reduce
+
+def all_reduce(mine, rank):
+    summed = honest(mine, rank)
+    summed[-1] += 1
+    return summed
+
+collectives_rank.OPERATIONS["all-reduce"] = all_reduce
+sys.exit(ddp_rank.take_part(None, collectives_rank.phases))
+"""
+UNSHARDED = """
+import sys
+from trainer.diagnostics.probes.pair.ranks import ddp_rank, fsdp2_rank
+honest = fsdp2_rank.shard
+
+def shard(model, device):
+    sharded = honest(model, device)
+    sharded.set_requires_gradient_sync(False)  # gradients that never meet
+    return sharded
+
+fsdp2_rank.shard = shard
+sys.exit(ddp_rank.take_part(None, fsdp2_rank.phases))
+"""
+SUMMED_PIECES = """
+import sys
+from trainer.diagnostics.probes.pair.ranks import ddp_rank, pipeline_rank
+honest = pipeline_rank.pipeline
+
+def pipeline(half, rank, device):
+    schedule = honest(half, rank, device)
+    mean = schedule._loss_fn
+    schedule._loss_fn = lambda output, target: mean(output, target) * pipeline_rank.PIECES
+    return schedule
+
+pipeline_rank.pipeline = pipeline
+sys.exit(ddp_rank.take_part(None, pipeline_rank.phases))
+"""
+FAULTS = {
+    "collectives": (WRONG_SUM, "all-reduce"),
+    "two_gpu_step_fsdp2": (UNSHARDED, ""),
+    "two_gpu_step_pipeline": (SUMMED_PIECES, "weights against one process"),
+}
+
+
+def failed(verdict: Verdict) -> list[str]:
+    return [check.name for check in verdict.checks if check.status == "fail"]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_two_gloo_ranks_pass_and_say_that_no_two_cards_were_tested(name: str) -> None:
+    (probe,) = runner.select([name])
+    verdict = runner.run(probe, "cpu")
+    if verdict.status == "not-applicable":
+        pytest.skip(verdict.summary)
+    assert verdict.status == "pass", f"{verdict.summary}\n{verdict.stderr_tail}"
+    assert "two cards were not tested" in verdict.summary
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_the_ranks_fails(name: str, make_probe: Any, tmp_path: Path) -> None:
+    source, words = FAULTS[name]
+    (tmp_path / "faulty_rank.py").write_text(source)
+    verdict = runner.run(make_probe(PROBE.format(module=name), name=name), "cpu", 90)
+    assert verdict.status == "fail", verdict.summary
+    assert any(words in check for check in failed(verdict))
+
+
+@pytest.mark.parametrize("probe", [p2p, two_gpu_step_data_parallel])
+def test_what_takes_two_cards_is_not_applicable_on_a_cpu(probe: Any) -> None:
+    verdict = probe.measure(Request(expect="cpu"))
+    assert verdict.status == "not-applicable"
+    assert "here is none" in verdict.summary
+
+
+@pytest.mark.parametrize("probe", [two_gpu_step_fsdp2, two_gpu_step_pipeline])
+def test_a_torch_that_lacks_it_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "why_not", lambda: "It was not tried: torch 2.4 has none.")
+    verdict = probe.measure(Request(expect="cpu"))
+    assert (verdict.status, verdict.summary) == ("not-applicable", "It was not tried: torch 2.4 has none.")
+
+
+def test_an_operation_that_a_rank_left_out_is_seen() -> None:
+    one = {"phase": "all-reduce 1024 bytes", "operation": "all-reduce", "bytes": 1024, "wrong": 0, "seconds": 1e-3}
+    reports: Any = [[one, {"phase": "done"}] for _ in range(2)]
+    checks = collectives.sum_checks(reports, expected=2)
+    assert [check.name for check in checks if check.status == "fail"] == ["operations left out"]
+    (speed, _) = collectives.bandwidths(reports)
+    assert (speed.value, speed.unit) == (0.001, "GB/s")

@@ -1,0 +1,219 @@
+"""Each probe of two ranks with stand-ins for two cards: gloo ranks on this CPU in place of NCCL, and faults by way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trainer.diagnostics.probes import placement, runner
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.pair import collectives
+from trainer.diagnostics.probes.pair import ddp as two_gpu_step
+from trainer.diagnostics.probes.pair import fsdp2 as two_gpu_step_fsdp2
+from trainer.diagnostics.probes.pair import pipeline as two_gpu_step_pipeline
+from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
+from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
+from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
+from trainer.diagnostics.probes.pair.ranks import judge as rank_probe
+from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.verdict import Device, Verdict
+from trainer.runtime.child_process import Outcome
+
+PROBES = {
+    "two_gpu_step": two_gpu_step,
+    "collectives": collectives,
+    "two_gpu_step_fsdp2": two_gpu_step_fsdp2,
+    "two_gpu_step_pipeline": two_gpu_step_pipeline,
+}
+PROBE = """
+    import sys
+    from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
+    two_cards.WAYS = tuple(way for way in two_cards.WAYS if way.name in {ways!r})
+    from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
+    from trainer.diagnostics.probes.pair import collectives
+    import importlib
+    from trainer.diagnostics.probes import entry, placement, registry
+    probe = importlib.import_module(next(each.module for each in registry.PROBES if each.name == "{module}"))
+    from trainer.diagnostics.probes.verdict import Device
+
+    stand_in = Device(kind="cuda", name="stand-in for two cards", arch="none")
+    placement.place, placement.card_count = lambda expect: stand_in, lambda: 2
+    card_ipc.error = lambda seconds: ""
+    collectives.SIZES = collectives.SIZES_CPU
+    probe.RANK_MODULE = "faulty_rank"
+    sys.exit(entry.main("{module}", probe.measure))
+"""
+RANK = """
+import os, sys
+fault = {plan!r}.get(os.environ.get("TRAINER_PROBE_ROUTE", "as it is"), "abort")
+if fault == "abort":
+    os.abort()
+import torch, torch.distributed as dist
+from trainer.diagnostics.probes.pair.ranks import collectives_rank, ddp_rank, {rank} as honest
+
+join = dist.init_process_group
+dist.init_process_group = lambda backend, **how: join("gloo", **how)  # gloo stands in for NCCL
+ddp_rank.choose_device = lambda backend: torch.device("cpu")
+if fault == "fail":  # a sum that is wrong
+    reduce = collectives_rank.all_reduce
+    collectives_rank.OPERATIONS["all-reduce"] = lambda mine, rank: reduce(mine, rank) + 1
+sys.exit(ddp_rank.take_part(None, honest.phases))
+"""
+# What each way that is tried comes to; the first try aborts. Few ways a probe, for each starts two ranks.
+PLANS: dict[str, tuple[str, dict[str, str]]] = {
+    "two_gpu_step": ("ddp_rank", {"nccl-no-p2p": "pass", "nccl-no-shm": "abort", "host": "pass"}),
+    "collectives": (
+        "collectives_rank",
+        {"nccl-no-p2p": "fail", "nccl-no-shm": "pass", "gloo": "abort", "host": "pass"},
+    ),
+    "two_gpu_step_fsdp2": ("fsdp2_rank", {"gloo": "pass", "host": "pass"}),
+    "two_gpu_step_pipeline": ("pipeline_rank", {"host": "pass"}),
+}
+SETTINGS = {way.name: two_cards.Try(way=way, cause="", seconds=0.0).settings for way in two_cards.WAYS}
+CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_two_ranks_that_fail_are_tried_again_each_way_and_stay_failed(
+    name: str, make_probe: Any, tmp_path: Path
+) -> None:
+    rank, plan = PLANS[name]
+    (tmp_path / "faulty_rank.py").write_text(RANK.format(plan=plan, rank=rank))
+    verdict = runner.run(make_probe(PROBE.format(module=name, ways=tuple(plan)), name=name), "cuda", 400)
+    if verdict.status == "not-applicable":
+        pytest.skip(verdict.summary)
+    assert verdict.status == "fail"
+    retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
+    right = {f"retry with {SETTINGS[way]}": "pass" if end == "pass" else "fail" for way, end in plan.items()}
+    assert retries == right, f"{verdict.checks}\n{verdict.stderr_tail}"
+    helped = next(SETTINGS[way] for way, end in plan.items() if end == "pass")
+    assert f"Fails as it is; passes with {helped} (likely: " in verdict.summary
+
+
+def run_ranks(hangs: bool, worked: frozenset[str]) -> Any:
+    """Ranks that are made up: without a way they hang or fail, by those in `worked` they finish and are right."""
+
+    def run(module: str, device: Device, seed: int, limit: float, **how: Any) -> tuple[Outcome, list[Any]]:
+        way = how.get("environment", {}).get("TRAINER_PROBE_ROUTE", "as it is")
+        right = way in worked
+        outcome = Outcome(returncode=0 if right else 1, timed_out=hangs and not right, stdout="", stderr="", seconds=1)
+        weights = {"error": 0.0, "moved": 1.0, "held": 5, "of": 10, "sha256": "a", "seconds": 0.1}
+        middle = [
+            {"phase": "joined", "seconds": 0.1},
+            {"phase": "gradients", "error": 0.0},
+            {"phase": "weights", **weights},
+            *(
+                {"phase": f"{kind} {size}", "operation": kind, "bytes": size, "wrong": 0, "seconds": 0.1}
+                for kind in collectives.BUS
+                for size in collectives.SIZES
+            ),
+        ]
+        ends = [*middle, {"phase": "done"}] if right else []
+        return outcome, [[{"phase": "started", "pid": pid}, *ends] for pid in (1, 2)]
+
+    return run
+
+
+def made_up(
+    monkeypatch: pytest.MonkeyPatch, name: str, *, hangs: bool = False, worked: tuple[str, ...] = (), cards: int = 2
+) -> Verdict:
+    """The verdict of a probe on two made-up cards."""
+    monkeypatch.setattr(placement, "place", lambda expect: CARD)
+    monkeypatch.setattr(placement, "card_count", lambda: cards)
+    monkeypatch.setattr(two_ranks, "run_ranks", run_ranks(hangs, frozenset(worked)))
+    return PROBES[name].measure(Request(expect="rocm", timeout_seconds=300.0))  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A made-up machine: two cards, room in /dev/shm, an IOMMU that passes through, and IPC that works."""
+    for name in circumstances.HIDING:
+        monkeypatch.delenv(name, raising=False)
+    for number in (1, 2):
+        node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
+        node.mkdir(parents=True)
+        (node / "properties").write_text("simd_count 96\n")
+    (tmp_path / "sys/kernel/iommu_groups/7").mkdir(parents=True)
+    (tmp_path / "sys/kernel/iommu_groups/7/type").write_text("identity\n")
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/shm").symlink_to(tmp_path)
+    monkeypatch.setattr(circumstances, "ROOT", tmp_path)
+    monkeypatch.setattr(card_ipc, "error", lambda seconds: "")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_ranks_that_pass_are_not_tried_again(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
+    monkeypatch.setattr(two_cards, "retry", lambda *_: pytest.fail("a probe that passes tries nothing again"))
+    verdict = made_up(monkeypatch, name, worked=("as it is",))
+    assert (verdict.status, verdict.diagnosis) == ("pass", {}), verdict.summary
+
+
+@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize("hangs", [True, False])
+def test_an_iommu_that_translates_is_found(
+    name: str, hangs: bool, monkeypatch: pytest.MonkeyPatch, machine: Path
+) -> None:
+    (machine / "sys/kernel/iommu_groups/7/type").write_text("DMA-FQ\n")
+    verdict = made_up(monkeypatch, name, hangs=hangs, worked=("nccl-no-p2p", "gloo", "host"))
+    assert verdict.status == ("timeout" if hangs else "fail")
+    expected = "Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: the IOMMU stands between the cards)."
+    assert verdict.summary.endswith(expected)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_ipc_that_is_denied_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
+    monkeypatch.setattr(card_ipc, "error", lambda seconds: "RuntimeError: HIP error: invalid device pointer")
+    verdict = made_up(monkeypatch, name, worked=("nccl-no-p2p", "host"))
+    assert verdict.summary.endswith("(likely: card memory cannot be shared between processes (IPC denied)).")
+    assert verdict.diagnosis["evidence"] == "RuntimeError: HIP error: invalid device pointer"
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_small_shared_memory_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
+    (machine / "dev/shm").unlink()
+    (machine / "dev/shm").symlink_to("/proc")  # a file system that has no room at all
+    verdict = made_up(monkeypatch, name, worked=("nccl-no-shm", "host"))
+    assert verdict.summary.endswith("passes with NCCL_SHM_DISABLE=1 (likely: /dev/shm is too small).")
+    assert verdict.diagnosis["evidence"] == "it works without; /dev/shm has 0 MiB free"
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_hidden_card_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0")
+    verdict = made_up(monkeypatch, name, worked=("as it is",), cards=1)
+    assert verdict.status == "fail"  # two cards were expected, however well the CPU did
+    assert verdict.summary.endswith("Likely: a card is hidden.")
+    assert verdict.diagnosis["evidence"] == "2 cards on this machine, 1 seen by torch; ROCR_VISIBLE_DEVICES=0"
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_where_everything_hangs_the_reason_is_still_told_in_time(
+    name: str, monkeypatch: pytest.MonkeyPatch, machine: Path
+) -> None:
+    now = [1000.0]
+
+    def hang(seconds: float) -> str:
+        now[0] += seconds
+        return f"no end within {seconds:g} s"
+
+    def hanging(module: str, device: Device, seed: int, limit: float, **how: Any) -> tuple[Outcome, list[Any]]:
+        hang(limit)
+        return Outcome(returncode=-9, timed_out=True, stdout="", stderr="", seconds=limit), [[], []]
+
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    for module in (rank_probe, two_cards):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(card_ipc, "error", hang)
+    (probe,) = runner.select([name])[:1]
+    monkeypatch.setattr(placement, "place", lambda expect: CARD)
+    monkeypatch.setattr(placement, "card_count", lambda: 2)
+    monkeypatch.setattr(two_ranks, "run_ranks", hanging)
+    verdict = PROBES[name].measure(Request(expect="rocm", timeout_seconds=probe.timeout_seconds))  # type: ignore[attr-defined]
+    assert now[0] - 1000.0 <= probe.timeout_seconds - two_ranks.MARGIN_SECONDS
+    assert verdict.status == "timeout"
+    assert {check.status for check in verdict.checks} == {"fail"}
+    assert "Fails as it is, and each other way that was tried" in verdict.summary

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from trainer.diagnostics.probes import runner
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.single import amp
+from trainer.diagnostics.probes.verdict import Verdict
+
+UNSKIPPING = """
+    import sys, torch
+    from trainer.diagnostics.probes.single import amp
+    from trainer.diagnostics.probes import entry
+
+    class Unskipping(torch.amp.GradScaler):
+        def step(self, optimizer):
+            return optimizer.step()
+
+        def update(self):
+            pass
+
+    amp.make_scaler = lambda device: Unskipping("cpu", init_scale=amp.INITIAL_SCALE)
+    sys.exit(entry.main("amp", amp.measure))
+"""
+
+
+def failed(verdict: Verdict) -> set[str]:
+    return {check.name for check in verdict.checks if check.status == "fail"}
+
+
+class SkipsEverything(torch.amp.GradScaler):
+    def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+        self.unscale_(optimizer)
+
+
+class KeepsTheScale(torch.amp.GradScaler):
+    def update(self, new_scale: Any = None) -> None:
+        super().update(new_scale=amp.INITIAL_SCALE)
+
+
+class ForgetsToUnscale(torch.amp.GradScaler):
+    def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        if all(torch.isfinite(gradient).all() for gradient in gradients):
+            for gradient in gradients:
+                gradient.mul_(-1.0)
+        return super().step(optimizer)
+
+
+def test_the_cpu_trains_in_bf16() -> None:
+    verdict = amp.measure(Request(expect="cpu"))
+    assert verdict.status == "pass", verdict.summary
+    assert "bfloat16 autocast" in verdict.summary
+    assert {check.status for check in verdict.checks} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("scaler", "names"),
+    [
+        (SkipsEverything, {"loss falls", "other steps are taken"}),
+        (KeepsTheScale, {"overflow halves the scale"}),
+        (ForgetsToUnscale, {"loss falls", "training goes on"}),
+    ],
+)
+def test_a_faulty_scaler_is_seen(
+    monkeypatch: pytest.MonkeyPatch, scaler: Callable[..., torch.amp.GradScaler], names: set[str]
+) -> None:
+    monkeypatch.setattr(amp, "make_scaler", lambda device: scaler("cpu", init_scale=amp.INITIAL_SCALE))
+    assert failed(amp.measure(Request(expect="cpu"))) == names
+
+
+def test_a_scaler_that_does_not_skip_fails_through_the_runner(make_probe: Any) -> None:
+    verdict = runner.run(make_probe(UNSKIPPING, name="amp"), "cpu")
+    assert verdict.status == "fail"
+    assert {"overflow leaves the weights alone", "overflow halves the scale"} <= failed(verdict)
+
+
+def test_an_autocast_that_lowers_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = torch.autocast
+    monkeypatch.setattr(torch, "autocast", lambda device, dtype, **_: honest(device, dtype=dtype, enabled=False))
+    assert failed(amp.measure(Request(expect="cpu"))) == {"autocast computes in bfloat16"}
+
+
+def test_a_low_precision_loss_that_is_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = amp.Trainer.loss
+
+    def off(self: amp.Trainer, autocast: bool = True) -> torch.Tensor:
+        return honest(self, autocast) * (1.05 if autocast else 1.0)
+
+    monkeypatch.setattr(amp.Trainer, "loss", off)
+    assert failed(amp.measure(Request(expect="cpu"))) == {"bfloat16 loss against fp32"}

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from trainer.diagnostics.probes import placement, runner
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.single import compile as probe
+
+HANGING = """
+    import sys, time
+    from trainer.diagnostics.probes import entry
+    from trainer.diagnostics.probes.single import compile as probe
+
+    probe.compile_model = lambda network: time.sleep(600)
+    sys.exit(entry.main("compile", probe.measure))
+"""
+NEEDS_COMPILER = pytest.mark.skipif(bool(probe.why_not(placement.cpu())), reason="no C++ compiler here")
+
+
+def test_without_a_compiler_it_is_not_applicable_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    verdict = probe.measure(Request(expect="cpu"))
+    assert verdict.status == "not-applicable"
+    assert "no compiler" in verdict.summary
+    assert "CXX=/nonexistent/g++" in verdict.summary
+
+
+@NEEDS_COMPILER
+def test_a_compiler_that_hangs_is_a_timeout(make_probe: Any) -> None:
+    verdict = runner.run(make_probe(HANGING, name="compile"), "cpu", 6.0)
+    assert verdict.status == "timeout"
+
+
+@NEEDS_COMPILER
+def test_a_model_that_was_never_compiled_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "compile_model", lambda network: network)
+    monkeypatch.setattr(probe, "compiled_graphs", lambda: 0)
+    verdict = probe.measure(Request(expect="cpu"))
+    assert [check.name for check in verdict.checks if check.status == "fail"] == ["graphs compiled"]
+
+
+def trained(weights: list[float], losses: list[float]) -> probe.Trained:
+    return probe.Trained(weights=torch.tensor(weights), losses=losses, first_s=1.0, step_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "losses", "failing"),
+    [
+        ([1.0, 2.0], [0.5, 0.25], []),
+        ([1.0, 2.1], [0.5, 0.25], ["weights against eager"]),
+        ([1.0, 2.0], [0.5, 0.30], ["losses against eager"]),
+        ([1.0, float("nan")], [0.5, 0.25], ["weights against eager"]),
+    ],
+)
+def test_weights_and_losses_are_compared(weights: list[float], losses: list[float], failing: list[str]) -> None:
+    checks = probe.checks(trained([1.0, 2.0], [0.5, 0.25]), trained(weights, losses), 1, torch.tensor([0.5, 2.5]))
+    assert [check.name for check in checks if check.status == "fail"] == failing

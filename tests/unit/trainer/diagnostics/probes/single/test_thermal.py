@@ -1,0 +1,81 @@
+"""The judgement on made-up sensors; the load itself runs on this CPU, and for half a second."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.single import thermal
+from trainer.diagnostics.probes.verdict import Device
+from trainer.telemetry.sensors import Reading
+
+CARD = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
+
+
+def windows(clocks: list[float], rates: list[float] | None = None, hot: float = 70.0) -> list[thermal.Window]:
+    rates = rates or [100.0] * len(clocks)
+    return [
+        thermal.Window(rate=rate, wrong=0, reading=Reading(temperature_c=hot, limit_c=110.0, clock_mhz=clock))
+        for rate, clock in zip(rates, clocks, strict=True)
+    ]
+
+
+def failed(found: list[thermal.Window]) -> list[str]:
+    return [check.name for check in thermal.checks(CARD, found) if check.status == "fail"]
+
+
+def test_a_short_load_on_the_cpu_is_called_one() -> None:
+    verdict = thermal.measure(Request(expect="cpu", timeout_seconds=4.4))
+    assert verdict.status == "pass"
+    assert verdict.summary.startswith("A short load of 2.2 s on the CPU in place of a minute on a card")
+
+
+def test_a_wrong_result_under_load_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, calls = thermal.product, []
+
+    def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        result = honest(a, b)
+        if len(calls) > 1:
+            result[3, 4] += 1
+        return result
+
+    monkeypatch.setattr(thermal, "product", product)
+    verdict = thermal.measure(Request(expect="cpu", timeout_seconds=4.4))
+    assert [check.name for check in verdict.checks if check.status == "fail"] == ["wrong under load"]
+
+
+def test_a_card_that_holds_its_clock_passes_and_has_its_figures() -> None:
+    found = windows([2400.0] * 12)
+    assert failed(found) == []
+    assert "no throttling seen" in thermal.summarise(CARD, found, 60.0)
+    units = {number.unit for number in thermal.numbers(CARD, found)}
+    assert {"TFLOP/s", "°C", "MHz"} <= units
+
+
+def test_throttling_is_said_and_not_failed() -> None:
+    found = windows([2400.0] * 6 + [1500.0] * 6, hot=108.0)
+    assert failed(found) == []
+    words = thermal.summarise(CARD, found, 60.0)
+    assert "; throttling seen" in words
+    assert "from 2400 to 1500 MHz at 108 °C" in words
+    assert next(n.value for n in thermal.numbers(CARD, found) if n.name == "throttling seen") == 1.0
+
+
+def test_heat_at_the_limit_and_half_of_the_speed_fail() -> None:
+    assert failed(windows([2400.0] * 8, hot=111.0)) == ["temperature"]
+    assert failed(windows([2400.0] * 12, rates=[100.0] * 6 + [40.0] * 6)) == ["speed holds"]
+    assert "load" in failed(windows([2400.0] * 2))
+
+
+def test_without_sensors_throttling_is_not_known() -> None:
+    found = [thermal.Window(rate=1.0, wrong=0, reading=Reading()) for _ in range(8)]
+    assert "throttling unknown" in thermal.summarise(CARD, found, 60.0)
+    assert failed(found) == []
+
+
+@pytest.mark.parametrize(("kind", "limit", "seconds"), [("rocm", 150, 60), ("rocm", 40, 20), ("cpu", 150, 3)])
+def test_the_load_fits_the_time_limit(kind: str, limit: float, seconds: float) -> None:
+    device = Device(kind=kind, name="", arch="")  # type: ignore[arg-type]
+    assert thermal.load_seconds(device, limit) == seconds

@@ -1,0 +1,132 @@
+"""The choice with real trials: two ranks as threads here, each trial a process of its own over gloo on the CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch.distributed as dist
+
+from trainer.distributed.transports import attempt, ladder
+from trainer.distributed.transports.ladder import Choice, Place, choose, environment, judge, vote
+from trainer.distributed.transports.route import GLOO, HOST, NCCL, NCCL_NO_P2P, Route
+from trainer.runtime.child_process import Outcome
+from trainer.runtime.errors import TrainerError
+
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> dist.TCPStore:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
+def climb(store: dist.TCPStore, routes: Sequence[Route], seconds: float) -> tuple[list[Choice], list[Event]]:
+    """What two ranks come to, and the events of rank 0."""
+    events: list[Event] = []
+
+    def rank(number: int) -> Choice:
+        place = Place(rank=number, world=2, device="cpu", address=f"127.0.0.1:{store.port}")
+        client = dist.TCPStore("127.0.0.1", store.port, is_master=False)
+        tell = (lambda event, **fields: events.append({"event": event, **fields})) if number == 0 else silent
+        return choose(routes, place, client, tell=tell, seconds=seconds)
+
+    with ThreadPoolExecutor(2) as threads:
+        return list(threads.map(rank, range(2))), events
+
+
+def silent(*_: object, **__: object) -> None:
+    pass
+
+
+def test_a_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
+    store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(attempt.FAULT, "nccl:abort,gloo:wrong-sum")
+    choices, events = climb(store, [NCCL, GLOO, HOST], seconds=60)
+    assert [choice.route.name for choice in choices] == ["host", "host"]
+    assert [(event["route"], event["passed"]) for event in events] == [("nccl", False), ("gloo", False), ("host", True)]
+    assert "rank 0: injected fault abort: ended by" in events[0]["cause"]
+    assert "injected fault wrong-sum: 1 of 256 sums differ" in events[1]["cause"]
+    assert events[2]["cause"] == ""
+    assert events[2]["link"]["bus_bytes_per_s"] > 1e6
+    assert "gloo did not: rank 0: injected fault wrong-sum" in choices[0].reason
+
+
+def test_a_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(attempt.FAULT, "gloo:hang")
+    with pytest.raises(TrainerError, match="RM561") as caught:
+        climb(store, [GLOO], seconds=6)
+    assert re.search(r"hung in '(import torch|join the group)', ended after", caught.value.what)
+
+
+def test_one_rank_that_fails_fails_the_way_for_all(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    causes = {("nccl", 1): "no card", ("gloo", 0): "", ("gloo", 1): "", ("nccl", 0): ""}
+
+    def trial(route: Route, place: Place, *, seconds: float) -> ladder.Verdict:
+        cause = causes[route.name, place.rank]
+        return ladder.Verdict(route=route.name, rank=place.rank, cause=cause, seconds=0.1, small_s=1e-5, large_s=1e-2)
+
+    monkeypatch.setattr(ladder, "trial", trial)
+    choices, events = climb(store, [NCCL, GLOO], seconds=5)
+    assert [choice.route.name for choice in choices] == ["gloo", "gloo"]
+    assert events[0]["cause"] == "rank 1: no card"
+
+
+def test_a_rank_that_never_answers_is_an_error_not_a_hang(
+    store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder, "VOTE_MARGIN_S", 0.2)
+    place = Place(rank=0, world=2, device="cpu", address="")
+    mine = ladder.Verdict(route="gloo", rank=0, cause="", seconds=0.1)
+    with pytest.raises(TrainerError, match="RM561"):
+        vote(GLOO, place, store, mine, seconds=0.1)
+
+
+def outcome(stdout: str = "", **changes: Any) -> Outcome:
+    settings = {"returncode": 0, "timed_out": False, "stderr": "", "seconds": 1.0}
+    return Outcome(stdout=stdout, **(settings | changes))
+
+
+DONE = '{"done": {"wrong": "", "seconds": {"256": 0.5, "8388608": 2.0}}}\n'
+
+
+@pytest.mark.parametrize(
+    ("ended", "cause"),
+    [
+        (outcome(DONE), ""),
+        (outcome(""), "ended by status 0 in 'start'"),  # no finding is no pass
+        (outcome('{"begin": "x"}\n', returncode=-11, stderr="a\nb"), "ended by SIGSEGV in 'x': b"),
+        (outcome(DONE, returncode=-6), "ended by SIGABRT in 'start'"),  # right sums, then a crash at its end
+        (outcome(DONE, timed_out=True, returncode=-9), "hung in 'start', ended after 1 s"),
+        (outcome('{"done": {"wrong": "3 of 5", "seconds": {}}}\n', returncode=1), "3 of 5"),
+    ],
+)
+def test_only_right_sums_and_a_clean_end_pass(ended: Outcome, cause: str) -> None:
+    assert judge(GLOO, 0, ended).cause == cause
+
+
+def test_times_reach_the_verdict() -> None:
+    verdict = judge(GLOO, 0, outcome(DONE))
+    assert (verdict.small_s, verdict.large_s) == (0.5, 2.0)
+
+
+def test_without_peer_access_means_the_variable_is_set_whatever_was_there() -> None:
+    assert environment(NCCL_NO_P2P, {"NCCL_P2P_DISABLE": "0"})["NCCL_P2P_DISABLE"] == "1"
+    assert "NCCL_P2P_DISABLE" not in environment(NCCL, {})
+
+
+def test_an_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(attempt.FAULT, "gloo:sneeze")
+    with pytest.raises(ValueError, match="sneeze"):
+        attempt.fault_for("gloo")
+    assert attempt.fault_for("nccl") == ""
+
+
+def test_what_a_vote_takes_for_silence_is_what_torch_raises() -> None:
+    assert issubclass(dist.DistStoreError, RuntimeError)

@@ -1,0 +1,339 @@
+"""Several steps at a time against one by one: the same to the bit, at every place where a run may be interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
+from trainer.config.train import FEEDS, STEPS
+from trainer.data.loading import placement as feed
+from trainer.data.loading.sampler import Sampler
+from trainer.engine.loop import Part, Plan, Training, fit, new_training
+from trainer.engine.steps import fused_adamw as fused
+from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
+from trainer.engine.steps.manual_autograd import at_once
+from trainer.engine.steps.step_batching import Launches
+from trainer.engine.steps.step_strategy import KINDS, Memory, choose_step, trial, unproven
+from trainer.models.losses import squared_error_sum
+from trainer.models.mlp import mlp
+from trainer.run.checkpointing import capture, encode
+from trainer.runtime.errors import TrainerError
+from trainer.telemetry.hooks import Watch
+from trainer.telemetry.nan_guard import Again, NanGuard
+
+
+@pytest.fixture(autouse=True)
+def faster_by_decree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` also looks at the clock, which on a busy machine may say anything."""
+    monkeypatch.setattr("trainer.engine.steps.step_strategy.FASTER", 0.0)
+
+
+WIDE = {"inputs": 16, "targets": 1}
+
+
+def plain(seed: int = 1, hidden: tuple[int, ...] = (8, 4)) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return mlp(3, hidden)
+
+
+def run(step: str = "direct", name: str = "fp32", hidden: tuple[int, ...] = (8, 4), **more: Any) -> Training:
+    made = training(name, model=plain(hidden=hidden), **more)
+    choose_step(step, made)
+    return made
+
+
+def direct(**more: Any) -> Training:
+    return run("direct", **more)
+
+
+def eager(**more: Any) -> Training:
+    return run("eager", **more)
+
+
+@pytest.mark.parametrize("name", ["fp32", "fp64"])
+@pytest.mark.parametrize("hidden", [(8, 4), (5,), (32, 16, 7)])
+@pytest.mark.parametrize("batch_size", [1, 8, 25, 50])
+def test_a_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, ...], batch_size: int) -> None:
+    found, want = (run(step, name, hidden, batch_size=batch_size) for step in ("direct", "eager"))
+    assert found.launches is not None
+    assert want.launches is None
+    assert same(weights(found), weights(want))
+    assert [epoch.facts() for epoch in found.state.history] == [epoch.facts() for epoch in want.state.history]
+    assert found.state.micro_batch == want.state.micro_batch
+    for one, other in zip(found.optimizer.state.values(), want.optimizer.state.values(), strict=True):
+        assert same(one, other)
+
+
+@pytest.mark.parametrize("batch_size", [16, 32, 48])
+def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    data = Part(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
+    assert at_once(batch_size, data.inputs, data.targets) > 1
+
+    def made(step: str) -> Training:
+        torch.manual_seed(1)
+        plan = Plan(epochs=2, batch_size=batch_size, learning_rate=1e-2, seed=0)
+        run = new_training(mlp(16, (32, 16)), data, data, plan)
+        choose_step(step, run)
+        return run
+
+    found, want = made("direct"), made("eager")
+    assert same(weights(found), weights(want))
+    assert found.state.history[-1].facts() == want.state.history[-1].facts()
+
+
+@pytest.mark.parametrize("step", [1, 3, 6, 7, 8, 14, 20])
+@pytest.mark.parametrize(("before", "after"), [(direct, direct), (eager, direct), (direct, eager)])
+def test_a_stopped_run_goes_on_either_way(
+    step: int, before: Callable[..., Training], after: Callable[..., Training]
+) -> None:
+    assert same(weights(gone_on(after, interrupted(before, step))), weights(eager()))
+
+
+def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
+    class Every(StopAt):
+        taken: list[tuple[int, bytes]]
+
+        def due(self, state: Any) -> bool:
+            return (state.step + 1) % 4 == 0
+
+        def keep(self, run: Training, *, final: bool = False) -> None:
+            tree = capture(run)
+            assert tree is not None
+            tree["state"]["seconds"] = 0.0
+            for epoch in tree["state"]["history"]:
+                epoch["seconds"] = epoch["rows_per_second"] = 0.0
+            self.taken.append((run.state.step, b"".join(joined(encode(tree)).values())))
+
+    found = []
+    for make in (direct, eager):
+        keeper = Every(0)
+        keeper.taken = []
+        fit(make(keeper=keeper), lambda epoch: None)
+        found.append(keeper.taken)
+    assert [step for step, _ in found[0]] == [4, 8, 12, 16, 20]
+    assert found[0] == found[1]
+
+
+def test_the_trial_leaves_no_trace() -> None:
+    made = training(model=network())
+    before = Memory.of(made)
+    with pytest.raises(KeyError):
+        trial(made, "no such way")
+    after = Memory.of(made)
+    states = (before.random["torch"], after.random["torch"])
+    assert torch.equal(*states)
+    names = made.model.state_dict()
+    assert all(torch.equal(one, other) for one, other in zip(before.values, after.values[: len(names)], strict=True))
+    assert all(not value.any() for value in after.values[len(names) :])  # the optimizer's, which it had not yet
+    assert same(weights(made), weights(training(model=network())))
+
+
+def off_by(much: float) -> Callable[[fused.FusedSteps], None]:
+    original = fused.FusedSteps.take
+
+    def take(self: fused.FusedSteps) -> None:
+        original(self)
+        self._kernel.args[0][0].view(-1)[0] *= 1 + much
+
+    return take
+
+
+def test_results_that_differ_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.engine.steps.fused_adamw.FusedSteps.take", off_by(1e-3))
+    made = training(model=plain())
+    choice = choose_step("auto", made)
+    assert choice.name == "eager"
+    assert "off eager's, 0 is allowed" in choice.reason
+    assert made.launches is None
+    with pytest.raises(TrainerError, match="RM585") as caught:
+        choose_step("direct", made)
+    assert "1e-05 is allowed" in caught.value.why
+
+
+def test_what_is_equal_to_tolerance_is_used_only_when_asked_for_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.engine.steps.fused_adamw.FusedSteps.take", off_by(3e-7))
+    assert choose_step("auto", training(model=plain())).name == "eager"
+    choice = choose_step("direct", training(model=plain()))
+    assert choice.name == "direct"
+    assert not choice.same_bits
+
+
+class Noisy(nn.Sequential):
+    """The same layers, by another class."""
+
+
+AGAINST: dict[str, tuple[str, Callable[[], Training]]] = {
+    "dropout": ("not a plain stack", lambda: training(model=network())),
+    "subclass": ("not a plain stack", lambda: training(model=Noisy(*plain()))),
+    "no bias": ("not a plain stack", lambda: training(model=nn.Sequential(nn.Linear(3, 1, bias=False)))),
+    "bf16": ("bf16 is autocast", lambda: training("bf16", model=plain())),
+    "fp16": ("loss scaler", lambda: training("fp16", model=plain())),
+    "threads": ("threads fetch", lambda: training(model=plain(), loader_workers=1)),
+    "pieces": ("4 rows at a time", lambda: training(model=plain(), micro_batch=4)),
+    "few rows": ("no whole batch", lambda: training(model=plain(), batch_size=51)),
+    "weighed": ("weight of its own", lambda: training(model=plain(), weigh=lambda targets: targets.sum())),
+    "loss": (
+        "not the squared error",
+        lambda: training(model=plain(), loss_sum=lambda a, b: 2 * squared_error_sum(a, b)),
+    ),
+    "large": ("bound by arithmetic", lambda: training(model=plain(hidden=(4096, 4096)))),
+}
+
+
+@pytest.mark.parametrize("what", AGAINST)
+def test_auto_says_why_it_is_eager(what: str) -> None:
+    words, make = AGAINST[what]
+    made = make()
+    choice = choose_step("auto", made)
+    assert choice.name == "eager"
+    assert words in choice.reason
+    assert made.launches is None
+    if what != "large":
+        with pytest.raises(TrainerError, match="RM585"):
+            choose_step("direct", made)
+
+
+def test_hooks_and_another_optimizer_are_seen() -> None:
+    made = training(model=plain())
+    handle = made.model[1].register_forward_hook(lambda *_: None)  # type: ignore[index]
+    assert "looks into the network" in choose_step("auto", made).reason
+    handle.remove()
+    made.optimizer = torch.optim.SGD(made.model.parameters(), lr=0.1)
+    assert "not AdamW" in choose_step("auto", made).reason
+    made.optimizer = torch.optim.AdamW(made.model.parameters(), fused=False)
+    assert "not the fused one" in choose_step("auto", made).reason
+
+
+def test_a_graph_needs_a_card() -> None:
+    with pytest.raises(TrainerError, match="RM585") as caught:
+        choose_step("graph", training(model=plain()))
+    assert "graphs are for cards" in caught.value.why
+
+
+def test_a_batch_in_pieces_later_on_is_the_loops() -> None:
+    """Memory ran out in the last, smaller batch: from then on nothing is launched whole."""
+    made = direct()
+    made.state.micro_batch.size = 4
+    want = eager(micro_batch=4)
+    assert same(weights(made), weights(want))
+
+
+def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
+    data = part()
+    bad = Part(inputs=data.inputs.clone(), targets=data.targets)
+    made = training(model=plain())
+    order = made.sampler.order(1)  # the fourth batch of the second epoch
+    bad.inputs[order[24]] = torch.inf
+    made.train = bad
+    made.launches = Launches(steps={8: choose_and_take(made)})
+    from trainer.engine.loop import gradients, step_optimizer
+
+    again = Again(
+        fetch=lambda rows: bad.rows(rows, made.device),
+        compute=lambda inputs, targets: gradients(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
+        advance=lambda: step_optimizer(made),
+        stateful=[made.optimizer],
+    )
+    made.watch = Watch(guard=NanGuard(made.model, again, architecture={}, folder=tmp_path, every=5))
+    with pytest.raises(TrainerError, match="RM506") as caught:
+        fit(made, lambda epoch: None)
+    first = next(step for step, rows in enumerate(made.sampler.order(0).split(8), 1) if order[24] in rows)
+    assert caught.value.where == f"step {first}"
+
+
+def choose_and_take(made: Training) -> Any:
+    from trainer.engine.steps.manual_autograd import DirectSteps
+
+    eager_state = Memory.of(made)
+    made.optimizer.zero_grad()
+    for weight in made.model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    made.optimizer.step()
+    eager_state.restore(made)
+    return DirectSteps(made)
+
+
+class StandIn(GraphSteps):
+    """No card here: a "graph" that computes its steps when it is launched. What is shown is what surrounds it."""
+
+    def _warm_up(self) -> None:
+        pass
+
+    def _capture(self) -> None:
+        self.addresses = ()
+        self.captured = {steps: self._graph_of(steps, None) for steps in (MOST, 1)}
+
+    def _graph_of(self, steps: int, pool: object) -> Captured:
+        rows, losses = self._memory(steps)
+
+        class Graph:
+            def replay(_) -> None:  # noqa: N805
+                self.launched.append(steps)
+                self._steps(rows, losses)
+
+        self.launched: list[int] = []
+        return Captured(graph=Graph(), rows=rows, losses=losses)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rows", [8, 50, 8 * 16, 8 * 39 + 3])
+def test_launches_of_a_graph_cover_the_epoch_with_a_stand_in(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.engine.steps.cuda_graph.addresses", lambda training: ())
+
+    def make(**more: Any) -> Training:
+        made = training(model=network(), **more)
+        data = part(rows)
+        made.train, made.sampler = data, Sampler(rows=rows, batch_size=8, seed=0)
+        made.state.losses = torch.zeros(made.sampler.count(0))
+        return made
+
+    want = make()
+    ended = {name: value.clone() for name, value in weights(want).items()}
+    found = make()  # from here on the generators are where they were then
+    steps = StandIn(found)
+    found.launches = Launches(steps={8: steps})
+    assert same(weights(found), ended)
+    assert found.state.chain.head == want.state.chain.head
+    whole = rows // 8
+    assert steps.launched == 3 * ([MOST] * (whole // MOST) + [1] * (whole % MOST))
+
+
+def test_the_words_of_the_command_line_are_those_that_are_known() -> None:
+    assert STEPS == KINDS
+    assert FEEDS == feed.FEEDS
+
+
+def test_weights_of_a_launch_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading a checkpoint replaces the optimizer's moments."""
+    made = direct()
+    made.optimizer.load_state_dict(made.optimizer.state_dict())
+    assert same(weights(made), weights(eager()))
+
+
+def test_each_launch_is_as_long_as_it_may_be() -> None:
+    made = direct()
+    assert made.launches is not None
+    taken: list[int] = []
+
+    class Count:
+        most = 4
+
+        def take(self, rows: Tensor, losses: Tensor) -> None:
+            taken.append(len(losses))
+
+    launches: Iterator[tuple[bool, bool]] = Launches(steps={8: Count()})(made)
+    assert list(launches) == [(False, False)] * 2
+    assert taken == [4, 2]
+
+
+def test_auto_leaves_graphs_on_amd_cards_to_who_asks(monkeypatch) -> None:
+    made = training(model=plain())
+    assert unproven("graph", made) is None
+    monkeypatch.setattr(torch.version, "hip", "7.2")
+    assert "never tried on an AMD card" in str(unproven("graph", made))

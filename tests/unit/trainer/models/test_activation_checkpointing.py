@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from trainer.models.activation_checkpointing import CHOICES, checkpointed, expensive_operations, layers
+from trainer.runtime.errors import TrainerError
+
+
+class Counting(nn.Module):
+    calls = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        Counting.calls += 1
+        result: Tensor = self.drop(torch.tanh(self.linear(x)))
+        return result
+
+
+def model() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(Counting(), Counting())
+
+
+def gradients(of: nn.Module) -> list[Tensor]:
+    torch.manual_seed(1)
+    of(torch.ones(3, 4, requires_grad=True)).square().sum().backward()
+    return [parameter.grad for parameter in of.parameters() if parameter.grad is not None]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_gradients_are_the_same_bits_dropout_included(choice: str) -> None:
+    plain, tried = model(), model()
+    checkpointed(tried, choice, layers(tried))
+    expected = gradients(plain)
+    assert len(expected) == 4
+    assert all(torch.equal(a, b) for a, b in zip(gradients(tried), expected, strict=True))
+    assert list(tried.state_dict()) == list(plain.state_dict())
+
+
+@pytest.mark.parametrize(("choice", "calls"), [("off", 2), ("full", 4), ("selective", 4)])
+def test_layers_are_computed_again_in_backward_only_where_asked(choice: str, calls: int) -> None:
+    tried = model()
+    checkpointed(tried, choice, layers(tried))
+    before = Counting.calls
+    gradients(tried)
+    assert Counting.calls - before == calls
+
+
+def kept_bytes(choice: str) -> int:
+    torch.manual_seed(0)
+    tried = nn.Sequential(
+        *[nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU()) for _ in range(4)]
+    )
+    checkpointed(tried, choice, layers(tried))
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = tried(torch.ones(128, 64))
+    del output
+    return sum(kept.values())
+
+
+def test_full_keeps_least() -> None:
+    assert kept_bytes("full") < kept_bytes("off") / 2
+
+
+def test_selective_keeps_the_results_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [str(operation) for operation in expensive_operations()]
+    assert {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"} <= set(names)
+    monkeypatch.delattr("torch.utils.checkpoint.create_selective_checkpoint_contexts")
+    with pytest.raises(TrainerError, match="RM562"):
+        checkpointed(tried := model(), "selective", layers(tried))
+
+
+def test_a_copy_recomputes_itself_and_not_the_original() -> None:
+    original = checkpointed(tried := model(), "full", layers(tried))
+    other = copy.deepcopy(original)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    assert gradients(other)[0].abs().sum() == 0
+    assert all(parameter.grad is None for parameter in original.parameters())
+
+
+def test_without_layers_there_is_nothing_to_recompute() -> None:
+    with pytest.raises(TrainerError, match="RM563"):
+        checkpointed(nn.ReLU(), "full", [])

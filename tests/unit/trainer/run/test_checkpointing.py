@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.fixtures.training import same, training, weights
+from trainer.config.checkpoint_policy import Interval, Retention
+from trainer.engine.loop import Training, fit
+from trainer.run import checkpointing as checkpoint
+from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.storage import checkpoint_store
+from trainer.storage.checkpoint_store import stored
+
+
+def keeper(run: Path, **changes: Any) -> CheckpointKeeper:
+    settings: dict[str, Any] = {"interval": Interval(steps=5), "retention": Retention()}
+    return CheckpointKeeper(run=run, **(settings | changes))
+
+
+def trained(made: CheckpointKeeper) -> Training:
+    run = training(keeper=made)
+    fit(run, lambda epoch: None)
+    made.close()
+    return run
+
+
+def steps(run: Path) -> list[int]:
+    return [one.step for one in stored(run / "checkpoints")]
+
+
+def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_keeping_checkpoints_changes_nothing(tmp_path: Path) -> None:
+    assert same(trained(keeper(tmp_path)).model.state_dict(), weights(training()))
+
+
+def test_the_policy_decides_what_stays(tmp_path: Path) -> None:
+    trained(keeper(tmp_path))
+    assert steps(tmp_path) == [20, 15]
+    trained(keeper(tmp_path / "more", interval=Interval(steps=3), retention=Retention(last=1, every=6)))
+    assert steps(tmp_path / "more") == [21, 18, 12, 6]
+
+
+def test_a_complete_run_keeps_only_what_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "run.json").touch()
+    trained(keeper(tmp_path))
+    finish(tmp_path, Retention(last=2, every=20))
+    assert steps(tmp_path) == [20]
+    finish(tmp_path, Retention(last=2))
+    assert not (tmp_path / "checkpoints").exists()
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_the_best_is_that_of_the_lowest_validation_loss(tmp_path: Path) -> None:
+    made = keeper(tmp_path, interval=Interval(steps=7), retention=Retention(last=1, best=1))
+    run = training(keeper=made, epochs=9, learning_rate=0.3)
+    history = fit(run, lambda epoch: None)
+    made.close()
+    known = history[:-1]  # the checkpoint after an epoch's last step knows the epochs before it
+    best = min(known, key=lambda epoch: epoch.validation_loss)
+    assert best is not known[-1]
+    assert steps(tmp_path) == [63, (best.epoch + 1) * 7]
+
+
+def test_time_makes_a_checkpoint_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
+    made, state = keeper(tmp_path, interval=Interval(seconds=60)), training().state
+    assert not made.due(state)
+    clock[0] = 61.0
+    assert made.due(state)
+    assert not keeper(tmp_path, interval=Interval()).due(state)
+
+
+def test_the_newest_good_one_is_used_and_the_damaged_one_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained(keeper(tmp_path))
+    newest, _ = stored(tmp_path / "checkpoints")
+    path = newest.path / "tensors.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    capsys.readouterr()
+    found = newest_good(tmp_path / "checkpoints", tell_damaged)
+    assert found is not None
+    assert found[0] == 15
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["code"] == "RM552"
+    assert "tensors.safetensors" in captured.err
+    run = training()
+    restore(run, found[1])
+    assert same(weights(run), weights(training()))
+
+
+def test_a_whole_checkpoint_of_something_else_is_not_used(tmp_path: Path) -> None:
+    files = {"state.json": [b'{"map": 3}'], "tensors.safetensors": [b""]}
+    checkpoint_store.write(tmp_path, 9, files, {})
+    told: list[str] = []
+    assert newest_good(tmp_path, lambda path, reason: told.append(reason)) is None
+    assert len(told) == 1
+
+
+def test_a_full_disk_keeps_the_last_good_one_and_the_run_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write, written = checkpoint_store.write, []
+
+    def full(folder: Path, step: int, *more: Any) -> Path:
+        if step > 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        written.append(step)
+        return write(folder, step, *more)
+
+    monkeypatch.setattr(checkpoint_store, "write", full)
+    run = trained(keeper(tmp_path))
+    assert steps(tmp_path) == [10, 5]
+    failed = [event for event in events(capsys) if event["event"] == "checkpoint_failed"]
+    assert [(event["step"], event["code"]) for event in failed] == [(15, "RM553"), (20, "RM553")]
+    assert same(run.model.state_dict(), weights(training()))
+
+
+def test_a_disk_that_is_really_full(
+    mount_tmpfs: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = mount_tmpfs("size=96k")
+    made = keeper(disk, retention=Retention(last=10))
+    run = training(keeper=made, epochs=10)
+    fit(run, lambda epoch: None)
+    made.close()
+    assert {"checkpoint", "checkpoint_failed"} <= {event["event"] for event in events(capsys)}
+    assert newest_good(disk / "checkpoints", tell_damaged) is not None
+    assert "damaged" not in capsys.readouterr().out
+    assert same(run.model.state_dict(), weights(training(epochs=10)))
+
+
+def test_a_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow, write = threading.Event(), checkpoint_store.write
+
+    def held(*arguments: Any) -> Path:
+        slow.wait(30)
+        return write(*arguments)
+
+    monkeypatch.setattr(checkpoint_store, "write", held)
+    monkeypatch.setattr(checkpoint, "PATIENCE_SECONDS", 0.001)
+    made = keeper(tmp_path)
+    fit(training(keeper=made), lambda epoch: None)
+    slow.set()
+    made.close()
+    told = [(event["event"], event["step"]) for event in events(capsys)]
+    assert told == [("checkpoint_left_out", step) for step in (10, 15, 20)] + [("checkpoint", 5)]
+
+
+def test_the_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
+    made = keeper(tmp_path)
+    run = trained(made)
+    log = tmp_path / "batches.jsonl"
+    whole = log.read_bytes()
+    assert run.state.logged == len(whole)
+    lines = [json.loads(line) for line in whole.splitlines()]
+    assert [(line["epoch"], line["first_step"], len(line["links"])) for line in lines] == [
+        (1, 1, 56),
+        (2, 8, 56),
+        (3, 15, 56),
+    ]
+    log.write_bytes(whole + b'{"epoch": 4, "of": "a run that was killed"}\n')
+    found = newest_good(tmp_path / "checkpoints", tell_damaged)
+    assert found is not None
+    again = training(keeper=keeper(tmp_path))
+    restore(again, found[1])
+    fit(again, lambda epoch: None)
+    assert log.read_bytes() == whole
+
+
+def test_a_log_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*arguments: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "open", full)
+    keeper(tmp_path).log(training().state, {"epoch": 1})
+    assert events(capsys)[0]["code"] == "RM553"

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from trainer.config.train import TrainConfig
+from trainer.data.features.daily_features import FEATURES
+from trainer.device.accelerator import Accelerator
+from trainer.run.metadata import absent, finite, metadata, span_record
+from trainer.tasks.bars import Task, prepare
+
+CARD = Accelerator(device="cuda:0", kind="rocm", name="Radeon", arch="gfx1100", memory_bytes=1, reason="why")
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return prepare(TrainConfig())
+
+
+def test_everything_is_json(task: Task) -> None:
+    record = metadata("one", TrainConfig(), task, CARD)
+    assert json.loads(json.dumps(record, allow_nan=False))["device"]["arch"] == "gfx1100"
+
+
+def test_features_scaler_and_network_have_the_same_width(task: Task) -> None:
+    record = metadata("one", TrainConfig(hidden_layers=(8,)), task, CARD)
+    width = len(FEATURES)
+    assert len(record["features"]) == len(record["scaler"]["mean"]) == len(record["scaler"]["std"]) == width
+    assert record["model"]["widths"] == [width, 8, 1]
+
+
+def test_the_settings_are_kept_as_resolved(task: Task) -> None:
+    record = metadata("named-at-start", TrainConfig(seed=3), task, CARD)
+    assert record["config"] == TrainConfig(seed=3, run="named-at-start").as_dict()
+
+
+def test_what_is_null_has_its_reason(task: Task) -> None:
+    assert absent(TrainConfig(cell="c", image="i", commit="g"), task) == {}
+    unknown = replace(task, file=replace(task.file, source=None))
+    record = metadata("one", TrainConfig(cell="c"), unknown, CARD)
+    assert record["data"]["source"] is record["image"] is record["git_commit"] is None
+    assert record["absent"].keys() == {"data.source", "image", "git_commit"}
+
+
+@pytest.mark.parametrize(
+    ("last", "shown"), [("2020-01-03T00:00:00", "2020-01-03"), ("2020-01-03T15:59:00", "2020-01-03T15:59:00")]
+)
+def test_dates_show_a_time_of_day_only_if_there_is_one(last: str, shown: str) -> None:
+    dates = np.array(["2020-01-02T00:00:00", last], "datetime64[s]")
+    assert span_record(dates) == {"first_date": "2020-01-02", "last_date": shown}
+
+
+def test_figures_that_are_not_finite_become_null_with_a_reason() -> None:
+    record = {"a": [1.0, float("nan")], "b": {"c": float("-inf"), "d": "x"}, "absent": {"e": "why"}}
+    whole = finite(record)
+    assert (whole["a"], whole["b"]) == ([1.0, None], {"c": None, "d": "x"})
+    assert whole["absent"].keys() == {"a.1", "b.c", "e"}
+    assert finite({"a": 1.0, "absent": {}}) == {"a": 1.0, "absent": {}}

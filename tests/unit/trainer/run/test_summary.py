@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainer.engine.loop import Epoch
+from trainer.run.summary import summary
+
+HISTORY = [
+    Epoch(epoch=1, train_loss=1.0, validation_loss=1.0, seconds=0.5, rows_per_second=200.0, best=True),
+    Epoch(epoch=2, train_loss=0.5, validation_loss=2.0, seconds=1.5, rows_per_second=66.7, best=False),
+]
+RECORD = {
+    "device": {"device": "cuda:0", "name": "Radeon", "arch": "gfx1100", "reason": "auto: only one"},
+    "data": {"name": "x.csv", "rows_used": 1257, "first_date": "2014-01-03", "last_date": "2018-12-31"},
+    "feature_set": {"set": "daily"},
+    "target": {"classes": 0},
+    "baselines": {"mean": "", "persistence": "", "linear": ""},
+    "split": {"train": {"rows": 100}, "validation": {"rows": 20}, "test": {"rows": 21}},
+    "metrics": {
+        "best": {"epoch": 1},
+        "validation": {"r2_vs_mean": 0.512, "r2_vs_persistence": None, "r2_vs_linear": -0.1},
+        "test": {"r2_vs_mean": 0.4, "r2_vs_persistence": 0.2, "r2_vs_linear": 0.0},
+    },
+}
+
+
+def test_five_lines_say_all() -> None:
+    assert summary(RECORD, HISTORY, Path("TRAINING/one")).splitlines() == [
+        "device  cuda:0, Radeon (gfx1100); auto: only one",
+        "data    x.csv, 1,257 bars 2014-01-03 to 2018-12-31; rows: 100 train / 20 validation / 21 test",
+        "best    epoch 1 of 2, in 2.0 s at 100 rows/s",
+        "R²      validation / test: 0.51 / 0.40 against the training mean, none / 0.20 against persistence, "
+        "-0.10 / 0.00 against a linear fit",
+        "folder  TRAINING/one",
+    ]
+
+
+def test_an_exact_baseline_is_said_and_a_figure_that_is_gone_is_none() -> None:
+    metrics = {part: {"r2_vs_mean": None, "r2_vs_linear": None} for part in ("validation", "test")}
+    record = RECORD | {"metrics": {"best": {"epoch": 1}} | metrics, "baselines": {"mean": "", "linear": ""}}
+    record |= {"absent": {"metrics.test.r2_vs_mean": "the figure is no finite number"}}
+    line = summary(record, HISTORY, Path("one")).splitlines()[3]
+    assert line == "R²      validation / test: none / none against the training mean, a linear fit is exact"

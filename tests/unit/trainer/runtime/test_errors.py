@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import errno
+import importlib
+import pkgutil
+
+import pytest
+
+from trainer.runtime import codes
+from trainer.runtime.codes.entry import CatalogEntry
+from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
+
+TOPICS = [module.name for module in pkgutil.iter_modules(codes.__path__) if module.name != "entry"]
+
+
+def held(topic: str) -> tuple[CatalogEntry, ...]:
+    module = importlib.import_module(f"trainer.runtime.codes.{topic}")
+    found: tuple[CatalogEntry, ...] = getattr(module, topic.upper())
+    return found
+
+
+def test_no_code_is_used_twice_and_no_topic_is_left_out() -> None:
+    together = [entry.code for topic in TOPICS for entry in held(topic)]
+    assert together
+    assert sorted(together) == list(CATALOG)
+
+
+def test_every_topic_is_in_numeric_order() -> None:
+    for topic in TOPICS:
+        numbers = [int(entry.code.removeprefix("RM")) for entry in held(topic)]
+        assert numbers == sorted(numbers), topic
+
+
+def test_every_code_is_the_trainers_own_and_says_all_parts() -> None:
+    for code, entry in CATALOG.items():
+        assert code == entry.code
+        assert 500 <= int(code.removeprefix("RM")) <= 599
+        assert all((entry.title, entry.meaning, entry.next))
+
+
+def test_titles_tell_codes_apart() -> None:
+    assert len({entry.title for entry in CATALOG.values()}) == len(CATALOG)
+
+
+def test_rendering_leaves_out_what_is_unknown_and_falls_back_to_the_catalogs_remedy() -> None:
+    error = TrainerError("RM510", what="No such file", where="x.csv")
+    assert str(error).splitlines() == [
+        "RM510 Data file cannot be read",
+        "  what:  No such file",
+        "  where: x.csv",
+        f"  next:  {CATALOG['RM510'].next}",
+    ]
+
+
+def test_continued_lines_stay_in_their_column() -> None:
+    error = TrainerError("RM599", what="first\nsecond", next="report")
+    assert "  what:  first\n         second\n  next:  report" in str(error)
+
+
+def test_the_event_holds_the_same_parts() -> None:
+    error = TrainerError("RM520", what="no device", why="none", next="take cpu")
+    title = CATALOG["RM520"].title
+    assert error.parts() == {"code": "RM520", "title": title, "what": "no device", "why": "none", "next": "take cpu"}
+
+
+def test_an_unknown_code_is_a_programming_error() -> None:
+    with pytest.raises(KeyError):
+        TrainerError("RM000", what="?")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, "RM543"),
+        (errno.EDQUOT, "RM543"),
+        (errno.EROFS, "RM542"),
+        (errno.EACCES, "RM541"),
+        (errno.EPERM, "RM541"),
+        (errno.ENOTDIR, "RM544"),
+        (errno.EPIPE, "RM545"),
+    ],
+)
+def test_system_errors_get_codes_and_keep_their_path(number: int, code: str) -> None:
+    error = from_os_error(OSError(number, "said the system", "/some/path"))
+    assert error is not None
+    assert (error.code, error.what, error.where, error.exit_status) == (code, "said the system", "/some/path", 2)
+
+
+def test_other_system_errors_are_left_to_the_caller() -> None:
+    assert from_os_error(OSError(errno.EIO, "broken disk")) is None
+    assert from_os_error(OSError("no number at all")) is None
+
+
+def test_exit_status_tells_defects_and_interrupts_from_mistakes() -> None:
+    statuses = {code: TrainerError(code, what="x").exit_status for code in ("RM500", "RM598", "RM599")}
+    assert statuses == {"RM500": 2, "RM598": 130, "RM599": 1}
+
+
+def test_suggestion_names_the_nearest_or_all() -> None:
+    assert suggestion("--epoch", ["--epochs", "--data"]) == "did you mean --epochs?"
+    assert suggestion("--zzz", ["--epochs", "--data"]) == "known: --epochs, --data"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import trainer
+from trainer.cli import main
+from trainer.config.train import TrainConfig
+from trainer.device.accelerator import Accelerator
+from trainer.run.metadata import metadata
+from trainer.storage.metadata_schema import Metadata, json_schema, read
+from trainer.tasks.bars import prepare
+
+FILE = Path(trainer.__file__).parent / "storage" / "metadata.schema.json"
+CPU = Accelerator(device="cpu", kind="cpu", name="x", arch="y", memory_bytes=1, reason="why")
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    made = metadata("one", TrainConfig(forced=("rule-a",), origin={"forced": "flag"}), prepare(TrainConfig()), CPU)
+    made |= {"precision": {"name": "fp32", "reason": "default"}, "allocator": {}}
+    made |= {"metrics": {"best": {"epoch": 1}}, "artifacts": {"model.pt": {"bytes": 1, "sha256": "0" * 64}}}
+    return json.loads(json.dumps(made, allow_nan=False))
+
+
+def test_the_schema_in_the_repository_is_that_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    printed = capsys.readouterr().out
+    if os.environ.get("ROCMATRIX_UPDATE_GOLDEN"):
+        FILE.write_text(printed)
+    assert printed == FILE.read_text(), "run `python -m trainer schema > trainer/storage/metadata.schema.json`"
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+def test_what_is_written_fits_the_schema_and_has_no_field_beyond_it(record: dict[str, Any]) -> None:
+    jsonschema.validate(record, json_schema())
+    strict = json.loads(json.dumps(json_schema()))
+    for definition in strict["$defs"].values():
+        definition["additionalProperties"] = False
+    jsonschema.validate(record, strict)
+    assert read(record).forced_rules == ["rule-a"]
+
+
+def broken(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(record)
+    *folders, last = path.split(".")
+    place = changed
+    for name in folders:
+        place = place[int(name)] if isinstance(place, list) else place[name]
+    if value is KeyError:
+        del place[last]
+    else:
+        place[last] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("schema_version", 1),
+        ("run", 7),
+        ("run", KeyError),
+        ("data.rows", "many"),
+        ("data.source", 1),
+        ("features", {}),
+        ("features.0.lookback", 1.5),
+        ("features.0.name", KeyError),
+        ("scaler.mean", [True]),
+        ("split.train", None),
+        ("seed", True),
+        ("versions.torch", 2),
+        ("absent", []),
+        ("artifacts.x", 1),
+    ],
+)
+def test_schema_and_reader_refuse_the_same(record: dict[str, Any], path: str, value: Any) -> None:
+    changed = broken(record, path, value)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(changed, json_schema())
+    with pytest.raises(ValueError, match=r"is missing|schema_version is|\bis \w+"):
+        read(changed)
+
+
+def test_a_field_of_a_later_version_is_left_out(record: dict[str, Any]) -> None:
+    assert isinstance(read(record | {"later": 1}), Metadata)
+
+
+@pytest.mark.parametrize("data", [None, [], "text", {}])
+def test_what_is_no_metadata_is_refused(data: Any) -> None:
+    with pytest.raises(ValueError, match="schema_version is None"):
+        read(data)

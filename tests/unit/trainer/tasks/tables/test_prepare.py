@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.fixtures.tables import hours, mixed, written
+from trainer.config.train import TrainConfig
+from trainer.data.loading import chunks as pieces
+from trainer.data.tables.encoding import Parsed
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.bars import prepare
+from trainer.tasks.tables import prepare as table_task
+from trainer.tasks.tables.row_policy import Reading
+from trainer.tasks.task import Task
+
+
+def task_of(path: Path, **settings: Any) -> Task:
+    return prepare(TrainConfig(data=path, **({"target": "y"} | settings)))
+
+
+def refused(path: Path, code: str, **settings: Any) -> TrainerError:
+    with pytest.raises(TrainerError) as caught:
+        task_of(path, **settings)
+    assert caught.value.code == code
+    return caught.value
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return written(mixed(), tmp_path)
+
+
+def columns(task: Task) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in task.made["columns"]}
+
+
+def test_kinds_policies_and_split_are_stated(table: Path) -> None:
+    task = task_of(table)
+    assert {name: each["kind"] for name, each in columns(task).items()} == {
+        **{"colour": "category", "x": "number", "m": "number"},
+        **{"noise": "number", "z": "number"},
+    }
+    assert columns(task)["colour"]["categories"] == ["blue", "green", "red"]
+    assert task.made["missing"]["cells"].keys() == {"m"}
+    assert task.split_how == {"by": "seed", "seed": 0, "stratified": True}
+    assert task.labels == ("no", "yes")
+    assert task.made["task_why"] == "the target holds words"
+
+
+def test_codes_are_not_scaled_and_numbers_are_by_training_rows(table: Path) -> None:
+    task = task_of(table)
+    (embedding,) = task.embeddings
+    place = embedding["column"]
+    assert (task.inputs.mean[place], task.inputs.std[place]) == (0, 1)
+    others = [each for each in range(len(task.features)) if each != place]
+    scaled = task.inputs.scale(task.split.train.features)[:, others]
+    assert np.allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    assert np.allclose(scaled.std(axis=0), 1)
+
+
+def test_rows_outside_training_decide_no_input(tmp_path: Path) -> None:
+    """Nothing of validation and test leaks: their cells change, and scaling, medians and categories do not."""
+    first = mixed()
+    one = task_of(written(first, tmp_path, "one.csv"))
+    held = np.ones(len(first), np.bool_)
+    held[one.split.train.date - 2] = False  # lines of the file, the header is the first
+    other = first.with_columns(
+        pl.when(pl.Series(held)).then(pl.lit("new")).otherwise(pl.col("colour")).alias("colour"),
+        pl.when(pl.Series(held)).then(pl.col("x") * 1000).otherwise(pl.col("x")).alias("x"),
+    )
+    two = task_of(written(other, tmp_path, "two.csv"))
+    assert np.array_equal(one.split.train.features, two.split.train.features)
+    assert np.array_equal(one.inputs.mean, two.inputs.mean)
+    assert columns(one) == columns(two)
+    assert not np.array_equal(one.split.test.features, two.split.test.features)
+
+
+def test_with_a_time_column_parts_follow_one_another(tmp_path: Path) -> None:
+    table = mixed().with_columns(pl.Series("timestamp", hours(300)))
+    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
+    ordered, mixed_up = (task_of(written(each, tmp_path)) for each in (table, shuffled))
+    assert ordered.made["time"] == "timestamp"
+    assert ordered.split.train.date[-1] < ordered.split.validation.date[0] < ordered.split.test.date[0]
+    assert np.array_equal(ordered.split.test.features, mixed_up.split.test.features)
+    assert "timestamp" not in columns(ordered)
+    assert task_of(written(table, tmp_path), time_column="none", ignore=("timestamp",)).split_how["by"] == "seed"
+
+
+def test_numbers_are_a_time_only_where_named(tmp_path: Path) -> None:
+    table = mixed().with_columns(pl.Series("index", range(1_600_000_000, 1_600_000_300)))
+    assert task_of(written(table, tmp_path)).made["time"] is None
+    assert task_of(written(table, tmp_path), time_column="index").split_how["by"] == "time"
+
+
+def test_the_target_decides_between_classes_and_a_number(tmp_path: Path) -> None:
+    table = mixed().with_columns(pl.Series("few", [n % 3 for n in range(300)]), pl.Series("many", range(300)))
+    path = written(table, tmp_path)
+    assert task_of(path, target="few").labels == ("0", "1", "2")
+    assert task_of(path, target="few", task="regression").labels is None
+    assert task_of(path, target="many").labels is task_of(path, target="z").labels is None
+    assert refused(path, "RM580", task="regression").what == "the target 'no' is no number"
+
+
+def test_balanced_weights_make_classes_weigh_alike(table: Path) -> None:
+    task = task_of(table, class_weights="balanced")
+    assert task.class_weights is not None
+    counts = np.bincount(task.split.train.target.astype(int))
+    assert np.allclose(counts * task.class_weights, len(task.split.train) / 2)
+
+
+def test_missing_values_are_refused_dropped_or_filled(table: Path) -> None:
+    gaps = sum(line.split(",")[2] == '""' for line in table.read_text().splitlines()[1:])
+    assert f"{gaps} missing values" in refused(table, "RM581", missing="error").what
+    dropped = task_of(table, missing="drop")
+    assert dropped.made["dropped_rows"] == {"m is missing": gaps}
+    assert len(dropped.dates) == 300 - gaps
+    filled = task_of(table)
+    assert len(filled.dates) == 300
+    assert "m is missing" in [feature["name"] for feature in filled.features]
+
+
+def test_a_word_among_numbers_is_refused_dropped_or_repaired(tmp_path: Path) -> None:
+    lines = written(mixed(), tmp_path).read_text().splitlines()
+    cells = lines[7].split(",")
+    lines[7] = ",".join([cells[0], "oops", *cells[2:]])
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    error = refused(path, "RM580")
+    assert "'oops' in column 'x'" in error.what
+    assert error.where.endswith("line 8")
+    assert task_of(path, on_bad_row="drop").made["dropped_rows"] == {"x is no number": 1}
+    assert task_of(path, on_bad_row="repair").made["missing"]["cells"]["x"] == 1
+
+
+def test_a_row_without_a_target_is_dropped_and_counted(tmp_path: Path) -> None:
+    table = mixed().with_columns(pl.when(pl.int_range(300) < 5).then(pl.lit("")).otherwise(pl.col("y")).alias("y"))
+    assert task_of(written(table, tmp_path)).made["dropped_rows"] == {"y, the target, is missing": 5}
+
+
+def test_a_class_that_comes_only_later_is_refused(tmp_path: Path) -> None:
+    table = mixed().with_columns(
+        pl.Series("timestamp", hours(300)),
+        pl.when(pl.int_range(300) > 280).then(pl.lit("new")).otherwise(pl.col("y")).alias("y"),
+    )
+    refused(written(table, tmp_path), "RM583")
+
+
+def test_names_that_are_no_column_are_told_with_the_nearest(table: Path) -> None:
+    assert "did you mean colour?" in refused(table, "RM580", ignore=("color",)).what
+    assert "no column 'why'" in refused(table, "RM580", target="why").what
+
+
+def test_a_constant_target_is_refused(tmp_path: Path) -> None:
+    refused(written(mixed().with_columns(pl.lit("yes").alias("y")), tmp_path), "RM518")
+
+
+def test_a_share_of_the_rows_is_a_seeded_draw(table: Path) -> None:
+    tenth, again = (task_of(table, data_fraction=0.4) for _ in range(2))
+    assert len(tenth.dates) == 120
+    assert tenth.dates.tolist() == again.dates.tolist() != list(range(2, 122))
+    other = task_of(table, data_fraction=0.4, split_seed=1)
+    assert other.dates.tolist() != tenth.dates.tolist()
+
+
+def test_a_bar_target_of_a_name_nearly_right_is_a_column(table: Path) -> None:
+    assert "no column 'volatilty'" in refused(table, "RM580", target="volatilty").what
+    with pytest.raises(TrainerError, match="did you mean volatility"):
+        prepare(TrainConfig(target="volatilty", features="daily"))
+
+
+def numbers(tmp_path: Path, **cells: str) -> Path:
+    """A table of 300 rows with a cell of `x` or `z` on line 102 changed."""
+    table = mixed(gaps=False).drop("y")
+    for name, cell in cells.items():
+        words = [cell if row == 100 else str(value) for row, value in enumerate(table[name])]
+        table = table.with_columns(pl.Series(name, words))
+    return written(table, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x", "z"])
+@pytest.mark.parametrize("cell", ["1e300", "-1e39", "1e308", "inf", "oops"])
+def test_a_cell_that_no_network_can_hold_is_named_with_its_line(tmp_path: Path, name: str, cell: str) -> None:
+    path = numbers(tmp_path, **{name: cell})
+    error = refused(path, "RM580", target="z")
+    assert error.what.startswith(f"{cell!r} in column {name!r} ") and error.where == f"{path}, line 102"
+    assert ("32 bits" in error.what) == (cell[-1].isdigit())
+    assert ("--task classification" in error.next) == (name == "z")
+    assert sum(task_of(path, target="z", on_bad_row="drop").made["dropped_rows"].values()) == 1
+    assert task_of(path, target="z", on_bad_row="repair").labels is None
+
+
+def test_numbers_within_32_bits_train(tmp_path: Path) -> None:
+    assert task_of(numbers(tmp_path, x="3e38"), target="z").labels is None
+
+
+def test_a_value_too_far_from_the_training_rows_is_named(tmp_path: Path) -> None:
+    table = mixed(gaps=False).with_columns(time=pl.Series(hours(300)))
+    for name in ("x", "z"):
+        far = [1e25 if row == 299 else value for row, value in enumerate(table[name])]
+        path = written(table.with_columns(pl.Series(name, far)), tmp_path)
+        error = refused(path, "RM580", target="z")
+        assert repr(name) in error.what and error.where == f"{path}, line 301"
+
+
+def test_a_target_with_decimal_commas_is_no_classes(tmp_path: Path) -> None:
+    table = mixed(gaps=False)
+    path = tmp_path / "comma.csv"
+    table.with_columns(table["z"].cast(pl.String).str.replace(".", ",", literal=True)).write_csv(path, separator=";")
+    error = refused(path, "RM580", target="z")
+    assert "comma" in error.what and error.where == f"{path}, line 2"
+
+
+def test_classes_may_be_numbers_and_a_word(tmp_path: Path) -> None:
+    grades = [("1", "2", "3", "none given")[(row % 50 == 0) * 3 or row % 3] for row in range(300)]
+    task = task_of(written(mixed().with_columns(y=pl.Series(grades)), tmp_path))
+    assert task.labels == ("1", "2", "3", "none given")
+
+
+@pytest.mark.parametrize("flag", ["ignore", "categories"])
+def test_a_target_is_not_left_out_too(table: Path, flag: str) -> None:
+    error = refused(table, "RM500", **{flag: ("y",)})
+    assert f"--{flag}" in error.what and "--target" in error.what
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_of_mapped_rows_one_column_at_a_time_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    table = mixed()
+    path = tmp_path / f"t.{kind}"
+    table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
+    readings: list[Reading] = []
+    most: list[int] = []
+
+    class Watched(Reading):
+        def parsed(self, name: str) -> Parsed:
+            found = super().parsed(name)
+            most.append(len(self._parsed))
+            readings.append(self)
+            return found
+
+    monkeypatch.setattr(table_task, "Reading", Watched)
+    found = task_of(path, feed="mapped", output=tmp_path / "runs")
+    assert max(most) == 2  # the target, and the column that is looked at
+    assert readings[-1].held == ["y"]
+    for part in (found.split.train, found.split.validation, found.split.test):
+        base = part.features
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        assert isinstance(base, np.memmap)
+    most.clear()
+    want = task_of(path)
+    assert max(most) == len(table.columns)
+    assert np.array_equal(want.split.test.features, found.split.test.features)
+
+
+@pytest.mark.parametrize("feed", ["device", "mapped"])
+def test_the_first_column_and_the_first_row_that_are_too_far_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 16)
+    table = mixed().with_columns(at=pl.Series(hours(300)))
+    cells = {name: table[name].to_list() for name in table.columns}
+    cells["noise"][290] = 1e37
+    cells["x"][295], cells["x"][280] = 1e37, 1e37
+    error = refused(written(pl.DataFrame(cells), tmp_path), "RM580", time_column="at", feed=feed, output=tmp_path / "r")
+    assert "column 'x'" in error.what
+    assert error.where.endswith("line 282")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("feed", ["device", "mapped"])
+def test_a_name_that_polars_takes_for_a_pattern_is_a_name(tmp_path: Path, kind: str, feed: str) -> None:
+    table = mixed(gaps=False).rename({"x": "^a$", "colour": "^.*$", "z": "^t$"})
+    path = tmp_path / f"t.{kind}"
+    table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
+    task = task_of(path, target="^t$", feed=feed, output=tmp_path / "runs")
+    assert {name: each["kind"] for name, each in columns(task).items()} == {
+        **{"^.*$": "category", "^a$": "number", "m": "number"},
+        **{"noise": "number", "y": "category"},
+    }
+    timed = task_of(written(table.with_columns(pl.Series("^w$", hours(300))), tmp_path, "w.csv"), time_column="^w$")
+    assert timed.split_how["by"] == "time"
+
+
+def test_a_column_that_reads_as_times_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = [hours(10)[row % 10] for row in range(300)]
+    task_of(written(mixed().with_columns(pl.Series("when", few)), tmp_path))
+    assert "column 'when' reads as times, and rows are split without regard to it; --time-column when" in (
+        capsys.readouterr().err
+    )
+    error = refused(written(mixed().with_columns(pl.Series("when", hours(300))), tmp_path), "RM582")
+    assert error.next.startswith("If these are the rows' times, give --time-column when. Leave it out")
+    task_of(written(mixed(), tmp_path))
+    assert "times" not in capsys.readouterr().err
+
+
+def test_an_hour_that_no_clock_showed_is_told_with_the_zone(tmp_path: Path) -> None:
+    times = ["2020-03-08 01:00:00", "2020-03-08 02:30:00"] * 150
+    path = written(mixed().with_columns(pl.Series("when", times)), tmp_path)
+    error = refused(path, "RM580", time_column="when")
+    assert "clocks in America/New_York" in error.what
+    assert "--time-zone UTC" in error.next
+    assert task_of(path, time_column="when", time_zone="UTC").split_how["by"] == "time"

@@ -1,0 +1,84 @@
+"""`python -m trainer features`: list what can be computed, or compute it into an Arrow file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.data.features.catalog import CATALOG
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import emit, say
+from trainer.storage.output_file import require_output
+
+if TYPE_CHECKING:
+    from trainer.config.train import FeaturesConfig
+
+
+def print_catalog() -> None:
+    """Print name, unit and formula of every feature, in columns, without anything heavy."""
+    group = ""
+    for place, feature in enumerate(CATALOG, 1):
+        if feature.group != group:
+            group = feature.group
+            print(f"\n{group}{' (left out where the data has no VIX column)' if feature.needs_vix else ''}")
+        print(f"{place:>3} {feature.name:<22} [{feature.unit}]\n    {feature.formula}")
+    print("\nA: mean true range of the 14 sessions before, at least one tick. so far: from the session's first bar.")
+    print("Nodes' bins are the nearest whole rows high, at least one, and the grid of bins begins at price zero.")
+    print("nearest_lvn_dist leaves out the close's own bin; vwap_band_z is 0 where the deviation is.")
+    print("Daily bars have features of their own: see `python -m trainer train` with --features daily.")
+
+
+def run(arguments: dict[str, Any]) -> int:
+    """Run the command; return the exit status.
+
+    Raises:
+        TrainerError: for everything the user can put right.
+    """
+    from trainer.config.train import FeaturesConfig
+
+    config = FeaturesConfig(**arguments)
+    if config.list:
+        print_catalog()
+        return 0
+    if config.features in ("table", "daily"):
+        what = f"features --features {config.features}: only features of intraday bars are written to a file"
+        next_step = f"`train --features {config.features}` needs no such file: it makes its inputs by itself."
+        raise TrainerError("RM500", what=what, next=next_step)
+    if config.data is None or config.out is None:
+        raise TrainerError("RM500", what="features needs --data FILE and --out FILE, or --list")
+    write(config, config.data, config.out)
+    return 0
+
+
+def write(config: FeaturesConfig, data: Path, out: Path) -> None:
+    """Compute the features of a file into `out`, with a progress line and JSON events."""
+    from trainer.data.features.build import reading_of, start_build
+    from trainer.data.features.feature_file import beside
+    from trainer.data.features.inspect import survey
+    from trainer.data.features.progress import bar_counter
+    from trainer.data.readers.bars import open_source
+
+    for made in (out, beside(out)):
+        require_output(made, "--out", {"--data": data}, through=False)
+    source = open_source(data, reading_of(config))
+    found = survey(source)
+    if config.features == "daily" or (config.features == "auto" and found.daily):
+        what = f"the bars are {found.spacing / 3600:g} hours apart, and days have no session to compute from"
+        raise TrainerError("RM579", what=what, where=str(data))
+    build = start_build(config, source, found)
+    with bar_counter(sys.stderr) as counter:
+        build.tell = counter
+        record = build.write(out)
+    words = source.bad.words()
+    if words:
+        say(words)
+    if record["left_out"]:
+        say(f"left out, the data has no VIX column: {', '.join(record['left_out'])}")
+    emit("features", file=str(out), **{name: record[name] for name in ("key", "rows", "seconds", "bars_per_second")})
+    rows = record["rows"]
+    say(
+        f"{out}: {len(record['features'])} features of {rows['in_sessions']:,} bars in {rows['sessions']:,} sessions, "
+        f"{record['bars_per_second']:,} bars/s; {rows['outside_sessions']:,} bars outside sessions, "
+        f"{rows['past_too_short']:,} rows whose past is too short"
+    )

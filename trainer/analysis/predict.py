@@ -1,0 +1,188 @@
+"""Forecast with a finished run's model: the same features, scaled as in training, for every bar that has them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import nn
+
+from trainer.analysis.bar_inputs import recorded_features
+from trainer.analysis.table_inputs import recorded_inputs
+from trainer.data.bar import Bars, Floats
+from trainer.data.features.daily_features import FEATURES
+from trainer.data.features.history_features import SESSIONS
+from trainer.data.readers.files import read_bars
+from trainer.data.split import FURTHEST
+from trainer.models.storage import unpacked
+from trainer.runtime.errors import TrainerError, suggestion
+from trainer.runtime.events import emit, say
+from trainer.storage.metadata_schema import FeatureRecord, Metadata, read
+from trainer.storage.output_file import require_output, write_whole
+from trainer.tasks.metrics.classification import probabilities
+
+WEIGHTS = "model.safetensors"
+
+
+def predict(model: Path, data: Path, output: Path | None = None) -> None:
+    """Forecast for each bar or row of `data` whose features are known, into the CSV file `output` or as JSON lines.
+
+    Raises:
+        TrainerError: RM546 to RM548 for the model, RM510 to RM517 and RM580 to RM584 for the data, RM500 for an
+            `output` that is one of their files, a folder, or below none.
+        OSError: where `output` cannot be written.
+    """
+    if output is not None:
+        inputs = {"--data": data, "--model": model / WEIGHTS, "--model's metadata": model / "metadata.json"}
+        require_output(output, "--output", inputs)
+    metadata = read_metadata(model)
+    network = load_network(model, metadata)
+    names, features = inputs_of(metadata, data)
+    known = usable(metadata, features)
+    rows = {name: [value for value, use in zip(values, known, strict=True) if use] for name, values in names.items()}
+    require_near(features[known], rows, metadata, data)
+    forecasts = forecast(network, metadata, features[known])
+    columns = rows | forecasts
+    if output is not None:
+        write_whole(output, as_csv(columns))
+    else:
+        for row in zip(*columns.values(), strict=True):
+            emit("forecast", **dict(zip(columns, row, strict=True)))
+    target, count = metadata.target, int(known.sum())
+    emit("done", run=metadata.run, data=data.name, rows=count, output=str(output) if output else None)
+    ahead = f", {target.horizon} bars ahead" if target.horizon else ""
+    unit = f"{target.unit} unit" if target.unit == "the column's own" else target.unit
+    say(f"{count:,} forecasts of {target.name}{ahead}, in {unit}")
+
+
+def inputs_of(metadata: Metadata, data: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
+    """Return what names each row of `data`, such as its date, and the model's inputs for it, (rows, features)."""
+    if metadata.feature_set["set"] == "table":
+        return recorded_inputs(metadata.feature_set, data)
+    if metadata.feature_set["set"] == "intraday":
+        dates, features = recorded_features(metadata, data)
+    else:
+        bars, _ = read_bars(data)
+        dates, features = bars.date, np.stack([compute(record, bars) for record in metadata.features], axis=1)
+    return {"date": [_day(date) for date in dates]}, features
+
+
+def usable(metadata: Metadata, features: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows have all their features, (rows,).
+
+    Raises:
+        TrainerError: RM517 where none has.
+    """
+    known: NDArray[np.bool_] = np.isfinite(features).all(axis=1)
+    if not known.any():
+        bars = [record.lookback for record in metadata.features if record.lookback is not None]
+        need = f"{max(bars)} bars" if bars else f"{SESSIONS} sessions and 120 bars"
+        what = f"{len(known)} bars, but a forecast needs {need} before the bar it is made at"
+        table = metadata.feature_set["set"] == "table"
+        raise TrainerError("RM517", what="every row misses a value" if table else what)
+    return known
+
+
+def read_metadata(folder: Path) -> Metadata:
+    """Read metadata.json of a run's folder.
+
+    Raises:
+        TrainerError: RM546 where there is none that this trainer reads.
+    """
+    path = folder / "metadata.json"
+    try:
+        return read(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        raise TrainerError("RM546", what="there is no metadata.json", where=str(folder)) from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise TrainerError("RM546", what="metadata.json cannot be used", where=str(path), why=str(error)) from error
+
+
+def load_network(folder: Path, metadata: Metadata) -> nn.Module:
+    """Return the trained network on the CPU, its file's bytes checked against metadata.json.
+
+    Raises:
+        TrainerError: RM546 for an unknown kind of network, RM547 where the file is missing or damaged.
+    """
+    path = folder / WEIGHTS
+    content = path.read_bytes() if path.is_file() else b""
+    recorded = metadata.artifacts.get(WEIGHTS)
+    if recorded is None or hashlib.sha256(content).hexdigest() != recorded.sha256:
+        wanted = f"{recorded.bytes:,} bytes with SHA-256 {recorded.sha256}" if recorded else "no such file"
+        why = f"metadata.json records {wanted}"
+        raise TrainerError("RM547", what=f"the file has {len(content):,} bytes of its own", where=str(path), why=why)
+    try:
+        network = unpacked(vars(metadata.model), safetensors.torch.load(content))
+    except (ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        what = "the weights do not fit the network described"
+        raise TrainerError("RM546", what=what, where=str(folder), why=str(error)) from error
+    return network.eval()
+
+
+@torch.no_grad()
+def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> dict[str, list[Any]]:
+    """Return forecasts for features (rows, features) by column: the target's value in its unit.
+
+    For classes it is the likeliest one's name, followed by each one's probability.
+    """
+    scaled = (features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
+    outputs = network(torch.tensor(scaled, dtype=torch.float32)).double().numpy()  # (rows, outputs)
+    target = metadata.target
+    if target.labels is None:
+        return {target.name: (outputs[:, 0] * target.std + target.mean).tolist()}
+    chances = probabilities(outputs)
+    answers = [target.labels[place] for place in chances.argmax(axis=1)]
+    each = {f"p({label})": chances[:, place].tolist() for place, label in enumerate(target.labels)}
+    return {target.name: answers, **each}
+
+
+def require_near(features: NDArray[Any], rows: Mapping[str, Sequence[Any]], metadata: Metadata, data: Path) -> None:
+    """Raise RM580 for the first row of features (rows, features) with a value that 32 bits cannot compute with."""
+    away = np.abs(features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
+    bad = np.argwhere(away > FURTHEST)
+    if len(bad):
+        row, place = (int(each) for each in bad[0])
+        unit, names = next(iter(rows.items()))
+        far = f"{away[row, place]:.0e} standard deviations from the training rows' mean"
+        what = f"{features[row, place]:g} in {metadata.features[place].name!r} is {far}, too far for 32 bits"
+        raise TrainerError("RM580", what=what, where=f"{data}, {unit} {names[row]}")
+
+
+def compute(record: FeatureRecord, bars: Bars) -> Floats:
+    """Return one feature as it was computed in training, shape (bars,).
+
+    Raises:
+        TrainerError: RM548 where this trainer does not know it, or has another formula for it.
+    """
+    known = {feature.name: feature for feature in FEATURES}
+    feature = known.get(record.name)
+    if feature is None:
+        raise TrainerError("RM548", what=f"no feature {record.name!r} here", why=suggestion(record.name, known))
+    if feature.formula != record.formula:
+        why = f"the model was trained on {record.formula}; here it is {feature.formula}"
+        raise TrainerError("RM548", what=f"the feature {record.name!r} has another formula", why=why)
+    return feature.compute(bars)
+
+
+def as_csv(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Return a header and a line for each row, numbers with all their digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([repr(value) if isinstance(value, float) else value for value in row])
+    return text.getvalue().encode()
+
+
+def _day(date: np.datetime64) -> str:
+    return str(date).removesuffix("T00:00:00")

@@ -1,0 +1,167 @@
+"""`python -m trainer report RUN`: the page of a finished run, from its folder and its data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trainer.analysis.compress.measure import tensor
+from trainer.analysis.compress.subject import Subject, read_subject
+from trainer.analysis.report import figures
+from trainer.analysis.report.importance import importances
+from trainer.analysis.report.page import facts, folded, page, table
+from trainer.analysis.report.session import last_profile
+from trainer.data.dataset import Dataset
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of
+from trainer.runtime.events import emit, say
+from trainer.storage.output_file import require_output, write_whole
+from trainer.tasks.metrics.classification import probabilities
+from trainer.tasks.metrics.score import as_numbers
+
+SYNTHETIC = "synthetic"  # how the source of made-up data begins, in SOURCE.md and in the metadata
+Sections = list[tuple[str, str]]
+
+
+def report(run: Path, data: Path | None = None, output: Path | None = None, repeats: int = 5, seed: int = 0) -> int:
+    """Write the page of the run in folder `run`, by default beside its model.
+
+    Raises:
+        TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
+        OSError: where the page cannot be written.
+    """
+    subject = read_subject(run, data)
+    place = output or run / "report.html"
+    own = {f"the run's {name}": run / name for name in ("metadata.json", *subject.metadata.artifacts)}
+    require_output(place, "--output", {"--data": subject.config.data} | own)
+    write_whole(place, html(subject, repeats, seed).encode())
+    emit("report", run=subject.metadata.run, file=str(place))
+    say(f"report  {place}")
+    return 0
+
+
+def html(subject: Subject, repeats: int, seed: int) -> str:
+    """Return the page."""
+    record = subject.metadata
+    device = f"{record.device.name} ({record.device.arch})"
+    lead = (
+        f"{record.target.name} from {record.data.name}, {record.data.rows_used:,} rows; {record.model.kind} of widths "
+        f"{', '.join(map(str, record.model.widths))}; trained {record.created} on {device}."
+        f"{origin(record.data.source)}"
+    )
+    sections: Sections = [
+        ("Figures", scores(subject)),
+        ("Training", training(subject)),
+        ("What it gets right and wrong", answers(subject)),
+        ("What it looks at", importance(subject, repeats, seed)),
+        ("A session's volume", session(subject)),
+        ("Data and split", figures.split(_split(record))),
+        ("Conventions", conventions(record.feature_set)),
+        ("Settings", folded("Every setting as resolved", facts(record.config))),
+    ]
+    made_up = (record.data.source or "").startswith(SYNTHETIC)
+    return page(f"Run {record.run}{' on synthetic data' if made_up else ''}", lead, sections)
+
+
+def origin(source: str | None) -> str:
+    """Return the sentence on where the data came from; synthetic data are named so before anything else."""
+    if source is None:
+        return " No source is recorded for the data."
+    return f" SYNTHETIC data, no market's: {source}." if source.startswith(SYNTHETIC) else f" Source: {source}."
+
+
+def _split(record: Any) -> dict[str, Any]:
+    return {name: vars(value) if hasattr(value, "rows") else value for name, value in vars(record.split).items()}
+
+
+def scores(subject: Subject) -> str:
+    """Return the recorded figures of validation and test, and what the baselines are."""
+    metrics = subject.metadata.metrics
+    names = [name for name in metrics["validation"] if metrics["validation"][name] is not None]
+    rows = [(name.replace("_", " "), metrics["validation"][name], metrics["test"][name]) for name in names]
+    against = "; ".join(f"{name}: {words}" for name, words in subject.metadata.baselines.items())
+    return table(("figure", "validation", "test"), rows) + f'<p class="dim">Compared with {against}.</p>'
+
+
+def training(subject: Subject) -> str:
+    """Return the loss curves; a model that was made smaller has no epochs of its own in its folder."""
+    log = subject.folder / "metrics.jsonl"
+    if not log.is_file():
+        return "<p>This folder holds no log of epochs: the model was made from another run's.</p>"
+    epochs = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    kept = "the last" if subject.config.weights == "last" else "the best validation loss"
+    return figures.losses(epochs, subject.metadata.model.loss) + f'<p class="dim">Weights kept: {kept}.</p>'
+
+
+def answers(subject: Subject) -> str:
+    """Return calibration and confusion for classes, forecasts and errors for a number, on validation and test."""
+    task = subject.task
+    parts = {"validation": task.split.validation, "test": task.split.test}
+    return "".join(_answers(subject, name, part) for name, part in parts.items())
+
+
+def _answers(subject: Subject, name: str, part: Dataset) -> str:
+    task, unit = subject.task, subject.metadata.target.unit
+    with torch.no_grad():
+        outputs = as_numbers(subject.network(tensor(task.inputs, part.features)))
+    if task.labels is None:
+        forecast = task.targets.unscale(outputs[:, 0])
+        return figures.scatter(part.target, forecast, unit, name) + figures.errors(part.target, forecast, unit, name)
+    chances = probabilities(outputs)
+    return figures.reliability(part.target, chances, name) + confusion(task.labels, part, chances, name)
+
+
+def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -> str:
+    """Return how often each class was answered for each true one."""
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    np.add.at(counts, (part.target.astype(np.int64), chances.argmax(axis=1)), 1)
+    rows = [(f"is {label}", *counts[place].tolist()) for place, label in enumerate(labels)]
+    head = ("class", *(f"answered {label}" for label in labels))
+    return folded(f"Answers by class on the {name} part", table(head, rows))
+
+
+def importance(subject: Subject, repeats: int, seed: int) -> str:
+    """Return the importance of each input by permutation on the validation part, as a chart and as a table."""
+    task, part = subject.task, subject.task.split.validation
+    loss = subject.metadata.model.loss
+    found = importances(
+        subject.network,
+        tensor(task.inputs, part.features),
+        tensor(task.targets, part.target).unsqueeze(1),
+        [feature["name"] for feature in task.features],
+        loss=loss_sum_of(CROSS_ENTROPY if task.labels else SQUARED_ERROR),
+        repeats=repeats,
+        seed=seed,
+    )
+    rows = [(each.name, each.mean, each.deviation) for each in found]
+    numbers = folded("All inputs as numbers", table(("input", "growth of the loss", "standard deviation"), rows))
+    return figures.importance(found, loss, repeats, seed) + numbers
+
+
+def session(subject: Subject) -> str:
+    """Return the volume profile of the data's last session, or why there is none."""
+    kind = subject.metadata.feature_set["set"]
+    if kind != "intraday":
+        what = "a table has no sessions" if kind == "table" else "bars of whole days have no session to draw"
+        return f"<p>Not drawn: {what}.</p>"
+    found = last_profile(subject.metadata, subject.config.data)
+    return figures.profile(found) if found else "<p>Not drawn: no bar lies in a session.</p>"
+
+
+def conventions(made: dict[str, Any]) -> str:
+    """Return how features were made: conventions of profiles and sessions, or the columns of a table."""
+    rest = {name: value for name, value in made.items() if name not in ("columns", "key")}
+    if "missing" in rest:
+        words = ["an empty cell", *filter(None, rest["missing"]["words"])]
+        rest["missing"] = {**rest["missing"], "words": words}
+    columns = [
+        (each["name"], each["kind"], each["why"], len(each["categories"]) or "none", each["fill"])
+        for each in made.get("columns", [])
+    ]
+    head = ("column", "kind", "why", "categories", "fills missing")
+    if not columns:
+        return facts(rest)
+    return facts(rest) + folded(f"All {len(columns)} columns", table(head, columns))

@@ -1,1 +1,0 @@
-"""The trainer's error codes, one module a topic; `trainer.errors` joins them to its catalog."""

@@ -1,0 +1,61 @@
+"""What network is trained, and how its optimizer is set: settings beside the data's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated
+
+from trainer.config.parsing import Flag, one_of, share, whole, zero_or_more
+from trainer.runtime.errors import TrainerError
+
+if TYPE_CHECKING:
+    from trainer.config.train import TrainConfig
+
+NETWORKS, ACTIVATIONS = ("mlp", "residual", "transformer"), ("relu", "gelu", "silu", "tanh")
+NORMS, KERNELS = ("none", "batch", "layer"), ("auto", "flash", "efficient", "math")  # tests hold these equal
+MOST_TOKEN_WIDTH = 2**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Settings of the network and its optimizer; each field is the flag of the same name."""
+
+    network: Annotated[
+        str,
+        Flag("mlp; residual: each layer adds to its input; transformer: columns attend", one_of(*NETWORKS), "model"),
+    ] = "mlp"
+    token_width: Annotated[
+        int, Flag("a transformer's width; --hidden-layers: its blocks'", whole(1, MOST_TOKEN_WIDTH), "model")
+    ] = 32
+    heads: Annotated[int, Flag("a transformer's; they divide its width", whole(1, MOST_TOKEN_WIDTH), "model")] = 4
+    attention: Annotated[
+        str, Flag("kernel: flash, efficient, math, or auto: the first that is right", one_of(*KERNELS), "model")
+    ] = "auto"
+    activation: Annotated[str, Flag("relu, gelu, silu or tanh", one_of(*ACTIVATIONS), "model")] = "relu"
+    norm: Annotated[str, Flag("none, batch or layer, after each hidden layer", one_of(*NORMS), "model")] = "none"
+    dropout: Annotated[float, Flag("share of hidden outputs set to 0 in training", share, "model")] = 0.0
+    weight_decay: Annotated[float, Flag("AdamW's pull of weights to 0", zero_or_more(10))] = 0.01
+    schedule: Annotated[
+        str, Flag("of the step size: constant, or cosine: down to 0 at the end", one_of("constant", "cosine"))
+    ] = "constant"
+    weights: Annotated[
+        str, Flag("which are kept: of the best validation loss, or the last", one_of("best", "last"))
+    ] = "best"
+
+
+MODEL_DECIDING = tuple(f.name for f in fields(ModelConfig))
+
+
+def require_fitting(config: TrainConfig) -> None:
+    """Raise RM557 where settings of the network do not fit each other; asked before any data are read."""
+    if config.network != "transformer":
+        if config.attention != "auto":
+            raise TrainerError("RM557", what=f"--attention {config.attention} with --network {config.network}")
+        return
+    if not config.hidden_layers:
+        raise TrainerError("RM557", what="--network transformer without blocks: --hidden-layers none")
+    if config.norm == "batch":
+        raise TrainerError("RM557", what="--network transformer is normed by layer, not --norm batch")
+    if config.token_width % config.heads:
+        what = f"--token-width {config.token_width} cannot be shared by --heads {config.heads}"
+        raise TrainerError("RM557", what=what, next="Give a number of heads that divides the width.")

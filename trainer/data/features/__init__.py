@@ -1,0 +1,1 @@
+"""The features of bars and the files that keep them."""

@@ -1,0 +1,225 @@
+"""From a file of bars to a file of features: surveyed, computed, kept under a name made of all that decides it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import trainer
+from trainer.config.data import DataConfig
+from trainer.data.bar import Bars
+from trainer.data.conventions import ProfileConventions, SessionConventions
+from trainer.data.features.catalog import CATALOG
+from trainer.data.features.feature_file import read_record, write_table
+from trainer.data.features.inspect import Survey, off_tick
+from trainer.data.features.intraday import Rows, Settings, intraday_rows
+from trainer.data.profiles.session_blocks import Counts
+from trainer.data.readers.bars import Reading, Source
+from trainer.data.readers.files import DataFile, data_file, digest_of
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.paths import PACKAGE
+
+MANY = 400_000  # bars of a file from which starting worker processes pays
+BYTES_A_BAR = 60  # about, in a CSV file
+# The modules of data/ that decide what a feature's value is: reading, profiles, features. A test holds the list equal
+# to what this module imports from data/, so that none is left out and none that only trains makes features anew.
+DECIDING = (
+    "data/bar.py",
+    "data/conventions.py",
+    "data/features/bar_features.py",
+    "data/features/build.py",
+    "data/features/catalog.py",
+    "data/features/feature_file.py",
+    "data/features/history_features.py",
+    "data/features/inspect.py",
+    "data/features/intraday.py",
+    "data/features/profile_features.py",
+    "data/features/session_features.py",
+    "data/profiles/developing.py",
+    "data/profiles/profile.py",
+    "data/profiles/rolling.py",
+    "data/profiles/session_blocks.py",
+    "data/profiles/session_grid.py",
+    "data/profiles/value_area.py",
+    "data/profiles/volume_nodes.py",
+    "data/readers/arrow.py",
+    "data/readers/bad_rows.py",
+    "data/readers/bar_checks.py",
+    "data/readers/bars.py",
+    "data/readers/column_names.py",
+    "data/readers/csv_rows.py",
+    "data/readers/files.py",
+    "data/readers/stream.py",
+    "data/readers/timestamps.py",
+    "data/sessions.py",
+)
+
+
+def reading_of(config: DataConfig) -> Reading:
+    """Return how the configuration wants a file read."""
+    return Reading(
+        chunk_size=config.chunk_size,
+        on_bad_row=config.on_bad_row,  # type: ignore[arg-type]
+        zone=config.time_zone,
+        time_format=config.time_format,
+    )
+
+
+def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
+    """Return the conventions, with what was found in the data where the configuration says auto.
+
+    Raises:
+        TrainerError: RM577 where no usual price step fits the prices and none was given.
+    """
+    tick = config.tick or found.tick
+    if tick is None:
+        raise TrainerError("RM577", what="no usual price step fits all prices of the first bars", where=str(where))
+    begin, end = config.session.split("-")
+    names = ("row_ticks", "rounding", "allocation", "rows", "poc_tie", "expansion", "value_tie", "reach")
+    profile = ProfileConventions(
+        tick=tick,
+        value_share=round(config.value_area * 10_000),
+        **{name: getattr(config, name) for name in names},
+    )
+    sessions = SessionConventions(
+        begin=begin,
+        end=end,
+        zone=config.session_zone,
+        data_zone=config.time_zone,
+        stamp=config.bar_time,  # type: ignore[arg-type]
+        half_days=config.half_days,  # type: ignore[arg-type]
+    )
+    return Settings(profile=profile, sessions=sessions, spacing=found.spacing, vix=found.vix)
+
+
+@dataclass(kw_only=True)
+class Build:
+    """One computation of features: from `source`, under `settings`, told to `tell` bar by bar."""
+
+    source: Source
+    settings: Settings
+    workers: int
+    sha256: str
+    tell: Callable[[int], None] = lambda bars: None
+    counts: Counts = field(default_factory=Counts)
+    off_tick: int = 0
+    unknown: int = 0
+
+    @property
+    def key(self) -> str:
+        """The hash of all that decides the values: the input's bytes, the reading, the conventions, the code."""
+        reading = self.source.reading
+        said = {
+            "input": self.sha256,
+            "reading": [reading.zone, reading.time_format, reading.on_bad_row],
+            "conventions": conventions_of(self.settings),
+            "code": code_version(),
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+    def write(self, path: Path) -> dict[str, Any]:
+        """Compute all features into `path`; return the metadata written beside it."""
+        began = time.perf_counter()
+
+        def record() -> dict[str, Any]:
+            if not self.counts.sessions:
+                where, what = str(self.source.path), f"none of {self.counts.bars:,} bars lies in a session"
+                raise TrainerError("RM578", what=what, where=where)
+            return self.record(time.perf_counter() - began)
+
+        return write_table(path, self._rows(), self.settings.names, record)
+
+    def _rows(self) -> Iterator[Rows]:
+        for rows in intraday_rows(self._bars(), self.settings, counts=self.counts, workers=self.workers):
+            self.unknown += int((~np.isfinite(rows.features).all(axis=1)).sum())
+            self.tell(len(rows.date))
+            yield rows
+
+    def _bars(self) -> Iterator[Bars]:
+        for bars in self.source.chunks():
+            prices = np.stack([bars.open, bars.high, bars.low, bars.close])
+            self.off_tick += int(off_tick(prices, self.settings.profile.tick).any(axis=0).sum())
+            yield bars
+
+    def record(self, seconds: float) -> dict[str, Any]:
+        """Return everything about the features but the values; only `seconds` differs between equal builds."""
+        inside = self.counts.bars - self.counts.outside
+        file: DataFile = data_file(self.source, self.sha256)
+        return {
+            "schema_version": 1,
+            "key": self.key,
+            "input": vars(file),
+            "conventions": conventions_of(self.settings),
+            "features": [
+                {"name": f.name, "formula": f.formula, "unit": f.unit} for f in CATALOG if f.name in self.settings.names
+            ],
+            "left_out": dict.fromkeys(self.settings.left_out, "the data has no VIX column"),
+            "rows": {
+                "bars": self.counts.bars,
+                "outside_sessions": self.counts.outside,
+                "in_sessions": inside,
+                "sessions": self.counts.sessions,
+                "past_too_short": self.unknown,
+                "prices_rounded_to_tick": self.off_tick,
+            },
+            "code": code_version(),
+            "versions": {"trainer": trainer.__version__, "numpy": np.__version__, "polars": pl.__version__},
+            "seconds": round(seconds, 3),
+            "bars_per_second": round(inside / seconds),
+        }
+
+
+def conventions_of(settings: Settings) -> dict[str, Any]:
+    """Return everything that was chosen, in JSON's types."""
+    return {
+        "profile": settings.profile.as_dict(),
+        "session": settings.sessions.as_dict(),
+        "bar_seconds": settings.spacing,
+        "stored_as": "float32, computed as float64",
+        "return_windows": "over session bounds",
+    }
+
+
+@cache
+def code_version() -> str:
+    """Return a hash of the modules that decide the values, and of the version of numpy they run on."""
+    digest = hashlib.sha256(np.__version__.encode())
+    for name in DECIDING:
+        digest.update(name.encode() + b"\0" + (PACKAGE / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def workers_for(config: DataConfig, path: Path) -> int:
+    """Return how many processes compute: as asked, else one for small files and one a processor for large ones."""
+    if config.workers is not None:
+        return config.workers
+    return len(os.sched_getaffinity(0)) if path.stat().st_size > MANY * BYTES_A_BAR else 1
+
+
+def start_build(config: DataConfig, source: Source, found: Survey) -> Build:
+    """Return a computation that is ready to write; the input is hashed for it."""
+    settings = settings_of(config, found, source.path)
+    workers = workers_for(config, source.path)
+    return Build(source=source, settings=settings, workers=workers, sha256=digest_of(source.path))
+
+
+def cached(build: Build, folder: Path) -> tuple[Path, bool]:
+    """Return the feature file of a build in `folder`, computing it where it is not there; and whether it was."""
+    path = folder / f"{build.key[:32]}.arrow"
+    try:
+        if read_record(path)["key"] == build.key:
+            return path, True
+    except TrainerError:
+        path.unlink(missing_ok=True)
+    build.write(path)
+    return path, False

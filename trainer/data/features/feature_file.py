@@ -1,0 +1,151 @@
+"""A file of features: Arrow, read in slices, written a block at a time, with its metadata beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from trainer.data.bar import Dates, Floats
+from trainer.data.features.intraday import Rows
+from trainer.runtime.errors import TrainerError
+
+FIXED: dict[str, Any] = {"time": pl.Datetime("ms"), "session": pl.Int64, "close": pl.Float64}
+BATCH = 16_384  # rows of one record batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureTable:
+    """Features of all in-session bars of a file.
+
+    Shapes: date, close and session (bars,). The features stay in `file`, from bar number `first` of it on, and are
+    read as they are asked for. `record` is what the metadata file says.
+    """
+
+    file: pl.LazyFrame
+    first: int
+    date: Dates
+    close: Floats
+    session: NDArray[np.int64]
+    names: tuple[str, ...]
+    record: dict[str, Any]
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        """All features, shape (bars, columns), NaN where the past is too short."""
+        return self.rows(slice(0, len(self.date)))
+
+    def rows(self, bars: slice) -> NDArray[np.float32]:
+        """Return the features of these bars, shape (bars, columns)."""
+        part = self.file.select(self.names).slice(self.first + bars.start, bars.stop - bars.start)
+        return part.collect().to_numpy(order="c")
+
+    def since(self, first: int) -> FeatureTable:
+        """Return the table from bar number `first` on."""
+        parts = {name: getattr(self, name)[first:] for name in ("date", "close", "session")}
+        return replace(self, first=self.first + first, **parts)
+
+
+def write_table(
+    path: Path, rows: Iterator[Rows], names: tuple[str, ...], record: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Write features to `path` and what `record` says at the end to `path`.json; both appear whole or not at all.
+
+    Raises:
+        OSError: where they cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), beside(path)
+    try:
+        _sink(partial, rows, names)
+        said = {**record(), "bytes": partial.stat().st_size}
+        note.write_text(json.dumps(said, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return said
+
+
+def beside(path: Path) -> Path:
+    """Return where the metadata of a feature file lies."""
+    return path.with_name(path.name + ".json")
+
+
+def _sink(path: Path, rows: Iterator[Rows], names: tuple[str, ...]) -> None:
+    """Let polars take one frame after the other, so that no more than a few are in memory.
+
+    An error in the middle comes back as polars' own; what was meant is kept and raised instead.
+    """
+    failure: list[BaseException] = []
+
+    def frames(columns: list[str] | None, *_: Any) -> Iterator[pl.DataFrame]:
+        try:
+            for part in rows:
+                frame = _frame(part, names)
+                yield frame.select(columns) if columns is not None else frame
+        except BaseException as error:
+            failure.append(error)
+            raise
+
+    from polars.io.plugins import register_io_source
+
+    schema = {**FIXED, **dict.fromkeys(names, pl.Float32)}
+    try:
+        lazy = register_io_source(frames, schema=schema)
+        lazy.sink_ipc(path, compression="uncompressed", record_batch_size=BATCH, maintain_order=True)
+    except Exception as error:
+        raise (failure[0] if failure else error) from None
+
+
+def _frame(rows: Rows, names: tuple[str, ...]) -> pl.DataFrame:
+    fixed = {"time": rows.date.astype("M8[ms]"), "session": rows.session, "close": rows.close}
+    features = {name: np.ascontiguousarray(rows.features[:, place]) for place, name in enumerate(names)}
+    return pl.DataFrame({**fixed, **features}, schema={**FIXED, **dict.fromkeys(names, pl.Float32)})
+
+
+def read_table(path: Path) -> FeatureTable:
+    """Open a feature file; its features are read when they are asked for, so it has to stay until then.
+
+    Raises:
+        TrainerError: RM576 where the file or its metadata is missing or does not fit.
+    """
+    record = read_record(path)
+    try:
+        file = pl.scan_ipc(path)
+        names = tuple(file.collect_schema().names()[len(FIXED) :])
+        fixed = file.select(list(FIXED)).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise TrainerError("RM576", what="the feature file cannot be read", where=str(path), why=str(error)) from error
+    return FeatureTable(
+        file=file,
+        first=0,
+        date=fixed["time"].to_numpy().astype("M8[s]"),
+        close=fixed["close"].to_numpy(),
+        session=fixed["session"].to_numpy(),
+        names=names,
+        record=record,
+    )
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return the metadata of a feature file.
+
+    Raises:
+        TrainerError: RM576 where it is missing, or names another size than the file has.
+    """
+    try:
+        record: dict[str, Any] = json.loads(beside(path).read_text(encoding="utf-8"))
+        size = path.stat().st_size
+    except (OSError, ValueError) as error:
+        raise TrainerError("RM576", what="the feature file or its metadata is missing", where=str(path)) from error
+    if record.get("bytes") != size:
+        what = f"the file has {size:,} bytes, its metadata says {record.get('bytes')}"
+        raise TrainerError("RM576", what=what, where=str(path))
+    return record

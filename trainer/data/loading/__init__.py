@@ -1,0 +1,1 @@
+"""Batches: the order of rows, where they are kept, and their transfer to the device."""

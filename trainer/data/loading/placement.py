@@ -1,0 +1,147 @@
+"""Where the rows to learn from lie, and how they come to the device: the same batches in the same order either way.
+
+On the device they are indexed there: an epoch's order is copied once, and no batch waits for the host. On the host
+they are fetched ahead by threads and copied from pinned memory. Mapped, they are a file, of which only what is
+indexed is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainer.data.loading import chunks as pieces
+from trainer.data.loading.prefetch import load
+from trainer.data.loading.sampler import Sampler
+from trainer.runtime.errors import TrainerError
+
+FEEDS = ("auto", "device", "host", "mapped")
+ROOM = 0.5  # share of the device's free memory that rows may take: weights, activations and graphs need theirs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of the data: `inputs` (rows, features), `targets` (rows, 1), scaled, one dtype, on one device."""
+
+    inputs: Tensor
+    targets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows."""
+        return self.inputs.nbytes + self.targets.nbytes
+
+    def rows(self, numbers: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return inputs and targets of the rows with these numbers, on `device`."""
+        if self.targets.device == device:
+            here = numbers.to(device)
+            return self.inputs.index_select(0, here), self.targets.index_select(0, here)
+        found = self.inputs.index_select(0, numbers), self.targets.index_select(0, numbers)
+        pinned = (value.pin_memory() if device.type == "cuda" else value for value in found)
+        inputs, targets = (value.to(device, non_blocking=True) for value in pinned)
+        return inputs, targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """Which way was chosen, why, and how many threads fetch ahead."""
+
+    name: str
+    reason: str
+    workers: int = 0
+
+
+def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, free: int | None) -> Feed:
+    """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where nobody can tell.
+
+    Raises:
+        TrainerError: RM586 where the rows were to be on a device that has no room for them.
+    """
+    fits = free is None or needs <= ROOM * free
+    size = f"the rows take {needs / 2**20:,.1f} MiB" + ("" if free is None else f" of {free / 2**20:,.0f} MiB free")
+    if asked == "auto" and not workers and fits:
+        return Feed(name="device", reason=f"auto: {size} on {device}")
+    if asked == "auto":
+        why = f"--loader-workers {workers}" if workers else size
+        return Feed(name="host", reason=f"auto: {why}", workers=max(1, workers))
+    if asked == "device" and workers:
+        raise TrainerError("RM586", what=f"--feed device has nothing to fetch for --loader-workers {workers}")
+    if asked == "device" and not fits:
+        raise TrainerError("RM586", what=f"{size} on {device}; at most {ROOM:.0%} may be rows")
+    # A CPU indexes mapped rows as it indexes any; a card gets them through a thread that reads ahead.
+    least = 0 if asked == "device" or (asked == "mapped" and device.type == "cpu") else 1
+    return Feed(name=asked, reason="asked for with --feed", workers=max(least, workers))
+
+
+def laid(parts: Iterable[Part], feed: Feed, device: torch.device, folder: Path | None = None) -> Part:
+    """Return `parts`, which are on the host and follow each other, where `feed` wants them.
+
+    Raises:
+        OSError: where a mapped file cannot be written to `folder`.
+    """
+    if feed.name == "mapped":
+        return mapped(parts, folder)
+    whole = joined(list(parts))
+    return whole if feed.name == "host" else Part(inputs=whole.inputs.to(device), targets=whole.targets.to(device))
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Return the rows of all `parts` in one piece of memory."""
+    if len(parts) == 1:
+        return parts[0]
+    inputs, targets = ([getattr(part, name) for part in parts] for name in ("inputs", "targets"))
+    return Part(inputs=torch.cat(inputs), targets=torch.cat(targets))
+
+
+def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
+    """Return the rows of `parts` as a file in `folder` that is mapped, and gone when nobody uses it.
+
+    Raises:
+        OSError: where the file cannot be written.
+    """
+    targets: list[Tensor] = []  # a hundredth of the inputs: they stay in memory until they are all there
+
+    def inputs() -> Iterator[NDArray[Any]]:
+        for part in parts:
+            targets.append(part.targets)
+            yield part.inputs.numpy()
+
+    there = torch.from_numpy(pieces.mapped(inputs(), folder))
+    return Part(inputs=there, targets=torch.from_numpy(pieces.mapped([each.numpy() for each in targets], folder)))
+
+
+def batches(
+    part: Part,
+    sampler: Sampler,
+    *,
+    epoch: int,
+    start: int,
+    share: Callable[[int], slice],
+    device: torch.device,
+    workers: int,
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield each batch of `epoch` from number `start` on: all its row numbers on the host, this rank's rows.
+
+    `share` returns the slice of a batch of so many rows that is this rank's.
+    """
+    if start == sampler.count(epoch):
+        return
+    size = sampler.size(epoch)
+    left = sampler.order(epoch)[start * size :]
+    numbers = left.split(size)
+    if workers or part.targets.device != device:
+        yield from load(numbers, lambda rows: part.rows(rows[share(len(rows))], device), workers)
+        return
+    # One copy an epoch: a copy for each batch would make the host wait for all that the device still has to do.
+    here = left.to(device).split(size)
+    for rows, on_device in zip(numbers, here, strict=True):
+        yield rows, *part.rows(on_device[share(len(rows))], device)

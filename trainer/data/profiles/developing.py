@@ -1,0 +1,212 @@
+"""Profiles that move: growing through a session, or over the last bars. One profile a bar, in tiles that fit a cache.
+
+A tile is (bars, columns): each bar's own share of volume, summed down the bars. Whole numbers again, so a
+tile may begin anywhere with the profile so far and gives the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from trainer.data.conventions import ProfileConventions
+from trainer.data.profiles.profile import PAD, BarRows, Levels, difference_profile, require_rows
+from trainer.data.profiles.value_area import EDGE, Integers, grow, peak
+
+TILE_CELLS = 500_000  # 4 MB, a processor's cache; profiles are grown a tile at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """Consecutive profiles of one session: `table` (bars, PAD + rows + PAD), whose column PAD is row `first`.
+
+    `low` and `high` are the ends of each profile's range, as columns; `total` is its volume. Where there is
+    a `store`, the table lies in it, and the tiles of one value area pass lie in it one after the other.
+    """
+
+    table: Integers
+    first: int
+    low: Integers
+    high: Integers
+    total: Integers
+
+
+@dataclass(kw_only=True)
+class Store:
+    """Memory that one tile after the other is made in: fresh memory costs more than the sums made in it."""
+
+    cells: Integers
+    used: int = 0
+
+    def table(self, bars: int, columns: int) -> Integers:
+        """Return an empty table, behind those handed out since `used` was last zero."""
+        end = self.used + bars * columns
+        if end > len(self.cells):
+            self.cells = np.concatenate([self.cells[: self.used], np.empty(end - self.used, np.int64)])
+        table = self.cells[self.used : end].reshape(bars, columns)
+        table.fill(0)
+        self.used = end
+        return table
+
+
+def developing_levels(
+    bars: BarRows, starts: Integers, conventions: ProfileConventions, see: Callable[[Tile], None] = lambda tile: None
+) -> Levels:
+    """Return, for each bar, the levels of its session's profile up to and including it.
+
+    Sessions begin at `starts`. `see` is handed every tile, in order, before the value areas are grown.
+    """
+    ends = np.append(starts[1:], len(bars))
+    store = Store(cells=np.empty(2 * TILE_CELLS, np.int64))
+    tiles = (tile for a, b in zip(starts, ends, strict=True) for tile in _session_tiles(bars[a:b], store))
+    return _levels_of(tiles, store, conventions, see)
+
+
+def rolling_levels(bars: BarRows, window: int, conventions: ProfileConventions) -> Levels:
+    """Return, for each bar, the levels of the profile of the last `window` bars; fewer at the beginning."""
+    store = Store(cells=np.empty(2 * TILE_CELLS, np.int64))
+    return _levels_of(_rolling_tiles(bars, window, store), store, conventions, lambda tile: None)
+
+
+def _session_tiles(bars: BarRows, store: Store) -> Iterator[Tile]:
+    """Yield the growing profiles of one session; the range of a profile is what was traded so far."""
+    first, rows = int(bars.low.min()), int(bars.high.max() - bars.low.min()) + 1
+    require_rows(rows)
+    low, high = np.minimum.accumulate(bars.low), np.maximum.accumulate(bars.high)
+    total = np.cumsum(bars.volume)
+    carried = np.zeros(rows + 2 * PAD, np.int64)
+    step = max(1, TILE_CELLS // len(carried))
+    for begin in range(0, len(bars), step):
+        part = slice(begin, min(begin + step, len(bars)))
+        table = _add_shares(bars[part], first, store.table(part.stop - begin, len(carried)))
+        table[0] += carried
+        np.cumsum(table, axis=0, out=table)
+        carried = table[-1].copy()
+        shift = PAD - first
+        yield Tile(table=table, first=first, low=low[part] + shift, high=high[part] + shift, total=total[part])
+
+
+def _rolling_tiles(bars: BarRows, window: int, store: Store) -> Iterator[Tile]:
+    """Yield the profiles of the last `window` bars: each bar's share comes in, and goes out `window` bars later."""
+    low, high = _extreme(bars.low, window, np.minimum), _extreme(bars.high, window, np.maximum)
+    total = np.cumsum(bars.volume)
+    total[window:] -= total[:-window].copy()
+    begin = 0
+    while begin < len(bars):
+        end = _tile_end(bars, window, begin)
+        seen = bars[max(0, begin - window) : end]
+        first, columns = int(seen.low.min()), int(seen.high.max() - seen.low.min()) + 1 + 2 * PAD
+        require_rows(columns)
+        table = _add_shares(bars[begin:end], first, store.table(end - begin, columns))
+        leaving = bars[max(0, begin - window) : max(0, end - window)]
+        if len(leaving):
+            table[len(table) - len(leaving) :] -= _add_shares(
+                leaving, first, np.zeros((len(leaving), columns), np.int64)
+            )
+        earlier = bars[max(0, begin - window) : begin]
+        table[0, PAD:-PAD] += difference_profile(earlier, first, columns - 2 * PAD)
+        np.cumsum(table, axis=0, out=table)
+        part, shift = slice(begin, end), PAD - first
+        yield Tile(table=table, first=first, low=low[part] + shift, high=high[part] + shift, total=total[part])
+        begin = end
+
+
+def _tile_end(bars: BarRows, window: int, begin: int) -> int:
+    """Return where a tile that starts at `begin` must end to stay below TILE_CELLS."""
+    seen = bars[max(0, begin - window) : begin + 4096]
+    past = min(begin, window)
+    low, high = np.minimum.accumulate(seen.low)[past:], np.maximum.accumulate(seen.high)[past:]
+    fits = (high - low + 1 + 2 * PAD) * np.arange(1, len(low) + 1) <= TILE_CELLS
+    return begin + max(1, int(fits.sum()))
+
+
+def _extreme(values: Integers, window: int, pick: np.ufunc) -> Integers:
+    """Return the extreme of the last `window` values, doubling the reach until it is there."""
+    found, reach = values.copy(), 1
+    while reach < window:
+        shift = min(reach, window - reach)
+        found[shift:] = pick(found[shift:], found[:-shift]) if shift < len(found) else found[shift:]
+        reach += shift
+    return found
+
+
+def _add_shares(bars: BarRows, first: int, table: Integers) -> Integers:
+    """Write each bar's own profile to its line of the empty `table` (bars, columns), and return it."""
+    rows = bars.high - bars.low + 1
+    begin = np.arange(len(bars)) * table.shape[1] + (bars.low - first + PAD)
+    bar_begin = np.cumsum(rows) - rows  # of each bar in the list of all touched cells
+    cells = np.repeat(begin - bar_begin, rows) + np.arange(int(rows.sum()))
+    table.reshape(-1)[cells] = np.repeat(bars.share, rows)
+    return table
+
+
+def _levels_of(
+    tiles: Iterator[Tile], store: Store, conventions: ProfileConventions, see: Callable[[Tile], None]
+) -> Levels:
+    """Grow the value areas of several tiles at once: more profiles a step, fewer steps."""
+    found: list[Levels] = []
+    waiting: list[Tile] = []
+    for tile in tiles:
+        see(tile)
+        waiting.append(tile)
+        if store.used >= TILE_CELLS:
+            found.append(_levels_of_tiles(waiting, store, conventions))
+            waiting, store.used = [], 0
+    if waiting:
+        found.append(_levels_of_tiles(waiting, store, conventions))
+    return Levels(**{f.name: np.concatenate([getattr(part, f.name) for part in found]) for f in fields(Levels)})
+
+
+def _levels_of_tiles(tiles: list[Tile], store: Store, conventions: ProfileConventions) -> Levels:
+    if conventions.rows == "occupied":
+        packed, columns = zip(*map(_without_gaps, tiles), strict=True)
+        flat = np.concatenate([tile.table.ravel() for tile in packed])
+        return _unpacked(_levels_of_dense(list(packed), flat, conventions), tiles, list(columns))
+    return _levels_of_dense(tiles, store.cells, conventions)
+
+
+def _levels_of_dense(tiles: list[Tile], flat: Integers, conventions: ProfileConventions) -> Levels:
+    """Return the levels of all profiles in `tiles`, whose tables lie in `flat` in this order."""
+    poc = np.concatenate([peak(tile.table, tile.low, tile.high, conventions) for tile in tiles])
+    low, high, total = (np.concatenate([getattr(tile, name) for tile in tiles]) for name in ("low", "high", "total"))
+    origin = np.concatenate(_origins(tiles))  # of each profile in `flat`
+    shift = np.repeat([tile.first - PAD for tile in tiles], [len(tile.table) for tile in tiles]) - origin
+    flat[origin + low - 1] = flat[origin + high + 1] = EDGE
+    place = poc + origin
+    bottom, top = grow(flat, place, total, conventions)
+    return Levels(poc=place + shift, high=top + shift, low=bottom + shift, peak=flat[place], total=total)
+
+
+def _origins(tiles: list[Tile]) -> list[Integers]:
+    sizes = np.cumsum([0, *(tile.table.size for tile in tiles)])
+    return [
+        begin + np.arange(len(tile.table)) * tile.table.shape[1]
+        for begin, tile in zip(sizes[:-1].tolist(), tiles, strict=True)
+    ]
+
+
+def _without_gaps(tile: Tile) -> tuple[Tile, Integers]:
+    """Return the profiles with their empty rows taken out, and the old column of each new one."""
+    occupied = tile.table > 0
+    occupied[np.arange(len(occupied)), tile.low] |= ~occupied.any(axis=1)
+    bar, column = np.nonzero(occupied)
+    count = occupied.sum(axis=1)
+    new = np.arange(len(bar)) - np.repeat(np.cumsum(count) - count, count) + PAD
+    table, back = np.zeros_like(tile.table), np.zeros_like(tile.table)
+    table[bar, new], back[bar, new] = tile.table[bar, column], column
+    low = np.full(len(table), PAD)
+    return Tile(table=table, first=PAD, low=low, high=low + count - 1, total=tile.total), back
+
+
+def _unpacked(levels: Levels, tiles: list[Tile], columns: list[Integers]) -> Levels:
+    """Return `levels` of packed profiles in the rows of the unpacked ones."""
+    ends = np.cumsum([len(tile.table) for tile in tiles])[:-1]
+    parts: dict[str, list[Integers]] = {"poc": [], "high": [], "low": []}
+    for name, found in parts.items():
+        for rows, tile, back in zip(np.split(getattr(levels, name), ends), tiles, columns, strict=True):
+            found.append(back[np.arange(len(rows)), rows] + tile.first - PAD)
+    return Levels(
+        **{name: np.concatenate(found) for name, found in parts.items()}, peak=levels.peak, total=levels.total
+    )

@@ -1,0 +1,1 @@
+"""Files of bars, read in chunks."""

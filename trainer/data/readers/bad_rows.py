@@ -1,0 +1,66 @@
+"""What is wrong with a row, and what is done about it: refuse, drop or repair, counted either way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.runtime.errors import TrainerError
+
+Policy = Literal["error", "drop", "repair"]
+POLICIES: tuple[Policy, ...] = ("error", "drop", "repair")
+SHOWN = 5  # lines of each kind that are named
+
+KINDS = {
+    "cells": ("RM513", "another number of cells than the header", "dropped: which cell is missing is unknown"),
+    "time": ("RM513", "the time cannot be read, or never was (a clock put forward)", "dropped"),
+    "zone": ("RM575", "an offset from UTC where other times have none, or the reverse", "read as written"),
+    "missing": ("RM513", "a field is empty", "a price or VIX from the bar before, volume 0"),
+    "number": ("RM513", "a cell is no number", "like an empty field"),
+    "price": ("RM514", "a price or VIX is no finite number above zero", "like an empty field"),
+    "volume": ("RM514", "the volume is no finite number of zero or more", "volume 0"),
+    "range": ("RM514", "high is below low", "high and low exchanged"),
+    "outside": ("RM514", "open or close is outside low to high", "low and high widened"),
+    "duplicate": ("RM515", "a time stands twice", "the first one kept"),
+    "unsorted": ("RM515", "a time is not later than the one before", "sorted; all bars are then held in memory"),
+    "cut_off": ("RM516", "the file ends inside a line or inside its compressed data", "what is not whole is dropped"),
+}
+
+
+@dataclass(kw_only=True)
+class BadRows:
+    """The rows of one file that were not as they should be; `where` is the file, `unit` line or row."""
+
+    policy: Policy
+    where: str
+    unit: str = "line"
+    dropped: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[int]] = field(default_factory=dict)
+
+    def note(self, kind: str, lines: NDArray[np.int64] | list[int], *, repaired: bool) -> None:
+        """Count rows of a kind, and remember the first lines."""
+        if len(lines):
+            counts = self.repaired if repaired else self.dropped
+            counts[kind] = counts.get(kind, 0) + len(lines)
+            known = self.first.setdefault(kind, [])
+            known += [int(line) for line in lines[: SHOWN - len(known)]]
+
+    def refuse(self, kind: str, line: int, what: str) -> TrainerError:
+        """Return the error for a row under the policy `error`."""
+        return TrainerError(KINDS[kind][0], what=what, where=f"{self.where}, {self.unit} {line}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return policy and counts in JSON's types; empty counts mean that every row was sound."""
+        return {"policy": self.policy, "dropped": self.dropped, "repaired": self.repaired, "first_lines": self.first}
+
+    def words(self) -> str:
+        """Return one line a kind for a person, or nothing where every row was sound."""
+        rows = [(kind, how, n) for how in ("dropped", "repaired") for kind, n in sorted(getattr(self, how).items())]
+        return "\n".join(
+            f"{self.where}: {n:,} {how}, {KINDS[kind][1]} (first: {self.unit} {', '.join(map(str, self.first[kind]))})"
+            for kind, how, n in rows
+        )

@@ -1,0 +1,206 @@
+"""Bars from CSV, Parquet and Arrow files, in chunks; every bad row is refused, dropped or repaired, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from trainer.data.bar import NUMBERS, Bars, joined
+from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
+from trainer.data.readers.bad_rows import BadRows, Policy
+from trainer.data.readers.bar_checks import Checker, Flags, RawRows
+from trainer.data.readers.column_names import Columns
+from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
+from trainer.data.readers.timestamps import TimeFormat, find_format, parse
+from trainer.runtime.errors import TrainerError
+
+CHUNK = 100_000  # rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How to read: rows at a time, the policy for bad rows, the zone of times without one, their format."""
+
+    chunk_size: int = CHUNK
+    on_bad_row: Policy = "error"
+    zone: str = "America/New_York"
+    time_format: str | None = None
+
+
+@dataclass(kw_only=True)
+class Source:
+    """A file that was looked at; `chunks()` reads it from the beginning, and `bad` counts what it meets."""
+
+    path: Path
+    reading: Reading
+    columns: Columns
+    times: TimeFormat
+    dialect: Dialect | None
+    bad: BadRows
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return how the file was understood, in JSON's types."""
+        written = {} if self.dialect is None else {"separator": self.dialect.separator, "decimal": self.dialect.decimal}
+        zone = None if self.times.days else "in the data" if self.times.zoned else self.reading.zone
+        if self.times.pattern.startswith("epoch"):
+            zone = "UTC"
+        return {
+            "columns": self.columns.used,
+            "time_format": self.times.pattern,
+            "time_zone": zone,
+            **written,
+            "bad_rows": self.bad.as_dict(),
+        }
+
+    def chunks(self) -> Iterator[Bars]:
+        """Yield the bars in order of time, at most `chunk_size` rows at a time.
+
+        Under the policy `repair` the file is read twice: whether a row is out of order must be known before
+        the first is handed out. Only then are all bars held and sorted.
+
+        Raises:
+            TrainerError: RM510 to RM516, RM575, for the first bad row under the policy `error`.
+        """
+        if self.bad.policy == "repair" and self._out_of_order():
+            yield self._sorted()
+            return
+        yield from self._in_file_order(self._checker())
+
+    def _checker(self) -> Checker:
+        self.bad.dropped, self.bad.repaired, self.bad.first = {}, {}, {}
+        return Checker(bad=self.bad)
+
+    def _in_file_order(self, checker: Checker) -> Iterator[Bars]:
+        return (bars for bars in map(checker.bars, self._rows(checker)) if len(bars))
+
+    def _out_of_order(self) -> bool:
+        checker = self._checker()
+        return any(checker.unsorted for _ in self._in_file_order(checker)) or checker.unsorted
+
+    def _sorted(self) -> Bars:
+        bars = joined(list(self._in_file_order(self._checker())))
+        order = np.argsort(bars.date, kind="stable")
+        ordered = bars.at(order)
+        again = np.concatenate([[False], ordered.date[1:] == ordered.date[:-1]])
+        if again.any():
+            self.bad.dropped["duplicate"] = self.bad.dropped.get("duplicate", 0) + int(again.sum())
+            self.bad.first.setdefault("duplicate", [])
+        return ordered.where(~again)
+
+    def _rows(self, checker: Checker) -> Iterator[RawRows]:
+        texts: Iterator[TextRows]
+        if self.dialect is None:
+            tables = read_columnar(self.path, self.reading.chunk_size)
+            texts = (_table_rows(first, table, self.columns) for first, table in tables)
+        else:
+            texts = read_text(self.path, self.dialect, self.reading.chunk_size)
+        for text in texts:
+            if text.cut_off:
+                self._cut_off(text)
+            if len(text.line):
+                last = None if checker.last is None else checker.last.date[0]
+                yield raw_rows(text, self, last)
+
+    def _cut_off(self, text: TextRows) -> None:
+        what = "the file does not end with a line end, or its compressed data breaks off"
+        if self.bad.policy == "error":
+            raise TrainerError("RM516", what=what, where=str(self.path))
+        self.bad.note("cut_off", [int(text.line[-1]) + 1 if len(text.line) else 1], repaired=False)
+
+
+def open_source(path: Path, reading: Reading) -> Source:
+    """Look at the beginning of the file at `path`: separator, columns, how times are written.
+
+    Raises:
+        TrainerError: RM510 to RM513, RM574, where it cannot be understood.
+    """
+    dialect: Dialect | None = None
+    if is_columnar(path):
+        columns, sample = open_columnar(path)
+        where, unit = f"{path}, row 1", "row"
+    else:
+        dialect, text = find_dialect(path)
+        columns, sample, unit = dialect.columns, text.table, "line"
+        where = f"{path}, {unit} {text.line[0] if len(text.line) else dialect.header}"
+    if not len(sample):
+        cut = dialect is not None and text.cut_off
+        raise TrainerError("RM516" if cut else "RM511", what="the file holds no whole bar", where=str(path))
+    times = find_format(time_text(sample, columns), where, reading.time_format)
+    bad = BadRows(policy=reading.on_bad_row, where=str(path), unit=unit)
+    return Source(path=path, reading=reading, columns=columns, times=times, dialect=dialect, bad=bad)
+
+
+def _table_rows(first: int, table: pl.DataFrame, columns: Columns) -> TextRows:
+    width = len(columns.names)
+    return TextRows(line=first + np.arange(len(table)), table=table, cells=np.full(len(table), width), cut_off=False)
+
+
+def time_text(table: pl.DataFrame, columns: Columns) -> pl.Series:
+    """Return the times as text, day and time of day joined where they stand in two columns."""
+    day = _text(table[:, columns.place["date"]])
+    if columns.clock is None:
+        return day
+    return day.str.strip_chars() + " " + _text(table[:, columns.clock]).str.strip_chars()
+
+
+def _text(column: pl.Series) -> pl.Series:
+    if isinstance(column.dtype, pl.Datetime):
+        return column.dt.to_string("iso:strict")
+    return column.cast(pl.String)
+
+
+def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> RawRows:
+    """Return the rows of a chunk with what is wrong with each cell."""
+    columns = source.columns
+    stamps = time_text(text.table, columns)
+    times = parse(stamps, source.times, source.reading.zone, previous)
+    ragged = text.cells != len(columns.names)
+    trouble: dict[str, Flags] = {"cells": ragged, "time": times.unreadable & ~ragged}
+    trouble |= {"zone": times.mixed & ~ragged, "missing": np.zeros_like(ragged), "number": np.zeros_like(ragged)}
+    shown: dict[str, dict[int, str]] = {kind: {} for kind in trouble}
+    _show_cells(text, trouble, shown, stamps, len(columns.names))
+    decimal = source.dialect.decimal if source.dialect else "."
+    values = {}
+    for role in NUMBERS:
+        if role in columns.place:
+            column = text.table[:, columns.place[role]]
+            values[role], empty, wrong = _number(column, decimal)
+            _show(shown["missing"], empty & ~trouble["missing"], f"'' in column {role} is no number")
+            for row in np.flatnonzero(wrong & ~trouble["number"])[:1].tolist():
+                shown["number"].setdefault(row, f"{column[row]!r} in column {role} is no number")
+            trouble["missing"] |= empty & ~ragged
+            trouble["number"] |= wrong & ~ragged
+    return RawRows(line=text.line, date=times.at, values=values, trouble=trouble, shown=shown)
+
+
+def _number(column: pl.Series, decimal: str) -> tuple[np.ndarray[Any, Any], Flags, Flags]:
+    """Return the numbers of a column, which cells are empty and which are no number."""
+    if column.dtype != pl.String:
+        values = column.cast(pl.Float64, strict=False)
+        return values.fill_null(np.nan).to_numpy().copy(), column.is_null().to_numpy(), np.zeros(len(column), np.bool_)
+    text = column.str.strip_chars()
+    if decimal == ",":
+        text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    values = text.cast(pl.Float64, strict=False)
+    empty = (text.is_null() | (text == "")).fill_null(True).to_numpy()
+    wrong = values.is_null().to_numpy() & ~empty
+    return values.fill_null(np.nan).to_numpy().copy(), empty, wrong
+
+
+def _show_cells(
+    text: TextRows, trouble: dict[str, Flags], shown: dict[str, dict[int, str]], stamps: pl.Series, width: int
+) -> None:
+    for row in np.flatnonzero(trouble["cells"])[:1].tolist():
+        shown["cells"][row] = f"{text.cells[row]} cells where the header has {width}"
+    for row in np.flatnonzero(trouble["time"])[:1].tolist():
+        shown["time"][row] = f"{stamps[row] or ''!r} is no date as the others are, or no clock ever showed it"
+
+
+def _show(shown: dict[int, str], flags: Flags, words: str) -> None:
+    for row in np.flatnonzero(flags)[:1].tolist():
+        shown.setdefault(row, words)

@@ -1,0 +1,138 @@
+"""Lines of a CSV file to rows: fast where lines are plain, cell by cell where they are quoted."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from trainer.data.readers.column_names import Columns, find_columns
+from trainer.data.readers.stream import LineBlock, line_blocks
+from trainer.runtime.errors import TrainerError
+
+SEPARATORS = ",;\t|"
+SAMPLE_LINES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a file is written. `header` is the number of the header's line; `decimal` the mark of fractions."""
+
+    separator: str
+    decimal: str
+    header: int
+    columns: Columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRows:
+    """Cells as text, (rows,) by column; `ragged` rows have another number of cells, given in `cells`."""
+
+    line: NDArray[np.int64]
+    table: pl.DataFrame
+    cells: NDArray[np.int64]
+    cut_off: bool
+
+
+def find_dialect(path: Path) -> tuple[Dialect, TextRows]:
+    """Return how the file at `path` is written, and its first rows.
+
+    Raises:
+        TrainerError: RM510 to RM512 where there is no text, no header or no bar.
+    """
+    block = next(line_blocks(path, SAMPLE_LINES), None)
+    text = block.text.decode() if block else ""
+    lines = text.splitlines(keepends=True)
+    number = next((n for n, line in enumerate(lines, 1) if line.strip()), None)
+    if block is not None and block.cut_off and number is None:
+        raise TrainerError("RM516", what="the file ends before its header", where=str(path))
+    if block is None or number is None:
+        raise TrainerError("RM511", what="the file holds no bar", where=str(path))
+    if block.cut_off and number == len(lines):
+        raise TrainerError("RM516", what="the file ends inside its header", where=str(path))
+    header = lines[number - 1]
+    separator = max(SEPARATORS, key=header.count)
+    names = [name.strip() for name in _cells(header, separator, path)[0]]
+    columns = find_columns(names, f"{path}, line {number}")
+    dialect = Dialect(separator=separator, decimal=".", header=number, columns=columns)
+    sample = text_rows(block, dialect, path)
+    return Dialect(**vars(dialect) | {"decimal": _decimal(sample, dialect)}), sample
+
+
+def _decimal(sample: TextRows, dialect: Dialect) -> str:
+    """Return `,` where a file of another separator writes its prices so, else `.`."""
+    close = sample.table[:, dialect.columns.place["close"]].drop_nulls()
+    commas, points = (int(close.str.contains(mark, literal=True).sum()) for mark in ",.")
+    return "," if dialect.separator != "," and commas > points else "."
+
+
+def read_text(path: Path, dialect: Dialect, lines: int) -> Iterator[TextRows]:
+    """Yield the rows of the file at `path`, from about `lines` lines at a time."""
+    for block in line_blocks(path, lines):
+        yield text_rows(block, dialect, path)
+
+
+def text_rows(block: LineBlock, dialect: Dialect, path: Path) -> TextRows:
+    """Return the rows of one block, without header and blank lines, and without a line that is cut off."""
+    text = block.text
+    if block.cut_off:
+        text = text[: text.rfind(b"\n") + 1]
+    data = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(data == 10)
+    begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    line = block.first + np.arange(len(ends))
+    blank = _blank(data, begins, ends) | (line <= dialect.header)
+    if blank.any():
+        text = b"".join(text[b : e + 1] for b, e in zip(begins[~blank], ends[~blank], strict=True))
+        line, data = line[~blank], np.frombuffer(text, np.uint8)
+    width = len(dialect.columns.names)
+    cells = _count_cells(data, dialect.separator)
+    if b'"' in text or (cells != width).any():
+        table, cells = _cell_by_cell(text.decode(), dialect, path)
+    else:
+        table = _plain(text, dialect)
+    return TextRows(line=line, table=table, cells=cells, cut_off=block.cut_off)
+
+
+def _blank(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which lines hold nothing but a carriage return."""
+    length = ends - begins
+    return np.asarray((length == 0) | ((length == 1) & (data[np.minimum(begins, max(0, len(data) - 1))] == 13)))
+
+
+def _count_cells(data: NDArray[np.uint8], separator: str) -> NDArray[np.int64]:
+    """Return the number of cells of each line that quotes nothing."""
+    marks = np.cumsum(data == ord(separator))[data == 10]
+    return np.asarray(np.diff(marks, prepend=0) + 1)
+
+
+def _plain(text: bytes, dialect: Dialect) -> pl.DataFrame:
+    """Let polars split lines that quote nothing and are all of one length."""
+    schema: dict[str, Any] = {f"c{place}": pl.String for place in range(len(dialect.columns.names))}
+    if not text:
+        return pl.DataFrame(schema=schema)
+    return pl.read_csv(io.BytesIO(text), has_header=False, separator=dialect.separator, quote_char=None, schema=schema)
+
+
+def _cell_by_cell(text: str, dialect: Dialect, path: Path) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    rows = _cells(text, dialect.separator, path)
+    width = len(dialect.columns.names)
+    filled = [(row + [""] * width)[:width] for row in rows]
+    names = {f"c{place}": pl.String for place in range(width)}
+    return pl.DataFrame(filled, schema=names, orient="row"), np.array([len(row) for row in rows], np.int64)
+
+
+def _cells(text: str, separator: str, path: Path) -> list[list[str]]:
+    """Return the cells of each line; a line break inside quotes is refused, since lines would lose their numbers."""
+    lines = text.splitlines()
+    try:
+        return [row for line in lines for row in csv.reader([line], delimiter=separator, strict=True)]
+    except csv.Error as error:
+        raise TrainerError("RM510", what="the file is no CSV text", where=str(path), why=str(error)) from error

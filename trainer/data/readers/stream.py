@@ -1,0 +1,188 @@
+"""A text file as blocks of whole lines in UTF-8, whatever it was compressed or encoded with."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+
+from trainer.runtime.errors import TrainerError
+
+READ = 1 << 22  # bytes at a time
+MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class CutOffError(Exception):
+    """The compressed data ends before its end mark."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineBlock:
+    """Whole lines as they stand in the file. `first` is the number of the first, from 1; `cut_off`: the last
+    line has no end, or the compressed data broke off behind it."""
+
+    text: bytes
+    first: int
+    cut_off: bool = False
+
+
+def kind_of(path: Path) -> tuple[str, str]:
+    """Return compression (`none`, `gzip`, `zstd`) and encoding of the file at `path`.
+
+    Raises:
+        TrainerError: RM510 where it cannot be opened or is no text.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise TrainerError("RM510", what=str(error.strerror), where=str(path)) from error
+    packed = next((name for magic, name in MAGIC.items() if head.startswith(magic)), "none")
+    if packed not in ("none", "gzip", "zstd"):
+        raise TrainerError("RM510", what=f"the file is packed with {packed}", where=str(path), next="Unpack it first.")
+    if packed != "none":
+        head = _first_bytes(path, packed)
+    return packed, _encoding(head)
+
+
+def _first_bytes(path: Path, packed: str) -> bytes:
+    with contextlib.suppress(CutOffError):
+        return next((piece[:4096] for piece in _unpacked(path, packed) if piece), b"")
+    return b""
+
+
+def _encoding(head: bytes) -> str:
+    for bom, name in BOMS.items():
+        if head.startswith(bom):
+            return name
+    if len(head) >= 8 and head.count(b"\x00") >= len(head) // 3:
+        return "utf-16-le" if head[1] == 0 else "utf-16-be"
+    return "utf-8"
+
+
+class Unpacker(Protocol):
+    """What zlib, zstandard and Python's own zstd have in common."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end mark was met."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What stands behind the end mark."""
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Return what `data` adds."""
+
+
+def _unpacked(path: Path, packed: str) -> Iterator[bytes]:
+    """Yield the file's content; what was unpacked before the data breaks off is yielded, too.
+
+    Raises:
+        CutOffError: where compressed data ends early or is damaged.
+    """
+    unpacker = _unpacker(path, packed)
+    with path.open("rb") as file:
+        while data := file.read(READ):
+            if unpacker is None:
+                yield data
+                continue
+            while data:
+                if unpacker.eof:  # one packed file may be several, one behind the other
+                    unpacker = _unpacker(path, packed) or unpacker
+                yield _unpack(unpacker, data)
+                data = unpacker.unused_data
+    if unpacker is not None and not unpacker.eof:
+        raise CutOffError("no end mark")
+
+
+def _unpacker(path: Path, packed: str) -> Unpacker | None:
+    if packed == "gzip":
+        return cast(Unpacker, zlib.decompressobj(wbits=31))
+    return _zstd(path) if packed == "zstd" else None
+
+
+def _unpack(unpacker: Unpacker, data: bytes) -> bytes:
+    try:
+        return unpacker.decompress(data)
+    except Exception as error:  # zlib.error, or zstd's own class, which depends on the module
+        raise CutOffError(str(error)) from error
+
+
+def _zstd(path: Path) -> Unpacker:
+    """Return Python's own module's object (3.14 and later), else that of the package zstandard."""
+    with contextlib.suppress(ImportError):
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+
+        return cast(Unpacker, zstd.ZstdDecompressor())
+    try:
+        import zstandard
+    except ImportError as error:
+        what = "the file is packed with zstd, and neither Python's own module (3.14) nor zstandard is here"
+        raise TrainerError(
+            "RM510", what=what, where=str(path), next="Unpack it first, or pack it with gzip."
+        ) from error
+    return cast(Unpacker, zstandard.ZstdDecompressor().decompressobj())
+
+
+def line_blocks(path: Path, lines: int) -> Iterator[LineBlock]:
+    """Yield the file at `path`, `lines` lines at a time.
+
+    Raises:
+        TrainerError: RM510 where the file is no text in UTF-8 or UTF-16.
+    """
+    packed, encoding = kind_of(path)
+    waiting, first = bytearray(), 1
+    pieces = _pieces(path, packed, encoding)
+    broken = False
+    while True:
+        try:
+            piece = next(pieces, None)
+        except CutOffError:
+            piece, broken = None, True
+        if piece is None:
+            break
+        waiting += piece
+        while (end := _end_of_line(waiting, lines)) is not None:
+            yield LineBlock(text=bytes(waiting[:end]), first=first)
+            del waiting[:end]
+            first += lines
+    if waiting or broken:
+        open_end = bool(waiting) and not waiting.endswith(b"\n")
+        yield LineBlock(text=bytes(waiting), first=first, cut_off=open_end or broken)
+
+
+def _end_of_line(text: bytearray, lines: int) -> int | None:
+    """Return where the block of the first `lines` lines ends, None where there are fewer."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
+    return int(ends[lines - 1]) + 1 if len(ends) >= lines else None
+
+
+def _pieces(path: Path, packed: str, encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    begin = True
+    for data in _unpacked(path, packed):
+        text = _decoded(decoder, data, path)
+        if begin and text:
+            text, begin = text.removeprefix("\ufeff"), False
+        yield text.encode()
+    if decoder.getstate()[0]:
+        raise CutOffError("the file ends inside a character")
+
+
+def _decoded(decoder: codecs.IncrementalDecoder, data: bytes, path: Path) -> str:
+    try:
+        text = decoder.decode(data)
+    except UnicodeDecodeError as error:
+        what = "the file is no CSV text in UTF-8 or UTF-16"
+        raise TrainerError("RM510", what=what, where=str(path), why=str(error)) from error
+    if "\x00" in text:
+        raise TrainerError("RM510", what="the file holds NUL characters, so it is no CSV text", where=str(path))
+    return text

@@ -1,0 +1,189 @@
+"""Dates and times as people write them, to instants.
+
+The format is found once, from the first rows; a row that is written otherwise is a bad row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from trainer.data.bar import Dates
+from trainer.data.sessions import instants
+from trainer.runtime.errors import TrainerError
+
+DATES = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
+    "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y",
+)  # fmt: skip
+CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f")
+GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S")
+EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "milliseconds", 15: "microseconds",
+                16: "microseconds", 18: "nanoseconds", 19: "nanoseconds"}  # fmt: skip
+ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})$"
+TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day; 2014-01-03 has none
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeFormat:
+    """How times are written: a strftime pattern or `epoch <unit>`; `zoned`: each names its offset from UTC.
+
+    midnight: all sampled times are midnight, so these are days, however they are written.
+    """
+
+    pattern: str
+    zoned: bool
+    midnight: bool = False
+
+    @property
+    def days(self) -> bool:
+        """Whether these are days without a time of day; they belong to no zone."""
+        return self.pattern in DATES or (self.midnight and not self.zoned)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Parsed times, each of shape (rows,): instants in UTC (days as they are), and what is wrong with them."""
+
+    at: Dates
+    unreadable: NDArray[np.bool_]
+    mixed: NDArray[np.bool_]  # zoned where the file is not, or the reverse; `at` is right nevertheless
+
+
+def tidy(text: pl.Series) -> pl.Series:
+    """Return times without spaces around, and with a space before the time of day."""
+    return text.str.strip_chars().str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
+
+
+def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFormat:
+    """Return the format that most of `text` is written in, the first one of equals.
+
+    Raises:
+        TrainerError: RM574 where day and month could be either way round, RM513 where nothing fits.
+    """
+    text = tidy(text.drop_nulls()).head(1000)
+    zoned = 2 * int(text.str.contains(TIMED_ZONE).sum()) > len(text)
+    bare = text.str.replace(ZONE, "") if zoned else text
+    patterns = [given] if given else [*(date + clock for date in DATES for clock in CLOCKS), *GLUED]
+    fits = {pattern: int(_parsed(bare, pattern).is_not_null().sum()) for pattern in patterns}
+    most = max(fits.values(), default=0)
+    epoch = _epoch(bare) if not given else None
+    if epoch and most < len(bare):
+        return TimeFormat(pattern=f"epoch {epoch}", zoned=False)
+    if not most:
+        shown = repr(text[0]) if len(text) else "an empty cell"
+        hint = "is no date such as 2014-01-03 or 2014-01-03 09:31, with or without an offset"
+        raise TrainerError("RM513", what=f"{shown} {hint}", where=where, next="Name its format with --time-format.")
+    best = [pattern for pattern, count in fits.items() if count == most]
+    pattern = _decided(bare, best, where)
+    day_long = _parsed(bare, pattern).drop_nulls().to_numpy().astype("M8[us]").astype(np.int64) % (86_400 * 10**6) == 0
+    return TimeFormat(pattern=pattern, zoned=zoned, midnight=bool(day_long.all()))
+
+
+def _decided(text: pl.Series, patterns: list[str], where: str) -> str:
+    """Return the pattern; of several that read different times, the only one under which these are in order."""
+    readings = {pattern: _parsed(text, pattern) for pattern in patterns}
+    earliest = min(int(reading.is_not_null().arg_max() or 0) for reading in readings.values())
+    readings = {pattern: reading for pattern, reading in readings.items() if reading[earliest] is not None}
+    first, *others = readings
+    different = [pattern for pattern in others if not readings[pattern].equals(readings[first])]
+    if not different:
+        return first
+    ordered = [p for p in readings if _rises(readings[p])]
+    if len(ordered) == 1:
+        return ordered[0]
+    what = f"{text[earliest]!r} can be read as {first} and as {different[0]}"
+    raise TrainerError("RM574", what=what, where=where)
+
+
+def _rises(times: pl.Series) -> bool:
+    known = times.drop_nulls().to_numpy()
+    return len(known) > 1 and bool((known[1:] > known[:-1]).all())
+
+
+def _epoch(text: pl.Series) -> str | None:
+    digits = text.filter(text.str.contains(r"^\d{9,19}(\.0+)?$"))
+    if len(digits) * 2 < max(1, len(text)):
+        return None
+    return EPOCH_DIGITS.get(len(digits[0].partition(".")[0]))
+
+
+def _parsed(text: pl.Series, pattern: str) -> pl.Series:
+    """Return times in microseconds, null where `text` is not written so."""
+    if pattern.startswith("epoch "):
+        scale = EPOCHS[pattern.removeprefix("epoch ")]
+        number = text.str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
+        return (number * (10**6 // scale) if scale <= 10**6 else number // 1000).cast(pl.Datetime("us"))
+    if re.search(r"%[HI]", pattern):
+        return text.str.to_datetime(pattern, strict=False, time_unit="us", time_zone=None, exact=True)
+    return text.str.to_date(pattern, strict=False, exact=True).cast(pl.Datetime("us"))
+
+
+def parse(text: pl.Series, form: TimeFormat, zone: str, previous: np.datetime64 | None) -> Times:
+    """Return the instants of `text`; times without an offset are wall clock in `zone`.
+
+    `previous` is the instant before the first row: it tells which of two equal hours a clock shows.
+    """
+    text = tidy(text)
+    offsets = text.str.extract(ZONE) if form.zoned else None
+    bare = text.str.replace(ZONE, "") if form.zoned else text
+    read = _parsed(bare, form.pattern)
+    odd = _odd(text, read, offsets, form)
+    if odd.any():
+        bare = text.str.replace(ZONE, "")
+        read, offsets = _read_odd(bare, odd, form), text.str.extract(TIMED_ZONE)
+    unreadable = read.is_null().to_numpy()
+    wall = read.fill_null(pl.lit(0).cast(pl.Datetime("us"))).to_numpy().astype("M8[s]")
+    at, missing = wall.copy(), np.zeros(len(wall), np.bool_)
+    if not form.days and not form.pattern.startswith("epoch"):
+        zoned = _has_zone(offsets, len(wall))
+        if not zoned.all():
+            local, absent = instants(wall, zone, previous)
+            at, missing = np.where(zoned, wall, local), absent & ~zoned
+        if offsets is not None and zoned.any():
+            at = np.where(zoned, wall - _seconds(offsets), at)
+    return Times(at=at.astype("M8[s]"), unreadable=unreadable | missing, mixed=odd & ~unreadable)
+
+
+def _read_odd(bare: pl.Series, odd: NDArray[np.bool_], form: TimeFormat) -> pl.Series:
+    """Return all times where some are of another kind, which may also be written in another pattern."""
+    read = _parsed(bare, form.pattern)
+    for pattern in (date + clock for date in DATES[:3] for clock in CLOCKS[1:3]):
+        other = _parsed(bare, pattern).zip_with(pl.Series(odd), pl.Series([None] * len(bare), dtype=pl.Datetime("us")))
+        read = read.fill_null(other)
+    return read
+
+
+def _odd(text: pl.Series, read: pl.Series, offsets: pl.Series | None, form: TimeFormat) -> NDArray[np.bool_]:
+    """Return which rows name an offset where the file does not, or name none where it does."""
+    if offsets is not None:
+        return (offsets.is_null() & text.is_not_null() & (text != "")).fill_null(False).to_numpy()
+    suspects = read.is_null() & text.is_not_null()
+    if form.days or form.pattern.startswith("epoch") or not suspects.any():
+        return np.zeros(len(text), np.bool_)
+    return (suspects & text.str.contains(TIMED_ZONE)).fill_null(False).to_numpy()
+
+
+def _has_zone(offsets: pl.Series | None, rows: int) -> NDArray[np.bool_]:
+    return np.zeros(rows, np.bool_) if offsets is None else offsets.is_not_null().to_numpy()
+
+
+def _seconds(offsets: pl.Series) -> NDArray[Any]:
+    """Return each offset from UTC, 0 where there is none."""
+    found = offsets.unique().drop_nulls().to_list()
+    table = {text: _offset(text) for text in found}
+    return offsets.replace_strict(table, default=0, return_dtype=pl.Int64).to_numpy().astype("m8[s]")
+
+
+def _offset(text: str) -> int:
+    if text in ("Z", "UTC", "GMT"):
+        return 0
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    seconds = int(digits[:2]) * 3600 + int(digits[2:]) * 60
+    return -seconds if text[0] == "-" else seconds

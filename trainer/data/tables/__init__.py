@@ -1,0 +1,1 @@
+"""Tables of any columns: cells, encodings, splits."""

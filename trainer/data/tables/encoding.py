@@ -1,0 +1,175 @@
+"""Columns of a table as numbers: kinds found from all rows, medians and categories from training rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from trainer.data.bar import Floats
+from trainer.data.readers.timestamps import find_format
+from trainer.runtime.errors import TrainerError
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # words for a missing value, in any case
+MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a few mistakes
+MOST_CATEGORIES = 10_000
+LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
+
+Flags = NDArray[np.bool_]
+Kind = Literal["number", "category"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a table and what it becomes; all but its kind is known from training rows.
+
+    A number that is missing becomes `fill`, and where training missed some, a further input is 1 (`indicator`).
+    A category becomes its place in `categories` from 1, and 0 where it is not among them.
+    """
+
+    name: str
+    kind: Kind
+    why: str
+    categories: tuple[str, ...] = ()
+    fill: float = 0.0
+    indicator: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the column in JSON's types."""
+        return asdict(self) | {"categories": list(self.categories)}
+
+    @classmethod
+    def from_dict(cls, said: dict[str, Any]) -> Column:
+        """Return the column that `as_dict` described."""
+        return cls(**(said | {"categories": tuple(said["categories"])}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed:
+    """A column's cells: `missing` (rows,), and `number` with NaN where missing or `wrong`."""
+
+    column: pl.Series
+    missing: Flags
+    number: Floats
+    wrong: Flags
+
+    @cached_property
+    def text(self) -> pl.Series:
+        """The cells as text, (rows,); made when asked for, as numbers take several times their room as words."""
+        return _plain(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
+
+    def repaired(self) -> Parsed:
+        """Return the cells with those that are wrong as missing ones."""
+        return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
+
+
+def parse_cells(column: pl.Series) -> Parsed:
+    """Return the cells of a column as text and, where they are some, as numbers."""
+    if column.dtype.is_numeric():
+        number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
+        return _parsed(column, np.isnan(number), number)
+    text = _stripped(column)
+    missing = (text.is_null() | text.str.to_lowercase().is_in(MISSING).fill_null(True)).to_numpy()
+    number = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
+    return _parsed(column, missing, number)
+
+
+def _stripped(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String).str.strip_chars()
+
+
+def _parsed(column: pl.Series, missing: Flags, number: Floats) -> Parsed:
+    wrong = ~(np.abs(number) <= LARGEST) & ~missing
+    return Parsed(column=column, missing=missing, number=np.where(wrong, np.nan, number), wrong=wrong)
+
+
+def fault(word: str) -> str:
+    """Return what keeps the text of a cell from being used as a number, as the end of a sentence on it."""
+    try:
+        finite = np.isfinite(float(word))
+    except ValueError:
+        finite = False
+    return f"is beyond the {LARGEST:.1e} that 32 bits hold" if finite else "is no finite number"
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """Return numbers as text, whole ones without a fraction, so that 3 and 3.0 are one category."""
+    if column.dtype.is_integer():
+        return column.cast(pl.String)
+    whole = column.is_finite() & (column == column.floor()) & (column.abs() < 2**53)
+    short, full = column.cast(pl.Int64, strict=False).cast(pl.String), column.cast(pl.String)
+    return pl.select(pl.when(whole).then(short).otherwise(full)).to_series()
+
+
+def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
+    """Return what a column is taken for, and why."""
+    if name in named:
+        return "category", "named in --categories"
+    present = int((~cells.missing).sum())
+    share = 1 - cells.wrong.sum() / present if present else 0.0
+    if share == 1:
+        return "number", "every value is a number"
+    if share >= MOSTLY:
+        return "number", f"{share:.1%} of the values are numbers"
+    return "category", "values are words" if present else "no value is known"
+
+
+def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np.int64]) -> Column:
+    """Return the column as training rows alone show it.
+
+    Raises:
+        TrainerError: RM582 for words of which nearly every row has another, RM583 where training knows no value.
+    """
+    known = ~cells.missing[train]
+    if not known.any():
+        raise TrainerError("RM583", what=f"column {name!r} has no value in the training part", next=f"--ignore {name}")
+    if kind == "number":
+        fill = float(np.median(cells.number[train][known]))
+        return Column(name=name, kind=kind, why=why, fill=fill, indicator=not known.all())
+    values = sorted(cells.text.gather(train[known]).unique().to_list())
+    if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
+        what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
+        leave = f"Leave it out with --ignore {name}, or make fewer words of it."
+        times = f"If these are the rows' times, give --time-column {name}. " if are_times(pl.Series(values)) else ""
+        raise TrainerError("RM582", what=what, next=times + leave)
+    return Column(name=name, kind=kind, why=why, categories=tuple(values))
+
+
+def are_times(text: pl.Series) -> bool:
+    """Return whether words read as times, and none of them as a number, which may be anything."""
+    if text.cast(pl.Float64, strict=False).is_not_null().any():
+        return False
+    try:
+        find_format(text.head(1000), "")
+    except TrainerError:
+        return False
+    return True
+
+
+def encode(column: Column, cells: Parsed) -> tuple[list[Floats], Flags]:
+    """Return the inputs that a column becomes, (rows,) each, and which rows have a word that training never met."""
+    if column.kind == "number":
+        missing = cells.missing | cells.wrong
+        values = np.where(missing, column.fill, cells.number)
+        more = [missing.astype(np.float64)] if column.indicator else []
+        return [values, *more], np.zeros(len(values), np.bool_)
+    codes = pl.Series(range(1, len(column.categories) + 1), dtype=pl.Float64)
+    found = cells.text.replace_strict(pl.Series(column.categories), codes, default=0.0).to_numpy().copy()
+    found[cells.missing] = 0.0
+    return [found], (found == 0) & ~cells.missing
+
+
+def features_of(column: Column) -> list[dict[str, Any]]:
+    """Return name, formula and unit of each input that a column becomes."""
+    base = {"lookback": None}
+    if column.kind == "category":
+        formula = f"place of the value of {column.name!r} among {len(column.categories)} known ones, 0: none of them"
+        return [{"name": column.name, "formula": formula, "unit": "code", **base}]
+    value = {"name": column.name, "formula": f"column {column.name!r}", "unit": "the column's own", **base}
+    flag = {"name": f"{column.name} is missing", "formula": f"1 if {column.name!r} is missing, else 0", "unit": "flag"}
+    return [value, {**flag, **base}] if column.indicator else [value]

@@ -1,0 +1,159 @@
+"""Any table with a header: CSV (plain, .gz, .zst), Parquet or Arrow, cell by cell, with the line of each row."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars import selectors
+
+from trainer.data.readers.arrow import PARQUET, is_columnar
+from trainer.data.readers.stream import kind_of, line_blocks
+from trainer.data.tables.column_store import Spool
+from trainer.runtime.errors import TrainerError
+
+SEPARATORS = ",;\t|"
+CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """A table as it stands: text from CSV, typed columns from Parquet and Arrow.
+
+    types: by the columns' names, in their order. column: returns the cells of one, (rows,).
+    line: (rows,) of each row in its file, from 1; a `unit` is a line of text, or a row of a typed file.
+    read: how the file was understood, in JSON's types.
+    """
+
+    types: Mapping[str, pl.DataType]
+    column: Callable[[str], pl.Series]
+    line: NDArray[np.int64]
+    unit: str
+    path: Path
+    read: dict[str, Any]
+
+    def place(self, row: int) -> str:
+        """Return file and line of a row, for a message."""
+        return f"{self.path}, {self.unit} {self.line[row]}"
+
+
+def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -> Cells:
+    """Read the table at `path`: into memory, or with a `folder` so that no more than a column is in memory at a time.
+
+    Text then lies in files without a name in `folder`; a typed file is read anew for each column.
+
+    Raises:
+        TrainerError: RM510 for what is no table, RM511 for one without rows, RM516 for a damaged file, RM580 for
+            a line with another number of cells or a header that names a column twice.
+        OSError: where `folder` has no room.
+    """
+    cells = nameless(_typed(path, folder) if is_columnar(path) else _text(path, chunk, folder))
+    if not len(cells.line):
+        raise TrainerError("RM511", what="the file holds no row", where=str(path))
+    return cells
+
+
+def nameless(cells: Cells) -> Cells:
+    """Return `cells` whose columns carry no name: polars' own methods take one like `^a$` for a pattern."""
+    return replace(cells, column=lambda name: cells.column(name).alias(""))
+
+
+def _typed(path: Path, folder: Path | None) -> Cells:
+    with path.open("rb") as file:
+        parquet = file.read(4) == PARQUET
+    frame = pl.scan_parquet(path) if parquet else pl.scan_ipc(path)
+    if folder is None:
+        frame = _collected(frame, path).lazy()
+    rows = _collected(frame.select(pl.len()), path).item()
+    return Cells(
+        types=frame.collect_schema(),
+        column=lambda name: _collected(frame.select(selectors.by_name(name)), path)[name],
+        line=np.arange(1, rows + 1),
+        unit="row",
+        path=path,
+        read={"format": "Parquet" if parquet else "Arrow"},
+    )
+
+
+def _collected(frame: pl.LazyFrame, path: Path) -> pl.DataFrame:
+    try:
+        return frame.collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        why = str(error).splitlines()[0][:200]
+        raise TrainerError("RM516", what="the file is damaged or cut off", where=str(path), why=why) from error
+
+
+def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
+    lines = _lines(path)
+    first = next((line for line in lines if line.strip()), "")
+    if not first:
+        raise TrainerError("RM511", what="the file holds no row", where=str(path))
+    separator = max(SEPARATORS, key=first.count)
+    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, strict=True)
+    try:
+        names = _header(next(reader), path)
+        column, line = _gathered(_parts(reader, names, chunk, path), names, folder)
+    except csv.Error as error:
+        where = f"{path}, line {reader.line_num}"
+        raise TrainerError("RM510", what="the file is no CSV text", where=where, why=str(error)) from error
+    types = dict.fromkeys(names, pl.String())
+    read = {"format": "CSV", "separator": separator}
+    return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
+
+
+def _gathered(
+    parts: Iterator[tuple[pl.DataFrame, NDArray[np.int64]]], names: list[str], folder: Path | None
+) -> tuple[Callable[[str], pl.Series], NDArray[np.int64]]:
+    """Return what gives a column of all parts, and the line of each row."""
+    spool, held = (Spool(names, folder) if folder else None), []
+    lines = [np.empty(0, np.int64)]
+    for part, numbers in parts:
+        lines.append(numbers)
+        spool.add(part) if spool else held.append(part)
+    if spool:
+        return spool.column, np.concatenate(lines)
+    table = pl.concat(held) if held else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return table.__getitem__, np.concatenate(lines)
+
+
+def _header(names: list[str], path: Path) -> list[str]:
+    names = [name.strip() or f"column {place}" for place, name in enumerate(names, 1)]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise TrainerError("RM580", what=f"two columns are called {twice[0]!r}", where=f"{path}, line 1")
+    return names
+
+
+def _parts(reader: Any, names: list[str], chunk: int, path: Path) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+    schema = dict.fromkeys(names, pl.String)
+    most = max(1, min(chunk, CELLS // len(names)))
+    while rows := list(itertools.islice(_numbered(reader, len(names), path), most)):
+        lines, cells = zip(*rows, strict=True)
+        columns = zip(*cells, strict=True)
+        yield pl.DataFrame(dict(zip(names, columns, strict=True)), schema=schema), np.array(lines, np.int64)
+
+
+def _numbered(reader: Any, width: int, path: Path) -> Iterator[tuple[int, list[str]]]:
+    for row in reader:
+        if len(row) == width:
+            yield reader.line_num, row
+        elif row and row != [""]:
+            what = f"{len(row)} cells where the header has {width}"
+            raise TrainerError("RM580", what=what, where=f"{path}, line {reader.line_num}")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of the file; packed data that breaks off is an error, a last line without an end is none."""
+    packed, _ = kind_of(path)
+    for block in line_blocks(path, 50_000):
+        if block.cut_off and packed != "none":
+            raise TrainerError("RM516", what="the compressed data breaks off, or has no last line end", where=str(path))
+        text = block.text.decode()
+        yield from (line + "\n" for line in text.removesuffix("\n").split("\n"))

@@ -1,0 +1,1 @@
+"""The accelerator: its choice, memory, precision and random numbers."""

@@ -1,0 +1,1 @@
+"""Checks and measurements of this machine: probes and benchmarks."""

@@ -1,0 +1,80 @@
+"""How the benchmarks take times: what warms up does not count, and a median comes with its spread."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from trainer.diagnostics.probes import numerics
+from trainer.diagnostics.probes.verdict import Device, Number
+
+LEAST, MOST = 5, 200  # samples of one figure
+SAMPLE_SECONDS = 0.005  # a shorter call is repeated to this, so that looking at the clock does not count
+WARM_SHARE = 0.2  # of the time for a figure: clocks go up, kernels and pages are there
+SPREAD = "spread"
+
+
+def samples(work: Callable[[], object], torch_type: str, budget: float) -> list[float]:
+    """Seconds of one call of `work`, measured over and over for about `budget` seconds, LEAST times at least."""
+    ends = time.perf_counter() + budget
+    pace = warmed(work, torch_type, WARM_SHARE * budget)
+    calls = max(1, math.ceil(SAMPLE_SECONDS / pace))
+    taken: list[float] = []
+    while len(taken) < LEAST or (time.perf_counter() < ends and len(taken) < MOST):
+        taken.append(elapsed(work, torch_type, calls) / calls)
+    return taken
+
+
+def warmed(work: Callable[[], object], torch_type: str, budget: float) -> float:
+    """Seconds of the fastest call while the device warms up for `budget` seconds, after one that does not count."""
+    elapsed(work, torch_type, 1)
+    ends, fastest = time.perf_counter() + budget, elapsed(work, torch_type, 1)
+    while time.perf_counter() < ends:
+        fastest = min(fastest, elapsed(work, torch_type, 1))
+    return fastest
+
+
+def elapsed(work: Callable[[], object], torch_type: str, calls: int) -> float:
+    """Seconds of `calls` calls, the device's part included."""
+    numerics.wait_for(torch_type)
+    began = time.perf_counter()
+    for _ in range(calls):
+        work()
+    numerics.wait_for(torch_type)
+    return max(time.perf_counter() - began, 1e-9)
+
+
+def rate(name: str, unit: str, amount: float, taken: Sequence[float]) -> list[Number]:
+    """`amount` (in `unit` times seconds) over the median of `taken`, in `unit`, and the spread of the samples."""
+    return [Number(name=name, value=rounded(amount / statistics.median(taken)), unit=unit), spread(name, taken)]
+
+
+def milliseconds(name: str, taken: Sequence[float]) -> list[Number]:
+    """The median of `taken` in ms, and the spread of the samples."""
+    return [Number(name=name, value=rounded(1e3 * statistics.median(taken)), unit="ms"), spread(name, taken)]
+
+
+def spread(name: str, taken: Sequence[float]) -> Number:
+    """How far the middle half of the samples lies apart, in per cent of their median."""
+    first, middle, third = statistics.quantiles(taken, n=4, method="inclusive")
+    return Number(name=f"{name} {SPREAD}", value=round(100 * (third - first) / middle, 1), unit="%")
+
+
+def rounded(value: float) -> float:
+    """`value` to four digits: more are noise."""
+    return float(f"{value:.4g}")
+
+
+def place_in_words(device: Device) -> str:
+    """Say what was measured, and that no card was where none was.
+
+    A CPU computes with one thread, as in training, unless OMP_NUM_THREADS says otherwise.
+    """
+    import torch
+
+    if device.kind != "cpu":
+        return f"on {device.name} ({device.arch})"
+    threads = torch.get_num_threads()
+    return f"on the CPU ({device.name}, {threads} thread{'s'[: threads != 1]}); no card was measured"

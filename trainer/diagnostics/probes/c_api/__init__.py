@@ -1,0 +1,1 @@
+"""ROCm's C interfaces, called without torch."""

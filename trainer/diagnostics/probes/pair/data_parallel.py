@@ -1,0 +1,102 @@
+"""Probe `two_gpu_step_data_parallel`: DataParallel over two cards steps like one card.
+
+One process, one thread a card. torch has it for cards only, so with fewer than two there is nothing to try.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from trainer.diagnostics.probes import numerics, placement
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
+from trainer.diagnostics.probes.pair.ranks import child as in_child
+from trainer.diagnostics.probes.pair.ranks import ddp_rank
+from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
+from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks.compare_steps import MOVED_LIMIT, WEIGHT_LIMIT
+from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
+from trainer.diagnostics.probes.verdict import Check, Number, Verdict, absent, at_least, at_most, conclude, equal
+from trainer.distributed.transports.route import NCCL_NO_P2P, Route
+
+if TYPE_CHECKING:
+    import torch
+
+PROBE = "two_gpu_step_data_parallel"
+MODULE = "trainer.diagnostics.probes.pair.data_parallel"
+WAYS = (NCCL_NO_P2P, two_cards.NCCL_NO_SHM)  # it broadcasts weights by NCCL within the process, and knows no gloo
+
+
+def measure(request: Request) -> Verdict:
+    """Train on two cards and on one in a child; where they differ, look for the reason.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device, limit = placement.place(request.expect), two_ranks.limit_of(request)
+    cards, ends = (0 if device.kind == "cpu" else placement.card_count()), time.monotonic() + limit
+    if cards < WORLD:
+        reason = f"DataParallel was not tried: it takes two cards, and here {'is one' if cards else 'is none'}."
+        missing = absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
+        return two_cards.explained(missing, circumstances.read(cards))
+    found = in_child.verdict(PROBE, MODULE, request, limit * two_cards.FIRST_SHARE)
+    if found.status == "pass":
+        return found
+    tries = two_cards.retry(WAYS, lambda *way: again(request, *way), ends)
+    return two_cards.explained(found, circumstances.read(cards), tries, two_cards.of_copies)
+
+
+def again(request: Request, way: Route, seconds: float) -> str:
+    """Why it does not work by another way either; empty if it does."""
+    found = in_child.verdict(PROBE, MODULE, request, seconds, way.environment)
+    return "" if found.status == "pass" else found.summary
+
+
+def direct(request: Request) -> Verdict:
+    """Train on two cards and on one, from the same weights on the same batches."""
+    device, seed = placement.place(request.expect), numerics.fresh_seed()
+    numerics.strict_fp32()
+    return conclude(
+        probe=PROBE,
+        summary=f"DataParallel over two cards ({device.name}) stepped like one card.",
+        checks=checks(seed),
+        numbers=[Number(name="seed", value=seed, unit=""), Number(name="steps", value=STEPS, unit="steps")],
+        device=device,
+        versions=placement.versions(),
+    )
+
+
+def checks(seed: int) -> list[Check]:
+    """Both cards computed, the weights moved, and they are those of one card."""
+    import torch
+
+    card = torch.device("cuda", 0)
+    alone, shared = ddp_rank.seeded_mlp(seed).to(card), ddp_rank.seeded_mlp(seed).to(card)
+    batches = [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)]
+    parallel, used = spread(shared)
+    ddp_rank.train(alone, batches, card)
+    ddp_rank.train(parallel, batches, card)
+    reference = ddp_rank.flat_weights(alone).double()
+    start = ddp_rank.flat_weights(ddp_rank.seeded_mlp(seed)).double()
+    error = numerics.relative_error(ddp_rank.flat_weights(shared), reference)
+    return [
+        equal("cards that computed", len(used), WORLD, "cards"),
+        at_most("weights against one card", error, WEIGHT_LIMIT, "relative Frobenius error"),
+        at_least("weights moved", numerics.relative_error(reference, start), MOVED_LIMIT, "relative change"),
+    ]
+
+
+def spread(model: torch.nn.Module) -> tuple[torch.nn.Module, set[str]]:
+    """`model` over two cards, and the set of cards that its last layer is seen to compute on."""
+    import torch
+
+    used: set[str] = set()
+    last = list(model.children())[-1]
+    last.register_forward_hook(lambda module, inputs, output: used.update({str(output.device)}))
+    return torch.nn.DataParallel(model, device_ids=list(range(WORLD))), used
+
+
+if __name__ == "__main__":
+    sys.exit(in_child.main(PROBE, measure, direct))

@@ -1,0 +1,1 @@
+"""The ranks that probes of two cards start, and how their results are judged."""

@@ -1,0 +1,152 @@
+"""Why two cards do not work together: the same by other ways, and what this machine says about itself.
+
+Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
+is judged from which ways helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,
+ROCm/rccl#1129.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
+from trainer.diagnostics.probes.pair.ranks.host_facts import SHM_NEEDED, Circumstances
+from trainer.diagnostics.probes.verdict import Check, CheckStatus, Verdict
+from trainer.distributed.transports.route import GLOO, HOST, NCCL_NO_P2P, Route
+
+NCCL_NO_SHM = Route(
+    name="nccl-no-shm",
+    backend="nccl",
+    environment={"NCCL_SHM_DISABLE": "1"},
+    why="without shared memory, which is what a container with a small /dev/shm lacks",
+)
+WAYS = (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
+FIRST_SHARE = 0.4  # of the time for the first try on cards; the rest is for what follows a failure
+IPC_DENIED = "card memory cannot be shared between processes (IPC denied)"
+LEAST_SECONDS = 5.0  # in less no way can show that it works
+
+Attempt = Callable[[Route, float], str]  # a way and its seconds to why it does not work, empty if it does
+Judge = Callable[["Sequence[Try]", Circumstances], tuple[str, str]]  # to the likely cause and its evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """One way: why it did not work or was not tried, empty if it worked, and its seconds."""
+
+    way: Route
+    cause: str
+    seconds: float
+    tried: bool = True
+
+    @property
+    def helped(self) -> bool:
+        """Whether it worked."""
+        return self.tried and not self.cause
+
+    @property
+    def settings(self) -> str:
+        """What to set for it, in words."""
+        named = " ".join(f"{name}={value}" for name, value in self.way.environment.items())
+        return named or {"gloo": "the gloo backend", "host": "staging through host memory"}[self.way.name]
+
+
+def explained(verdict: Verdict, facts: Circumstances, tries: Sequence[Try] = (), judge: Judge | None = None) -> Verdict:
+    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays."""
+    too_few = facts.cards_seen < WORLD
+    diagnosis = hidden(facts) if too_few else diagnose(tries, (judge or likely)(tries, facts))
+    if not diagnosis:
+        return verdict
+    return dataclasses.replace(
+        verdict,
+        summary=f"{verdict.summary} {in_words(tries, diagnosis['likely cause'])}",
+        checks=(*verdict.checks, *map(as_check, tries)),
+        diagnosis=diagnosis,
+    )
+
+
+def retry(ways: Sequence[Route], attempt: Attempt, ends: float) -> tuple[Try, ...]:
+    """Each of `ways` in an equal share of what is left until `ends`."""
+    tries: list[Try] = []
+    for number, way in enumerate(ways):
+        tries.append(one(way, attempt, (ends - time.monotonic()) / (len(ways) - number)))
+    return tuple(tries)
+
+
+def one(way: Route, attempt: Attempt, seconds: float) -> Try:
+    """One way, where its time is not too short to tell anything."""
+    if seconds < LEAST_SECONDS:
+        return Try(way=way, cause="no time was left for it", seconds=0.0, tried=False)
+    started = time.monotonic()
+    cause = attempt(way, seconds)
+    return Try(way=way, cause=cause, seconds=round(time.monotonic() - started, 3))
+
+
+def in_words(tries: Sequence[Try], cause: str) -> str:
+    """What the tries come to, in a sentence."""
+    helped = [tried.settings for tried in tries if tried.helped]
+    if helped:
+        return f"Fails as it is; passes with {helped[0]} (likely: {cause})."
+    if any(tried.tried for tried in tries):
+        return f"Fails as it is, and each other way that was tried (likely: {cause})."
+    return f"Likely: {cause}."
+
+
+def as_check(tried: Try) -> Check:
+    """A try as a check, for the record: the verdict has failed before."""
+    status: CheckStatus = "pass" if tried.helped else "fail" if tried.tried else "not-applicable"
+    measured = tried.seconds if tried.tried else None
+    return Check(name=f"retry with {tried.settings}", status=status, measured=measured, unit="s", detail=tried.cause)
+
+
+def diagnose(tries: Sequence[Try], found: tuple[str, str]) -> dict[str, str]:
+    """What helped, the likely cause and what speaks for it."""
+    helped = [tried.settings for tried in tries if tried.helped]
+    none = "none of the ways that were tried" if tries else "nothing was tried"
+    return {"helped": "; ".join(helped) or none, "likely cause": found[0], "evidence": found[1]}
+
+
+def hidden(facts: Circumstances) -> dict[str, str]:
+    """Where torch sees one card and this machine has more: what hides them; empty where it has not."""
+    if facts.cards_seen != 1 or facts.cards_here < WORLD:
+        return {}
+    by = ", ".join(f"{name}={value}" for name, value in facts.hiding.items())
+    by = by or "no variable hides one: the container was not given its device node, or may not open it"
+    seen = f"{facts.cards_here} cards on this machine, {facts.cards_seen} seen by torch"
+    return diagnose((), ("a card is hidden", f"{seen}; {by}"))
+
+
+def likely(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
+    """The likely cause and its evidence for two processes, from which ways worked."""
+    ok = {tried.way.name: tried.helped for tried in tries}
+    without_shm, small = ok.get(NCCL_NO_SHM.name, False), facts.shm_free < SHM_NEEDED
+    by_host = ok.get(GLOO.name, False) or ok.get(HOST.name, False)
+    all_fail = len(ok) > 0 and all(tried.tried and tried.cause for tried in tries)
+    causes = (  # the first that holds
+        (bool(facts.ipc_denied), IPC_DENIED, facts.ipc_denied),
+        (ok.get(NCCL_NO_P2P.name, False), between(facts), f"it works without peer access, and {facts.iommu}"),
+        (without_shm and small, "/dev/shm is too small", f"it works without; {facts.shm}"),
+        (without_shm, "shared memory between the ranks does not work", f"it works without; {facts.shm}"),
+        (small, "/dev/shm is too small", facts.shm),
+        (by_host, "NCCL (RCCL on ROCm) does not work here", "it works over gloo"),
+        (all_fail, "not between the cards: no way works", "staging through host memory fails, too"),
+        (True, "not found", "not every way was tried"),
+    )
+    return next((cause, evidence) for holds, cause, evidence in causes if holds)
+
+
+def of_copies(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
+    """The same where one process copies from card to card: neither /dev/shm nor IPC has a part in that."""
+    ok = {tried.way.name: tried.helped for tried in tries}
+    without_p2p = ok.get(NCCL_NO_P2P.name, False)
+    if ok.get(NCCL_NO_SHM.name, False) and not without_p2p:
+        return "NCCL's shared memory does not work", f"it works without; {facts.shm}"
+    how = "it works without peer access" if without_p2p else "copies from card to card fail within one process"
+    return between(facts), f"{how}, and {facts.iommu}"
+
+
+def between(facts: Circumstances) -> str:
+    """What stands between the cards where peer access fails."""
+    return "the IOMMU stands between the cards" if facts.iommu_translates else "peer access does not work"

@@ -1,0 +1,74 @@
+"""What the probes of two ranks that hold parts of a model share: how a rank compares, and how that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from trainer.diagnostics.probes import numerics
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
+from trainer.diagnostics.probes.pair.ranks import ddp_rank
+from trainer.diagnostics.probes.pair.ranks import judge as rank_probe
+from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
+from trainer.diagnostics.probes.pair.ranks.judge import Subject
+from trainer.diagnostics.probes.pair.ranks.torchrun import Report
+from trainer.diagnostics.probes.verdict import Check, Number, Verdict, at_least, at_most, equal
+from trainer.distributed.transports.route import Route
+
+if TYPE_CHECKING:
+    import torch
+
+WHOLE = slice(None)
+WEIGHT_LIMIT = 1e-5  # relative, after STEPS steps; the order of summation differs between one batch and two
+MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
+
+
+def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Route] = two_cards.WAYS) -> Verdict:
+    """The verdict on two ranks of `module`; `did` says in words what they did.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    subject = Subject(
+        probe=probe,
+        module=module,
+        did=did,
+        place=two_ranks.place(request.expect),
+        checks=weight_checks,
+        numbers=lambda reports: [Number(name="steps", value=STEPS, unit="steps")],
+        ways=ways,
+    )
+    return rank_probe.measure(subject, request)
+
+
+def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, part: slice = WHOLE) -> dict[str, Any]:
+    """In a rank: its weights against those of the whole model trained alone; `part` is which of them they are.
+
+    `held` is how many weights the rank keeps.
+    """
+    alone = ddp_rank.seeded_mlp(seed).to(device)
+    ddp_rank.train(alone, [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)], device)
+    whole = ddp_rank.flat_weights(alone).double()
+    start = ddp_rank.flat_weights(ddp_rank.seeded_mlp(seed)).double()
+    return {
+        "error": numerics.relative_error(found, whole[part]),
+        "moved": numerics.relative_error(whole[part], start[part]),
+        "held": held,
+        "of": len(whole),
+    }
+
+
+def weight_checks(reports: Sequence[Report]) -> list[Check]:
+    """The weights moved, are those of one process, and each rank held a part of them only."""
+    finished = two_ranks.finished(reports)
+    if len(finished) < WORLD:
+        return []
+    weights = [found["weights"] for found in finished]
+    error = numerics.worst(each["error"] for each in weights)
+    return [
+        at_most("weights against one process", error, WEIGHT_LIMIT, "relative Frobenius error"),
+        at_least("weights moved", min(each["moved"] for each in weights), MOVED_LIMIT, "relative change"),
+        equal("weights held by both ranks", sum(each["held"] for each in weights), weights[0]["of"], "weights"),
+    ]

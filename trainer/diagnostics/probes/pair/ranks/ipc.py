@@ -1,0 +1,70 @@
+"""Whether another process can open memory of a card, as NCCL and RCCL do to copy from card to card.
+
+`python -m trainer.diagnostics.probes.pair.ranks.ipc` prints one JSON line; a process of its own, as a
+driver may hang or abort in it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trainer.diagnostics.probes import entry, numerics
+from trainer.runtime.child_process import run_limited
+
+if TYPE_CHECKING:
+    import torch
+
+MODULE = "trainer.diagnostics.probes.pair.ranks.ipc"
+SECONDS = 45.0
+COUNT = 1 << 16
+OTHER_BYTES = "another process read other bytes"
+
+
+def error(seconds: float = SECONDS) -> str:
+    """Why another process cannot read a card's memory from the second card, empty if it can."""
+    outcome = run_limited([sys.executable, "-m", MODULE], seconds=seconds)
+    if outcome.timed_out:
+        return f"opening a card's memory in another process did not end within {seconds:g} s"
+    if outcome.returncode != 0:
+        how = outcome.signal_name or f"status {outcome.returncode}"
+        return f"opening a card's memory in another process ended by {how}: {outcome.stderr_tail(lines=1)}"
+    return str(json.loads(outcome.stdout)["error"])
+
+
+def main() -> int:
+    """Share a tensor of the first card with a new process; print what that one found."""
+    import torch
+    from torch import multiprocessing
+
+    answer = entry.claim_stdout()
+    context = multiprocessing.get_context("spawn")
+    given, told = context.Queue(), context.Queue()
+    reader = context.Process(target=read, args=(given, told), daemon=True)
+    reader.start()
+    tensor = torch.arange(COUNT, device="cuda:0", dtype=torch.int32)
+    numerics.wait_for("cuda")
+    given.put(tensor)
+    found = told.get(timeout=SECONDS)
+    reader.join()
+    right = numerics.checksum(tensor)
+    message = found if isinstance(found, str) else "" if found == right else OTHER_BYTES
+    print(json.dumps({"error": message}), file=answer, flush=True)
+    return 0
+
+
+def read(given: Any, told: Any) -> None:
+    """In the other process: copy the tensor to the second card and tell its checksum, or what went wrong."""
+    try:
+        tensor: torch.Tensor = given.get()
+        there = tensor.to("cuda:1")
+        found: object = numerics.checksum(there)
+        del tensor
+    except Exception as refused:
+        found = f"{type(refused).__name__}: {str(refused).splitlines()[0]}"
+    told.put(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

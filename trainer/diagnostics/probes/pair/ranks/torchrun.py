@@ -1,0 +1,157 @@
+"""Start two ranks of a program under torchrun, and read what each of them reports.
+
+With two cards the ranks use NCCL, which is RCCL on ROCm. With fewer they use gloo on the CPU, and the
+verdict says so: that proves torchrun, torch and the probe, and nothing about two cards. So it passes only
+where no two cards were promised, under `--expect any` or `--expect cpu`. Who expects `rocm` or `cuda` asks
+whether two cards work together; with one card the answer fails closed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.diagnostics.probes import placement
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
+from trainer.diagnostics.probes.verdict import Check, Device, Verdict, at_least, equal, not_applicable
+from trainer.runtime.child_process import Outcome, run_limited
+
+MARGIN_SECONDS = 10.0  # kept back from the probe's own limit, to say which rank hung before being killed
+
+Report = list[dict[str, Any]]
+Phases = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the ranks of a request run, and how many cards are here."""
+
+    ran_on: Device
+    cards: int
+
+    @property
+    def short_of_cards(self) -> str:
+        """What to say of a run that stands in for one on two cards; empty where it is one."""
+        if self.ran_on.kind != "cpu":
+            return ""
+        return f"{'no card' if self.cards == 0 else 'one card only'}, so two cards were not tested"
+
+
+def place(expect: str) -> Place:
+    """Two cards where they are, else the CPU.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device = placement.place(expect)
+    cards = 0 if device.kind == "cpu" else placement.card_count()
+    return Place(ran_on=device if cards >= WORLD else placement.cpu(), cards=cards)
+
+
+def limit_of(request: Request) -> float:
+    """How long the ranks may take."""
+    return max(1.0, request.timeout_seconds - MARGIN_SECONDS)
+
+
+def run_ranks(
+    module: str,
+    device: Device,
+    seed: int,
+    limit: float,
+    *,
+    backend: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Outcome, list[Report]]:
+    """Run both ranks of `module` for at most `limit` seconds; how torchrun ended, and each rank's report.
+
+    Without a `backend` it is NCCL on cards and gloo on the CPU.
+    """
+    backend = backend or ("gloo" if device.kind == "cpu" else "nccl")
+    with tempfile.TemporaryDirectory() as folder:
+        argv = torchrun(module, Path(folder), seed, limit, backend)
+        outcome = run_limited(argv, seconds=limit, env=rank_environment() | dict(environment or {}))
+        reports = [read_report(Path(folder, f"rank{rank}.jsonl")) for rank in range(WORLD)]
+    sys.stderr.write(outcome.stderr)
+    return outcome, reports
+
+
+def torchrun(module: str, folder: Path, seed: int, limit: float, backend: str) -> list[str]:
+    """The argument list that starts both ranks on this machine.
+
+    It spells out `--standalone` with an address for the name `localhost`, and passes the address on to the
+    ranks: a container without a network may resolve neither `localhost` nor its own host name.
+    """
+    rendezvous = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", f"--rdzv-id={secrets.token_hex(8)}"]
+    here = ["--nnodes=1", f"--nproc-per-node={WORLD}", "--local-addr=127.0.0.1", "--max-restarts=0"]
+    rank = ["-m", module, "--backend", backend, "--seed", str(seed)]
+    files = ["--report", str(folder), "--timeout", str(limit)]
+    return [sys.executable, "-m", "torch.distributed.run", *rendezvous, *here, *rank, *files]
+
+
+def rank_environment() -> dict[str, str]:
+    """This environment, with gloo bound to the loopback interface: both ranks are here, whatever else is up."""
+    return {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **os.environ}
+
+
+def read_report(path: Path) -> Report:
+    """The phases that a rank reached; empty if it never began."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def hung(probe: str, device: Device, reports: Sequence[Report], limit: float) -> Verdict:
+    """The verdict on ranks that did not finish: where each of them stopped."""
+    stops = [f"rank {rank} {last_phase(report)}" for rank, report in enumerate(reports)]
+    return Verdict(
+        probe=probe,
+        status="timeout",
+        summary=f"The two ranks did not finish within {limit:g} s: {', '.join(stops)}.",
+        device=device,
+        versions=placement.versions(),
+    )
+
+
+def last_phase(report: Report) -> str:
+    """How far a rank came, in words."""
+    if not report:
+        return "never started"
+    phase = report[-1]["phase"]
+    return "finished" if phase == "done" else f"stopped after {phase!r}"
+
+
+def cards_check(expect: str, cards: int) -> Check:
+    """Two cards, where cards are expected."""
+    if cards >= WORLD or expect in ("rocm", "cuda"):
+        detail = "" if cards >= WORLD else "two cards were not tested; gloo ranks ran on the CPU instead"
+        return at_least("two cards", cards, WORLD, "cards", detail)
+    return not_applicable("two cards", f"{cards} card(s) here; the ranks ran on the CPU over gloo")
+
+
+def finish_checks(outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
+    """Both ranks finished, torchrun says so too, and they were two processes."""
+    found = finished(reports)
+    stops = ", ".join(f"rank {rank} {last_phase(report)}" for rank, report in enumerate(reports))
+    checks = [
+        equal("ranks finished", len(found), WORLD, "ranks", stops),
+        equal("torchrun's exit status", outcome.returncode if outcome.returncode is not None else "none", 0),
+    ]
+    if len(found) < WORLD:
+        return checks
+    return [*checks, equal("processes", len({each["started"]["pid"] for each in found}), WORLD, "processes")]
+
+
+def finished(reports: Sequence[Report]) -> list[Phases]:
+    """The phases of each rank that reached its end."""
+    return [phases(report) for report in reports if report and report[-1]["phase"] == "done"]
+
+
+def phases(report: Report) -> Phases:
+    """A rank's report by phase."""
+    return {line["phase"]: line for line in report}

@@ -1,0 +1,112 @@
+"""Which device a probe runs on, and why there is none.
+
+torch is imported inside the functions: an image may hold ROCm's libraries and no torch at all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainer.diagnostics.probes.verdict import Device, Kind
+
+KFD = Path("/dev/kfd")
+
+
+class NoDeviceError(Exception):
+    """The kind of device that was asked for cannot be used here; `reason` says why, in one sentence."""
+
+    def __init__(self, reason: str, versions: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.versions = dict(versions or {})
+
+
+def has_torch() -> bool:
+    """Whether torch is installed. Does not import it."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def build_kind() -> Kind:
+    """The kind of device that the installed torch was built for."""
+    import torch
+
+    if torch.version.hip:
+        return "rocm"
+    return "cuda" if torch.version.cuda else "cpu"
+
+
+def place(expect: str) -> Device:
+    """The device to run on: the first card where one is seen, the CPU where `expect` allows it.
+
+    Raises:
+        NoDeviceError: `cuda` or `rocm` is expected, and torch was built for something else or sees no card.
+    """
+    build = build_kind()
+    if expect not in ("any", "cpu") and expect != build:
+        raise NoDeviceError(f"A {expect} card was expected, and this torch is built for {build}.", versions())
+    if expect == "cpu" or build == "cpu":
+        return cpu()
+    if card_count() > 0:
+        return card(0)
+    if expect == "any":
+        return cpu()
+    raise NoDeviceError(f"No {expect} card: {why_no_card(build)}.", versions())
+
+
+def card_count() -> int:
+    """How many cards torch can use."""
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def card(index: int) -> Device:
+    """Describe the card with torch's number `index`."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(index)
+    kind = build_kind()
+    arch = properties.gcnArchName if kind == "rocm" else f"sm_{properties.major}{properties.minor}"
+    return Device(kind=kind, name=properties.name, arch=arch)
+
+
+def cpu() -> Device:
+    """Describe this machine's processor."""
+    return Device(kind="cpu", name=_processor_name(), arch=platform.machine())
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of torch and of what torch was built against."""
+    import torch
+
+    named = {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "hip": torch.version.hip,
+        "cuda": None if torch.version.hip else torch.version.cuda,
+    }
+    return {name: version for name, version in named.items() if version}
+
+
+def why_no_card(kind: str, kfd: Path = KFD) -> str:
+    """The likeliest reason, read from the device nodes, why a build for `kind` sees no card."""
+    if kind != "rocm":
+        return "torch sees none"
+    if not kfd.exists():
+        return f"there is no {kfd} here (no amdgpu driver, or the container was not given the device)"
+    if not os.access(kfd, os.R_OK | os.W_OK):
+        return f"uid {os.geteuid()} may not read and write {kfd} (add the numeric group that owns it)"
+    return f"{kfd} can be opened and torch still sees none (check HIP_VISIBLE_DEVICES and /dev/dri/renderD*)"
+
+
+def _processor_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,251 @@
+"""Probe `conv`: convolutions agree with fp64, forward and backward, in each mode of finding a kernel.
+
+On ROCm the library is MIOpen, whose find mode is read once in a process, so each mode gets one of its own. On
+CUDA it is cuDNN, whose search is torch's `benchmark`; on the CPU oneDNN, which can be switched off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainer.diagnostics.probes import entry, numerics, placement
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, at_most, conclude
+from trainer.runtime.child_process import run_limited
+
+if TYPE_CHECKING:
+    import torch
+
+MODULE = "trainer.diagnostics.probes.single.conv"
+# ROCm/MIOpen docs/how-to/find-and-immediate.rst: MIOPEN_FIND_MODE. 5, dynamic hybrid, is the default.
+FIND_MODES = {"dynamic hybrid": "5", "normal": "1", "fast": "2", "hybrid": "3"}
+PARTS = ("output", "input gradient", "weight gradient")
+LIMITS = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}  # relative Frobenius error, see `attention`
+ERROR_UNIT = "relative Frobenius error"
+MODE_SHARE = 0.2  # of the time, for each mode in a process of its own
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """One convolution: x is (batch, channels, *size), w is (outputs, channels / groups, *kernel)."""
+
+    name: str
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    stride: int = 1
+    padding: int = 0
+    groups: int = 1
+    channels_last: bool = False
+
+
+SHAPES = (
+    Shape(name="3x3", x=(8, 16, 32, 32), w=(32, 16, 3, 3), padding=1),
+    Shape(name="3x3 channels last", x=(8, 16, 32, 32), w=(32, 16, 3, 3), padding=1, channels_last=True),
+    Shape(name="1x1", x=(4, 64, 15, 15), w=(32, 64, 1, 1)),
+    Shape(name="7x7 strided", x=(2, 3, 65, 65), w=(16, 3, 7, 7), stride=2, padding=3),
+    Shape(name="depthwise", x=(4, 32, 17, 17), w=(32, 1, 3, 3), padding=1, groups=32),
+    Shape(name="along time", x=(8, 12, 253), w=(24, 12, 5), padding=2),
+)
+FEW = (SHAPES[0], SHAPES[3])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Errors of PARTS for one shape and dtype, elements not finite, and memory taken beside the tensors."""
+
+    shape: str
+    dtype: str
+    errors: tuple[float, ...]
+    not_finite: int
+    workspace_bytes: int
+
+
+def measure(request: Request) -> Verdict:
+    """Every shape in the default mode, a few in each other one.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device, seed = placement.place(request.expect), numerics.fresh_seed()
+    numerics.strict_fp32()
+    results = every(SHAPES, device, seed)
+    checks = judge("default", results)
+    for mode in modes(device):
+        found = in_mode(mode, device, seed, request)
+        checks += judge(mode, found) if isinstance(found, list) else [found]
+    return conclude(
+        probe="conv",
+        summary=f"{len(SHAPES)} convolutions agree with fp64 by {library(device)}, in {1 + len(modes(device))} modes.",
+        checks=checks,
+        numbers=[Number(name="seed", value=seed, unit=""), *workspace_numbers(results, device)],
+        device=device,
+        versions=placement.versions(),
+    )
+
+
+def library(device: Device) -> str:
+    """What convolves, and where."""
+    named = {"cpu": "oneDNN on the CPU (no card was tried)", "cuda": "cuDNN", "rocm": "MIOpen"}
+    return named[device.kind] if device.kind == "cpu" else f"{named[device.kind]} on {device.name} ({device.arch})"
+
+
+def modes(device: Device) -> tuple[str, ...]:
+    """The modes beside torch's default."""
+    if device.kind == "rocm":
+        return tuple(f"find mode {name}" for name in FIND_MODES)
+    return ("search",) if device.kind == "cuda" else ("without oneDNN",)
+
+
+def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Result] | Check:
+    """A few convolutions in another mode; a failed check where its process hung or ended."""
+    import torch
+
+    if device.kind == "rocm":
+        return in_process(mode, seed, request)
+    if device.kind == "cpu":
+        with torch.backends.mkldnn.flags(enabled=False):
+            return every(FEW, device, seed)
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
+        return every(FEW, device, seed)
+
+
+def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
+    """The same in a process with MIOpen's find mode set, and torch told to search."""
+    value = FIND_MODES[mode.removeprefix("find mode ")]
+    limit = request.timeout_seconds * MODE_SHARE
+    argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--results", str(seed)]
+    outcome = run_limited(argv, seconds=limit, env={**os.environ, "MIOPEN_FIND_MODE": value})
+    if outcome.timed_out or outcome.returncode != 0:
+        sys.stderr.write(outcome.stderr)
+        how = f"no end within {limit:g} s" if outcome.timed_out else outcome.signal_name or outcome.returncode
+        return Check(name=mode, status="fail", detail=f"MIOPEN_FIND_MODE={value}: {how}")
+    return [Result(**{**each, "errors": tuple(each["errors"])}) for each in json.loads(outcome.stdout)]
+
+
+def every(shapes: Sequence[Shape], device: Device, seed: int) -> list[Result]:
+    """Each shape in each dtype that is trained in on this kind of device."""
+    dtypes = ("float32", "bfloat16") if device.kind == "cpu" else tuple(LIMITS)
+    return [one(shape, dtype, device, seed) for shape, dtype in itertools.product(shapes, dtypes)]
+
+
+def one(shape: Shape, dtype: str, device: Device, seed: int) -> Result:
+    """Convolve fresh random numbers forward and backward and compare with fp64 on the CPU."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    x, w = (torch.randn(size, generator=generator).to(getattr(torch, dtype)) for size in (shape.x, shape.w))
+    upstream = torch.randn(convolve(x, w, shape).shape, generator=generator).to(x.dtype)
+    reset_peak(device)
+    there = [in_layout(tensor.to(device.torch_type), shape) for tensor in (x, w, upstream)]
+    before = allocated(device)
+    found = parts(there, shape)
+    extra = peak(device) - before - sum(tensor.numel() * tensor.element_size() for tensor in found)
+    right = parts([tensor.double() for tensor in (x, w, upstream)], shape)
+    return Result(
+        shape=shape.name,
+        dtype=dtype,
+        errors=tuple(numerics.relative_error(f, r) for f, r in zip(found, right, strict=True)),
+        not_finite=sum(int((~tensor.isfinite()).sum()) for tensor in found),
+        workspace_bytes=max(0, extra),
+    )
+
+
+def parts(tensors: Sequence[torch.Tensor], shape: Shape) -> list[torch.Tensor]:
+    """PARTS for x, w and the gradient of the output."""
+    import torch
+
+    x, w = (tensor.detach().clone().requires_grad_() for tensor in tensors[:2])
+    output = convolve(x, w, shape)
+    return [output.detach(), *torch.autograd.grad(output, (x, w), tensors[2])]
+
+
+def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """The convolution itself."""
+    import torch
+
+    function = torch.nn.functional.conv1d if x.dim() == 3 else torch.nn.functional.conv2d
+    return function(x, w, stride=shape.stride, padding=shape.padding, groups=shape.groups)
+
+
+def in_layout(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """The tensor with its channels last in memory, where the shape says so."""
+    import torch
+
+    return tensor.to(memory_format=torch.channels_last) if shape.channels_last else tensor
+
+
+def judge(mode: str, results: Sequence[Result]) -> list[Check]:
+    """One check a dtype and part on the worst shape, and that everything is finite."""
+    checks = []
+    for dtype, (number, part) in itertools.product(LIMITS, enumerate(PARTS)):
+        group = [result for result in results if result.dtype == dtype]
+        if group:
+            error = numerics.worst(result.errors[number] for result in group)
+            shape = next(result.shape for result in group if result.errors[number] is error)
+            checks.append(at_most(f"{mode} {dtype} {part}", error, LIMITS[dtype], ERROR_UNIT, f"worst: {shape}"))
+    holes = sum(result.not_finite for result in results)
+    return [*checks, at_most(f"{mode} not finite", holes, 0, "elements")]
+
+
+def workspace_numbers(results: Sequence[Result], device: Device) -> list[Number]:
+    """The most memory that one convolution took beside its tensors; unknown on a CPU."""
+    if device.kind == "cpu":
+        return []
+    most = max(result.workspace_bytes for result in results)
+    return [Number(name="largest workspace", value=round(most / MIB, 3), unit="MiB")]
+
+
+def reset_peak(device: Device) -> None:
+    """Begin to look for the peak of allocated memory."""
+    import torch
+
+    if device.kind != "cpu":
+        torch.cuda.reset_peak_memory_stats()
+
+
+def allocated(device: Device) -> int:
+    """Bytes that tensors hold on the card; 0 on a CPU."""
+    import torch
+
+    return 0 if device.kind == "cpu" else torch.cuda.memory_allocated()
+
+
+def peak(device: Device) -> int:
+    """The most bytes since `reset_peak`; 0 on a CPU."""
+    import torch
+
+    return 0 if device.kind == "cpu" else torch.cuda.max_memory_allocated()
+
+
+def print_results(expect: str, seed: int) -> int:
+    """What a mode's process does: a few convolutions, their results as JSON."""
+    import torch
+
+    answer = entry.claim_stdout()
+    numerics.strict_fp32()
+    torch.backends.cudnn.benchmark = True
+    found: list[dict[str, Any]] = [asdict(result) for result in every(FEW, placement.place(expect), seed)]
+    print(json.dumps(found), file=answer, flush=True)
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The probe, or with `--results SEED` one mode's part of it."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--results", type=int)
+    own, rest = parser.parse_known_args(argv)
+    if own.results is None:
+        return entry.main("conv", measure, rest)
+    return print_results(entry.parse_request(rest).expect, own.results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

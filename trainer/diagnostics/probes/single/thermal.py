@@ -1,0 +1,198 @@
+"""Probe `thermal`: a minute of load on the card: what clock, heat and power do, and whether results stay right.
+
+A card that throttles is slower and not broken: that is said and not failed. A wrong result under load, a
+temperature at the critical value, or a card that loses half of its speed is. A CPU gets a few seconds, and says so.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainer.diagnostics.probes import entry, numerics, placement
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.verdict import (
+    Check,
+    Device,
+    Number,
+    Verdict,
+    at_least,
+    at_most,
+    conclude,
+    not_applicable,
+)
+from trainer.telemetry.sensors import Reading, sensor
+from trainer.telemetry.throttle import explain
+
+if TYPE_CHECKING:
+    import torch
+
+FULL_SECONDS, CPU_SECONDS = 60.0, 3.0
+START_SHARE = 0.5  # of the time limit that the load may take, where it is short
+WINDOW_SECONDS = 0.5
+WARM_UP = 2  # windows; clocks rise and kernels are chosen
+SLOWEST_LIMIT = 0.5  # last windows' speed over the first ones'
+SIZES = {"cpu": 256, "card": 4096}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Half a second of load: products a second, those with a wrong bit, and the sensors at its end."""
+
+    rate: float
+    wrong: int
+    reading: Reading
+
+
+def measure(request: Request) -> Verdict:
+    """Load the first card and look at it twice a second.
+
+    Raises:
+        NoDeviceError: the expected kind of card is not there.
+    """
+    device = placement.place(request.expect)
+    seconds = load_seconds(device, request.timeout_seconds)
+    windows = load(device, seconds)
+    return conclude(
+        probe="thermal",
+        summary=summarise(device, windows, seconds),
+        checks=checks(device, windows),
+        numbers=[Number(name="load", value=seconds, unit="s"), *numbers(device, windows)],
+        device=device,
+        versions=placement.versions(),
+    )
+
+
+def load_seconds(device: Device, limit: float) -> float:
+    """A minute on a card, a few seconds on a CPU, and in any case no more than half of the time there is."""
+    return min(CPU_SECONDS if device.kind == "cpu" else FULL_SECONDS, START_SHARE * limit)
+
+
+def load(device: Device, seconds: float) -> list[Window]:
+    """Multiply the same matrices again and again; every window's last product is compared with the first."""
+    import torch
+
+    torch.manual_seed(numerics.fresh_seed())
+    size = SIZES["cpu" if device.kind == "cpu" else "card"]
+    a, b = (torch.randn(size, size, device=device.torch_type).to(dtype_for(device)) for _ in range(2))
+    first, look = product(a, b), sensor(f"{device.torch_type}:0" if device.kind != "cpu" else "cpu")
+    ends = time.monotonic() + seconds
+    windows: list[Window] = []
+    while time.monotonic() < ends:
+        windows.append(window(lambda: product(a, b), first, device, look))
+    return windows
+
+
+def dtype_for(device: Device) -> torch.dtype:
+    """bf16 on cards, which loads their matrix units; fp32 on a CPU."""
+    import torch
+
+    return torch.float32 if device.kind == "cpu" else torch.bfloat16
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """One product of the load."""
+    return a @ b
+
+
+def window(
+    work: Callable[[], torch.Tensor], first: torch.Tensor, device: Device, look: Callable[[], Reading] | None
+) -> Window:
+    """Half a second of products, a few queued at a time."""
+    begun, done, last = time.monotonic(), 0, first
+    while (took := time.monotonic() - begun) < WINDOW_SECONDS:
+        for _ in range(8):
+            last = work()
+        numerics.wait_for(device.torch_type)
+        done += 8
+    wrong = int((last != first).sum())
+    return Window(rate=done / took if took else 0.0, wrong=wrong, reading=look() if look else Reading())
+
+
+def checks(device: Device, windows: Sequence[Window]) -> list[Check]:
+    """The results stay what they were, the speed holds, and the temperature stays below the critical one."""
+    found = [
+        at_least("load", len(windows), WARM_UP + 2, "windows"),
+        at_most("wrong under load", sum(window.wrong for window in windows), 0, "elements"),
+    ]
+    return [*found, speed_check(device, windows), heat_check(windows)]
+
+
+def speed_check(device: Device, windows: Sequence[Window]) -> Check:
+    """The speed at the end over that at the start; a CPU is shared, and proves nothing by being slow."""
+    if device.kind == "cpu":
+        return not_applicable("speed holds", "a CPU has other work, too")
+    return at_least("speed holds", kept_speed(windows), SLOWEST_LIMIT, "speed at the end / at the start")
+
+
+def kept_speed(windows: Sequence[Window]) -> float:
+    """Speed of the last windows over that of the first after the warm-up; 0 where there are too few."""
+    rates = [window.rate for window in windows[WARM_UP:]]
+    if len(rates) < 2:
+        return 0.0
+    few = max(1, len(rates) // 4)
+    return statistics.median(rates[-few:]) / statistics.median(rates[:few])
+
+
+def heat_check(windows: Sequence[Window]) -> Check:
+    """Below the critical temperature, where both are known."""
+    hot = [window.reading for window in windows if window.reading.temperature_c is not None]
+    limit = next((reading.limit_c for reading in hot if reading.limit_c is not None), None)
+    if not hot:
+        return not_applicable("temperature", "no sensor: neither amdgpu's hwmon nor what torch asks is here")
+    if limit is None:
+        return not_applicable("temperature", "the sensor tells no critical value")
+    return at_most("temperature", max(reading.temperature_c or 0 for reading in hot), limit, "°C")
+
+
+def throttling(windows: Sequence[Window]) -> tuple[str, bool | None]:
+    """Whether the card throttled, in words, and as a fact; None where no sensor tells."""
+    known = [window.reading for window in windows[WARM_UP:] if window.reading.clock_mhz is not None]
+    if len(known) < 2:
+        return "no sensor of the clock, so whether it throttled is not known", None
+    start = max(reading.clock_mhz or 0 for reading in known[: max(1, len(known) // 4)])
+    lowest = min(known, key=lambda reading: reading.clock_mhz or 0)
+    words, throttled = explain(start, lowest)
+    return words, throttled
+
+
+def summarise(device: Device, windows: Sequence[Window], seconds: float) -> str:
+    """One sentence on the load and on throttling."""
+    if device.kind == "cpu":
+        return f"A short load of {seconds:g} s on the CPU in place of a minute on a card kept its results right."
+    words, throttled = throttling(windows)
+    seen = {True: "throttling seen", False: "no throttling seen", None: "throttling unknown"}[throttled]
+    return f"{seconds:g} s of load on {device.name} kept its results right; {seen}: {words}."
+
+
+def numbers(device: Device, windows: Sequence[Window]) -> list[Number]:
+    """Speed, and the first, least, largest and last value of each sensor."""
+    flops = 2.0 * SIZES["cpu" if device.kind == "cpu" else "card"] ** 3
+    rates = [window.rate * flops / 1e12 for window in windows[WARM_UP:]] or [0.0]
+    _, throttled = throttling(windows)
+    found = [
+        Number(name="median speed", value=round(statistics.median(rates), 3), unit="TFLOP/s"),
+        Number(name="slowest window", value=round(min(rates), 3), unit="TFLOP/s"),
+        Number(name="speed kept", value=round(kept_speed(windows), 4), unit="end / start"),
+    ]
+    seen = [] if throttled is None else [Number(name="throttling seen", value=float(throttled), unit="0 or 1")]
+    sensors = {"temperature_c": "°C", "clock_mhz": "MHz", "power_w": "W"}
+    return [*found, *seen, *(n for name, unit in sensors.items() for n in extremes(name, unit, windows))]
+
+
+def extremes(field: str, unit: str, windows: Sequence[Window]) -> list[Number]:
+    """First, least, largest and last value of one sensor; none where it is silent."""
+    values = [value for window in windows if (value := getattr(window.reading, field)) is not None]
+    if not values:
+        return []
+    name = field.rsplit("_", 1)[0]
+    named = {"at the start": values[0], "least": min(values), "largest": max(values), "at the end": values[-1]}
+    return [Number(name=f"{name} {when}", value=value, unit=unit) for when, value in named.items()]
+
+
+if __name__ == "__main__":
+    sys.exit(entry.main("thermal", measure))

@@ -1,0 +1,139 @@
+"""What a process knows of its fellows. Alone it asks nobody; `parallel` supplies the version that does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.distributed.gradient_accumulation import accumulate
+from trainer.distributed.watchdog.beats import Beats
+from trainer.runtime.errors import TrainerError
+
+Forward = Callable[[Tensor], Tensor]
+
+
+class Ranks:
+    """A world of one. Every method here is a collective: all ranks call it, in the same order.
+
+    Control values (flags, JSON) travel over the host's memory and never wait for a device; tensors travel on
+    their own device.
+    """
+
+    rank = 0
+    world_size = 1
+    local_rank = 0
+    lockstep = False  # whether all ranks must compute equally many micro-batches, empty ones included
+    undoes = True  # whether a step for which one rank's memory was too small can be computed again
+    beats: Beats | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files, prints events and shows progress."""
+        return self.rank == 0
+
+    def share(self, rows: int) -> slice:
+        """Return this rank's rows of a batch of `rows`: contiguous, in rank order, sizes at most one apart.
+
+        No collective. A rank's share of a batch smaller than the world is empty.
+        """
+        return slice(rows * self.rank // self.world_size, rows * (self.rank + 1) // self.world_size)
+
+    def any(self, *flags: bool) -> tuple[bool, ...]:
+        """Return for each flag whether it is set on any rank: one vote however many flags."""
+        return flags
+
+    def broadcast(self, value: Any) -> Any:
+        """Return rank 0's `value`, of JSON's types."""
+        return value
+
+    def lead(self, work: Callable[[], Any]) -> Any:
+        """Let rank 0 do `work` and return its result, or raise its TrainerError, on all ranks."""
+        answer: dict[str, Any] = {}
+        if self.leads:
+            try:
+                answer = {"result": work()}
+            except TrainerError as error:
+                answer = {"error": {name: text for name, text in error.parts().items() if name != "title"}}
+        answer = self.broadcast(answer)
+        if "error" in answer:
+            raise TrainerError(**answer["error"])
+        return answer["result"]
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return every rank's `value` in rank order, on all ranks; tensors must be on the CPU."""
+        return [value]
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Add `tensor` up over the ranks, in place, on its own device; return it."""
+        return tensor
+
+    def maximum(self, tensor: Tensor) -> Tensor:
+        """Take the largest of each element over the ranks, in place, on its own device; return it."""
+        return tensor
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """Return what the loop calls in `model`'s place; its parameters stay those of `model`."""
+        return model
+
+    def micro_step(self, model: nn.Module, *, last: bool) -> AbstractContextManager[Any]:
+        """Return the context for one micro-batch's forward and backward; gradients may be sent in the last only.
+
+        Within it no rank waits for another unless `last`: before the last one the ranks have voted that all
+        are well.
+        """
+        return nullcontext()
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Make every rank's gradient the sum over the ranks; called once after the last micro-batch.
+
+        Losses are divided by the weight of the whole batch beforehand, so the sum is the weighted mean. A rank
+        without rows has no gradients yet and joins with zeros.
+        """
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """Return the context in which this rank is in section `name`, for the watchdog."""
+        return self.beats.section(name) if self.beats else nullcontext()
+
+    def at_step(self, number: int) -> None:
+        """Say which step is under way, for the watchdog."""
+        if self.beats:
+            self.beats.step(number)
+
+    def whole(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return `weights`, a state dict of the prepared model, with what is spread over the ranks made whole."""
+        return weights
+
+    def load_model(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
+        """Put whole weights into the prepared model; each rank keeps its part."""
+        model.load_state_dict(weights)
+
+    def whole_optimizer(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Return the optimizer's state dict with what is spread over the ranks made whole."""
+        return optimizer.state_dict()
+
+    def load_optimizer(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """Put a whole state into the optimizer of the prepared model."""
+        optimizer.load_state_dict(state)
+
+    def accumulate(self, forward: Forward, inputs: Tensor, targets: Tensor, **how: Any) -> Tensor:
+        """Run forward and backward over this rank's rows in micro-batches; see `gradient_accumulation.accumulate`."""
+        return accumulate(forward, inputs, targets, **how)
+
+    def share_buffers(self, model: nn.Module) -> None:
+        """Give all ranks rank 0's buffers (running statistics)."""
+
+    def tell_end(self, why: str) -> None:
+        """Leave word for the others that this rank ends; no collective."""
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+
+    def release(self) -> None:
+        """End what was started for training; votes and values still pass."""
+
+    def close(self) -> None:
+        """Leave the world; nothing may be called afterwards."""

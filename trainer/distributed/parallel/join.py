@@ -1,0 +1,132 @@
+"""From torchrun's environment variables to a world: which card, which way between the cards, which kind of parallel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]
+
+from trainer.distributed.collectives import Ranks
+from trainer.distributed.parallel.meeting import meet
+from trainer.distributed.parallel.world import Lobby, Membership
+from trainer.distributed.torchrun import end_with_launcher
+from trainer.distributed.transports.ladder import Choice, Place, choose
+from trainer.distributed.transports.route import AUTOMATIC, GLOO, candidates
+from trainer.distributed.watchdog.guard import Launch
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import emit
+
+if TYPE_CHECKING:
+    from trainer.distributed.watchdog.beats import Beats
+
+KINDS = ("ddp", "fsdp2", "pipeline")
+PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
+
+
+def world_size() -> int:
+    """Return how many ranks torchrun started; 1 for a plain process."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def device_of_rank(requested: str) -> str:
+    """Return the device for this rank: a card each, or the CPU for all where there are too few and `auto` says so.
+
+    Raises:
+        TrainerError: RM563 where one card was named for several ranks, or cards were asked for and are too few.
+    """
+    launch = Launch.from_environment()
+    if launch.local_world == 1 or requested == "cpu":
+        return requested
+    cards = torch.cuda.device_count()
+    if requested.startswith("cuda:"):
+        what = f"--device {requested} names one card for {launch.local_world} ranks"
+        raise TrainerError("RM563", what=what, next="Say --device cuda, or start one rank.")
+    if cards >= launch.local_world:
+        return f"cuda:{launch.local_rank}"
+    if requested == "cuda":
+        raise TrainerError("RM563", what=f"{launch.local_world} ranks, {cards} card(s) on this machine")
+    return "cpu"
+
+
+def connect() -> Ranks:
+    """Return the ranks that torchrun started, able to vote; a plain process is a world of one and asks nobody."""
+    if world_size() == 1:
+        return Ranks()
+    end_with_launcher()
+    launch = Launch.from_environment()
+    if launch.local_world == world_size():
+        # In a container without a network the host's own name may lead nowhere; all ranks are here anyway.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    kept, rank, world = next(rendezvous("env://"))
+    meeting = f"trainer/{meet(kept, rank, world)}"
+    store = PrefixStore(meeting, kept)
+    dist.init_process_group("gloo", store=PrefixStore("lobby", store), rank=rank, world_size=world, timeout=PATIENCE)
+    address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    place = {"rank": rank, "world_size": world, "local_rank": launch.local_rank}
+    return Lobby(**place, store=store, address=address, meeting=meeting)
+
+
+def join(
+    lobby: Ranks,
+    device: str,
+    *,
+    parallel: str = "ddp",
+    comms: str = AUTOMATIC,
+    compression: str = "none",
+    beats: Beats | None = None,
+    tell: Callable[..., None] = emit,
+) -> Ranks:
+    """Return the ranks of `lobby` able to train together on their devices; `tell` hears of the ways that were tried.
+
+    Raises:
+        TrainerError: RM561 where the ranks cannot communicate, RM562 where this torch lacks `parallel`.
+    """
+    if not isinstance(lobby, Lobby):
+        lobby.beats = beats
+        return lobby
+    place = Place(rank=lobby.rank, world=lobby.world_size, device=device, address=lobby.address, meeting=lobby.meeting)
+    choice = choose_route(place, lobby.store, comms, tell=tell if lobby.leads else _silent)
+    return kind(parallel)(enter(lobby, device, choice, compression=compression), beats)
+
+
+def choose_route(place: Place, store: Any, comms: str, *, tell: Callable[..., None]) -> Choice:
+    """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe."""
+    if place.device == "cpu" and comms in (AUTOMATIC, GLOO.name):
+        tell("comms", route=GLOO.name, passed=True, cause="", link=None, probed=False)
+        return Choice(route=GLOO, reason="the ranks compute on the CPU")
+    routes = candidates(torch.device(place.device).type, comms, nccl_built=dist.is_nccl_available())
+    return choose(routes, place, store, tell=tell)
+
+
+def enter(lobby: Lobby, device: str, choice: Choice, *, compression: str) -> Membership:
+    """Make the process group of the chosen way, beside the one that votes."""
+    where = torch.device(device)
+    os.environ.update(choice.route.environment)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+    group = dist.new_group(backend=choice.route.backend, timeout=PATIENCE)
+    return Membership(lobby=lobby, device=where, choice=choice, compression=compression, group=group)
+
+
+def kind(name: str) -> Callable[..., Ranks]:
+    """Return the class for one of KINDS; each is imported where it is used, for a torch may lack what it needs."""
+    if name == "fsdp2":
+        from trainer.distributed.parallel.sharded import Sharded
+
+        return Sharded
+    if name == "pipeline":
+        from trainer.distributed.parallel.pipeline import Pipeline
+
+        return Pipeline
+    from trainer.distributed.parallel.replicas import Replicas
+
+    return Replicas
+
+
+def _silent(*_: object, **__: object) -> None:
+    """Rank 0 tells for all."""

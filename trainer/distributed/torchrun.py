@@ -1,0 +1,95 @@
+"""`train --ranks N`: the same command under torchrun on this machine, with an end in the trainer's own words."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+from trainer.runtime.errors import TrainerError
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+LAUNCHED = "RANK"  # torchrun's; a rank never launches again
+
+
+def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]:
+    """Return the argument list that runs `words`, a trainer's command line, as `ranks` processes.
+
+    It spells out `--standalone` with an address for the name `localhost`: a container without a network may
+    resolve neither `localhost` nor its own name.
+    """
+    rendezvous = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", f"--rdzv-id={secrets.token_hex(8)}"]
+    here = ["--nnodes=1", f"--nproc-per-node={ranks}", "--local-addr=127.0.0.1", f"--max-restarts={max_restarts}"]
+    # Without `--` torchrun's parser takes the trainer's --run for an abbreviation of its own --run-path.
+    ends = ["--monitor-interval=0.2", "-m", "--"]
+    return [sys.executable, "-m", "torch.distributed.run", *rendezvous, *here, *ends, "trainer", *words]
+
+
+def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
+    """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be gone on with.
+
+    Raises:
+        TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.
+    """
+    argv = command(words, ranks=ranks, max_restarts=max_restarts)
+    with subprocess.Popen(argv, preexec_fn=ended_with_this_process()) as process:  # noqa: PLW1509 -- the only thread
+        with passing_on(process) as asked:
+            status = process.wait()
+        if status == 0:
+            return 0
+        if asked:
+            return TrainerError("RM554", what="stopped among ranks").exit_status
+        if status < 0:
+            raise TrainerError("RM588", what=f"torchrun was ended by {signal.Signals(-status).name}")
+        what = f"{ranks} ranks failed in {max_restarts + 1} attempt(s); torchrun's status is {status}"
+        raise TrainerError("RM564", what=what)
+
+
+def ended_with_this_process() -> Callable[[], None] | None:
+    """Return what a child calls before it becomes another program, to get SIGTERM when this process ends.
+
+    However it ends: nobody can handle SIGKILL. None where the system is not Linux. See prctl(2), PR_SET_PDEATHSIG.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # looked up here: a child of fork should do little
+
+    def tie() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before it could be tied to
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return tie
+
+
+def end_with_launcher() -> None:
+    """Let this rank get SIGTERM when the process that started it ends, however: torchrun's ranks outlive its SIGKILL.
+
+    A run that is asked to end so takes a checkpoint, as for anybody's SIGTERM. Not on systems other than Linux.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def passing_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Pass SIGTERM and SIGINT on to `process`; the list holds those that came."""
+    came: list[int] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

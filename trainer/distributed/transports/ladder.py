@@ -1,0 +1,166 @@
+"""Try the ways in order until one adds correctly on all ranks; every rank comes to the same choice."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from trainer.distributed.transports.attempt import SIZES
+from trainer.distributed.transports.link import Link, measured
+from trainer.distributed.transports.route import Route
+from trainer.runtime.child_process import Outcome, run_limited
+from trainer.runtime.errors import TrainerError
+
+ATTEMPT = "trainer.distributed.transports.attempt"
+SECONDS = 60.0  # a first RCCL start has been seen to take 20 s
+VOTE_MARGIN_S = 30.0  # beyond a trial's own limit: killing what hangs in a driver takes time, too
+
+
+class Store(Protocol):
+    """The part of torch.distributed.Store that a vote needs."""
+
+    def set(self, key: str, value: str) -> None:
+        """Write `value` under `key`."""
+
+    def get(self, key: str) -> bytes:
+        """Wait for `key` and return its value."""
+
+    def wait(self, keys: list[str], timeout: timedelta) -> None:
+        """Wait for all of `keys`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a rank stands: its number, its device, the address of the store that all ranks reach, its start's name."""
+
+    rank: int
+    world: int
+    device: str
+    address: str
+    meeting: str = "trainer"
+
+    def prefix(self, route: Route) -> str:
+        """Return a prefix for keys that no other trial uses."""
+        return f"{self.meeting}/comms/{route.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What one rank's trial of a way came to; `cause` is empty if it passed."""
+
+    route: str
+    rank: int
+    cause: str
+    seconds: float
+    small_s: float = 0.0
+    large_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The way all ranks take, why, and what its link does (None where it was not measured)."""
+
+    route: Route
+    reason: str
+    link: Link | None = None
+
+
+Tell = Callable[..., None]
+
+
+def choose(routes: Sequence[Route], place: Place, store: Store, *, tell: Tell, seconds: float = SECONDS) -> Choice:
+    """Return the first of `routes` that passes on all ranks; `tell` hears each verdict as an event.
+
+    Raises:
+        TrainerError: RM561 with every cause where none passes; RM561, too, where another rank does not answer.
+    """
+    causes: list[str] = []
+    for route in routes:
+        mine = trial(route, place, seconds=seconds)
+        verdicts = vote(route, place, store, mine, seconds=seconds)
+        failed = [verdict for verdict in verdicts if verdict.cause]
+        cause = "; ".join(f"rank {verdict.rank}: {verdict.cause}" for verdict in failed)
+        link = None if failed else slowest(verdicts, place.world)
+        tell("comms", route=route.name, passed=not failed, cause=cause, link=link.as_dict() if link else None)
+        if link:
+            reason = f"passed its probe on {place.world} ranks" + "".join(f"; {text}" for text in causes)
+            return Choice(route=route, reason=reason, link=link)
+        causes.append(f"{route.name} did not: {cause}")
+    raise TrainerError("RM561", what="\n".join(causes), where=f"{place.world} ranks")
+
+
+def trial(route: Route, place: Place, *, seconds: float) -> Verdict:
+    """Run this rank's part of the trial in a process of its own for at most `seconds`."""
+    argv = [sys.executable, "-m", ATTEMPT, "--route", route.name, "--device", place.device, "--store", place.address]
+    ranks = ["--rank", str(place.rank), "--world", str(place.world), "--seconds", str(seconds)]
+    outcome = run_limited(
+        [*argv, *ranks, "--prefix", place.prefix(route)], seconds=seconds, env=environment(route, os.environ)
+    )
+    return judge(route, place.rank, outcome)
+
+
+def environment(route: Route, base: Mapping[str, str]) -> dict[str, str]:
+    """Return `base` with what the way sets; NCCL's message about a failure is worth its lines."""
+    return {"NCCL_DEBUG": "WARN", **base, **route.environment}
+
+
+def judge(route: Route, rank: int, outcome: Outcome) -> Verdict:
+    """Return the verdict on a trial that ended, was killed, or printed a finding."""
+    records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
+    finding = next((record["done"] for record in records if "done" in record), None)
+    injected = next((f"injected fault {record['injected']}: " for record in records if "injected" in record), "")
+    cause = _cause(records, finding, outcome)
+    times: dict[str, float] = finding["seconds"] if finding else {}
+    return Verdict(
+        route=route.name,
+        rank=rank,
+        cause=cause and injected + cause,
+        seconds=round(outcome.seconds, 3),
+        small_s=times.get(str(SIZES[0]), 0.0),
+        large_s=times.get(str(SIZES[-1]), 0.0),
+    )
+
+
+def _cause(records: list[dict[str, Any]], finding: dict[str, Any] | None, outcome: Outcome) -> str:
+    """Return why a trial did not pass, empty if it did; one killed at its exit after right sums failed, too."""
+    step = next((record["begin"] for record in reversed(records) if "begin" in record), "start")
+    if finding and finding["wrong"]:
+        return str(finding["wrong"])
+    if outcome.timed_out:
+        return f"hung in {step!r}, ended after {outcome.seconds:.0f} s"
+    if outcome.returncode == 0 and finding:
+        return ""
+    how = outcome.signal_name or f"status {outcome.returncode}"
+    last = outcome.stderr_tail(lines=1)
+    return f"ended by {how} in {step!r}" + (f": {last}" if last else "")
+
+
+def vote(route: Route, place: Place, store: Store, mine: Verdict, *, seconds: float) -> list[Verdict]:
+    """Return every rank's verdict in rank order, the same on all ranks.
+
+    Raises:
+        TrainerError: RM561 where a rank's verdict does not come.
+    """
+    keys = [f"{place.prefix(route)}/verdict/{rank}" for rank in range(place.world)]
+    store.set(keys[place.rank], json.dumps(asdict(mine)))
+    try:
+        store.wait(keys, timedelta(seconds=seconds + VOTE_MARGIN_S))
+    except RuntimeError as error:  # torch's DistStoreError and its plain predecessors
+        what = f"not all ranks reported their trial of {route.name}"
+        raise TrainerError("RM561", what=what, why=str(error).splitlines()[0]) from None
+    return [Verdict(**json.loads(store.get(key))) for key in keys]
+
+
+def slowest(verdicts: Sequence[Verdict], world: int) -> Link:
+    """Return the link as the slowest rank saw it."""
+    return measured(
+        ranks=world,
+        small_s=max(verdict.small_s for verdict in verdicts),
+        large_bytes=4 * SIZES[-1],
+        large_s=max(verdict.large_s for verdict in verdicts),
+    )

@@ -1,0 +1,101 @@
+"""Put guard and telemetry beside a run that is about to train."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainer.config.train import TrainConfig
+from trainer.device.accelerator import Accelerator
+from trainer.engine.loop import Training, gradients, step_optimizer
+from trainer.storage.run_folder import RunFolder
+from trainer.telemetry import peaks, trackers
+from trainer.telemetry.flops import flops_per_row
+from trainer.telemetry.hooks import Watch
+from trainer.telemetry.nan_guard import MOST_BYTES, Again, NanGuard
+from trainer.telemetry.recorder import Telemetry, Yardstick, device_memory
+from trainer.telemetry.sensors import sensor
+
+
+def watch(
+    training: Training,
+    config: TrainConfig,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    architecture: Mapping[str, Any],
+) -> Watch:
+    """Return who looks on at `training`; telemetry is kept by the first rank alone.
+
+    `architecture` is metadata.json's description of the network.
+
+    Raises:
+        TrainerError: RM507 where a tracker does not start.
+    """
+    guard = guard_of(training, config, folder, architecture) if config.nan_guard else None
+    if not training.ranks.leads:
+        return Watch(guard=guard)
+    telemetry = Telemetry(
+        file=folder.partial / "telemetry.jsonl",
+        trackers=trackers.start(config.track, folder.partial, folder.name, config.as_dict()),
+        sensor=sensor(accelerator.device),
+        memory=device_memory(accelerator.device),
+        yardstick=yardstick(training, accelerator),
+        checkpoint_age=age_of_checkpoint(training.keeper),
+    )
+    telemetry.resume(training.state.step)
+    return Watch(guard=guard, telemetry=telemetry)
+
+
+def guard_of(training: Training, config: TrainConfig, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:
+    """Return the guard. On several ranks it finds the step, and does not search for the layer.
+
+    A search would compute steps again, which on several ranks all would have to do together.
+    """
+    ranks, alone = training.ranks, training.ranks.world_size == 1
+    again = Again(
+        fetch=lambda rows: training.train.rows(rows, training.device),
+        compute=lambda inputs, targets: gradients(training, inputs, targets, rows=len(inputs), weight=len(inputs)),
+        advance=lambda: step_optimizer(training),
+        stateful=[each for each in (training.optimizer, training.scaler, training.scheduler) if each is not None],
+        scaled=training.scaler is not None,
+    )
+    return NanGuard(
+        training.model,
+        again,
+        architecture=architecture,
+        folder=config.output / f"{folder.name}-nan{'' if alone else f'-rank-{ranks.rank}'}",
+        every=config.nan_guard,
+        most_bytes=MOST_BYTES if alone else 0,
+        agree=lambda bad: bool(ranks.any(bad)[0]),
+    )
+
+
+def yardstick(training: Training, accelerator: Accelerator) -> Yardstick:
+    """Return what rates are measured against: the model's FLOPs and the peak of all ranks' cards, taken as alike."""
+    shape = tuple(training.train.inputs.shape[1:])
+    sharded = training.ranks.lockstep  # counting runs a copy of the model, and a sharded one cannot be copied
+    flops = None if sharded else flops_per_row(training.model, shape, training.train.inputs.dtype)
+    found = peaks.find(accelerator.name, accelerator.arch)
+    peak = found.flops(training.precision.name) if found else None
+    if sharded:
+        why = "the operations of a sharded model are not counted, so there is no MFU"
+    elif flops is None:
+        why = "torch cannot count the operations of this model"
+    elif found is None:
+        why = f"no peak is known for {accelerator.name} ({accelerator.arch}), so there is no MFU"
+    elif peak is None:
+        why = f"{accelerator.name} has no {training.precision.name} peak on record, so there is no MFU"
+    else:
+        why = f"{found.names[0]}: {found.source} ({found.confidence})"
+    return Yardstick(flops_per_row=flops, peak=peak and peak * training.ranks.world_size, why=why)
+
+
+def age_of_checkpoint(keeper: Any) -> Callable[[], float | None]:
+    """Return what tells the seconds since a checkpoint was last written, None before the first."""
+
+    def age() -> float | None:
+        written = getattr(keeper, "written_at", None)
+        return None if written is None else time.monotonic() - written
+
+    return age

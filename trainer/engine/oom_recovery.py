@@ -1,0 +1,76 @@
+"""A step that does not fit into memory: taken back and cut smaller, or ended so that the next attempt is smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from trainer.device.memory import OutOfMemory, Undo, Untouched, report, require_divisible
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import emit
+
+if TYPE_CHECKING:
+    from trainer.engine.loop import Training
+
+
+def stepped(training: Training, step: Callable[[Training], None]) -> bool:
+    """Take the optimizer's `step`; return False where memory ran out before it changed anything: it can be undone.
+
+    Raises:
+        TrainerError: RM559 where weights are changed in part, or on other ranks.
+    """
+    if not training.guarded:
+        step(training)
+        return True
+    before, scaler = Untouched.of(training.optimizer), training.scaler
+    try:
+        step(training)
+    except OutOfMemory as error:
+        alone = training.ranks.world_size == 1
+        if not (alone and before.again()):
+            why = "some weights are changed and others not" if alone else "the other ranks have taken theirs"
+            raise lost(training, "RM559", error, why) from error
+        if scaler:
+            scaler.update(scaler.get_scale())  # it is to unscale the gradients that are computed again
+        return False
+    return True
+
+
+def lost(training: Training, code: str, error: BaseException, why: str) -> TrainerError:
+    """Return the end of an attempt whose step cannot be undone; the next one computes half as many rows at a time.
+
+    Raises:
+        TrainerError: RM523 where that is one row already.
+    """
+    state, ranks = training.state, training.ranks
+    ranks.tell_end(code)
+    require_divisible(state.micro_batch, step=state.step, device=training.device)
+    rows = -(-state.micro_batch.size // 2)
+    if training.keeper:
+        training.keeper.memory_ran_out(rows)
+    where = f"step {state.step + 1}, rank {ranks.rank}, {training.device}"
+    return TrainerError(code, what=(str(error).splitlines() or ["out of memory"])[0], where=where, why=why)
+
+
+def cut_smaller(training: Training, undo: Undo | None) -> None:
+    """Undo the batch and halve the micro-batch; the effective batch stays what it was."""
+    state = training.state
+    assert undo is not None
+    found = report(training.device)
+    require_divisible(state.micro_batch, step=state.step, device=training.device)
+    before = state.micro_batch.size
+    state.micro_batch.shrink()
+    undo.apply(training.model, training.device)
+    if training.ranks.leads:
+        memory = vars(found) if found else None
+        sizes = {"from_rows": before, "to_rows": state.micro_batch.size}
+        emit("out_of_memory", step=state.step + 1, **sizes, memory=memory)
+
+
+def grow_back(training: Training) -> None:
+    """Try twice the micro-batch from the next step on."""
+    micro_batch = training.state.micro_batch
+    before = micro_batch.size
+    micro_batch.grow()
+    if training.ranks.leads:
+        emit("micro_batch_grows", step=training.state.step + 1, from_rows=before, to_rows=micro_batch.size)

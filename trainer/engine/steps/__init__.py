@@ -1,0 +1,1 @@
+"""Ways to take a step, and how one is selected."""

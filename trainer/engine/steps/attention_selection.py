@@ -1,0 +1,286 @@
+"""Which attention kernel to use on this card: the first whose output and gradients are right, found by running it.
+
+Fused kernels have returned NaN or wrong gradients on some cards and data types (on RDNA among others), without an
+error. So each is compared with attention written out in fp64, on shapes like those that will be used. The order is
+fixed, flash before efficient before math: times vary, and the same command is to give the same bits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from trainer.config.train import TrainConfig
+from trainer.device.precision import DTYPES, Precision
+from trainer.distributed.collectives import Ranks
+from trainer.models.kernels import BACKENDS, only
+from trainer.models.transformer import use_kernel
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import emit, say
+
+KERNELS = tuple(BACKENDS)  # in the order of preference
+CHOICES = ("auto", *KERNELS)
+SINCE = "2.3"  # torch.nn.attention
+MOST_SCORES = 2**21  # of the trial's attention weights: 16 MiB in fp64
+# Relative Frobenius error against fp64 with inputs rounded beforehand. One rounding of the output alone costs 2e-3 in
+# bf16 and 2e-4 in fp16; gradients add a few products, each rounded. A wrong mask or scale errs by more than 0.1.
+LIMITS = {torch.float64: 1e-12, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
+ROUNDS = 5
+ASK_FOR_NONE = "Use --attention auto, which takes the first kernel that is right."
+FASTER = 1.5  # from here on a kernel that is not used is named for its speed
+
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What attention is called with: (batch, heads, length, width) for queries, keys and values."""
+
+    batch: int = 2
+    heads: int = 4
+    length: int = 128
+    width: int = 64
+    causal: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One kernel on this card: its largest relative error over output and gradients, its seconds, why not if not.
+
+    `wrong` tells one that computed something else from one that is not there; the latter has infinite error and time.
+    """
+
+    kernel: str
+    error: float
+    seconds: float
+    refused: str = ""
+    wrong: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields as JSON holds them: null for what is not finite."""
+        numbers = {name: getattr(self, name) for name in ("error", "seconds")}
+        finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        return {"kernel": self.kernel, **finite, "refused": self.refused, "wrong": self.wrong}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The kernel to use, why, and what each was found to be, on the worst of the ranks."""
+
+    kernel: str
+    reason: str
+    findings: tuple[Finding, ...]
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within the block scaled_dot_product_attention uses this kernel; backward uses the forward's."""
+        with only(self.kernel):
+            yield
+
+    def facts(self) -> dict[str, Any]:
+        """Return what metadata and log say."""
+        return {"kernel": self.kernel, "reason": self.reason, "findings": [each.facts() for each in self.findings]}
+
+
+def choose_attention(
+    requested: str,
+    *,
+    device: str,
+    dtype: torch.dtype,
+    shape: Shape | None = None,
+    seed: int = 0,
+    ranks: Ranks | None = None,
+) -> Chosen:
+    """Return the first kernel that is right on all ranks, or the one that was asked for if it is right; a collective.
+
+    Raises:
+        TrainerError: RM566 where the kernel that was asked for, or every one, is wrong or refuses, RM562 where this
+            torch cannot be told which to use.
+    """
+    require_kernels()
+    shape, ranks = shape or Shape(), ranks or Ranks()
+    names = KERNELS if requested == "auto" else (requested,)
+    own = [examine(name, device=device, dtype=dtype, shape=shape, seed=seed) for name in names]
+    findings = [worst(told) for told in zip(*ranks.gather(own), strict=True)]
+    where = f"{device}, {str(dtype).removeprefix('torch.')}, {shape}"
+    if requested == "auto":
+        return choose_from(findings, where=where)
+    return choose_from(findings, where=where, why="asked for", remedy=ASK_FOR_NONE)
+
+
+def attend(
+    model: nn.Module,
+    description: Mapping[str, Any],
+    config: TrainConfig,
+    *,
+    device: str,
+    precision: Precision,
+    ranks: Ranks,
+    before: str | None = None,
+) -> Chosen | None:
+    """Choose the kernel of a model with attention, have it used, and tell it; None for a model without. A collective.
+
+    `before` is the kernel that an unfinished run was begun with: `auto` keeps it, for its bits, as long as it is right.
+
+    Raises:
+        TrainerError: RM562 and RM566 as `choose_attention` does.
+    """
+    if "heads" not in description:
+        return None
+    how: dict[str, Any] = {"device": device, "dtype": DTYPES[precision.name], "ranks": ranks}
+    how["shape"] = shape_of(description, config)
+    requested = before if before and config.attention == "auto" else config.attention
+    try:
+        chosen = choose_attention(requested, **how)
+    except TrainerError:
+        if requested == config.attention:
+            raise
+        chosen = choose_attention("auto", **how)
+    use_kernel(model, chosen.kernel)
+    if ranks.leads:
+        tell(chosen, device, before)
+    return chosen
+
+
+def shape_of(description: Mapping[str, Any], config: TrainConfig) -> Shape:
+    """Return the shape of the run's own attention, with fewer rows where fp64 on the host would take long."""
+    columns, heads = description["widths"][0], description["heads"]
+    rows = min(config.batch_size, config.micro_batch or config.batch_size, max(1, MOST_SCORES // (heads * columns**2)))
+    width = description["token_width"] // heads
+    return Shape(batch=rows, heads=heads, length=columns + 1, width=width, causal=False)
+
+
+def tell(chosen: Chosen, device: str, before: str | None) -> None:
+    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another."""
+    emit("attention", **chosen.facts())
+    for finding in chosen.findings:
+        if finding.wrong:
+            emit("attention_wrong", code="RM558", kernel=finding.kernel, device=device, reason=finding.refused)
+            say(f"RM558 attention kernel {finding.kernel} is wrong on {device} and not used: {finding.refused}")
+    if before not in (None, chosen.kernel):
+        emit("rounding_changes", changes=[f"attention {before} is now {chosen.kernel}"])
+        say(f"resume  no longer bit for bit: attention {before} is now {chosen.kernel}")
+    say(f"attention {chosen.kernel}: {chosen.reason}")
+
+
+def require_kernels() -> None:
+    """Raise RM562 in a torch whose attention cannot be told which kernel to use."""
+    if importlib.util.find_spec("torch.nn.attention") is None:
+        what = f"attention by a kernel of one's choice needs torch {SINCE} or later, this is {torch.__version__}"
+        raise TrainerError("RM562", what=what, next="Use --network mlp or residual, or a cell with a later torch.")
+
+
+def worst(told: Sequence[Finding]) -> Finding:
+    """Return one kernel's finding over all ranks: wrong on one is wrong, and the slowest counts."""
+    return max(told, key=lambda one: (one.wrong, bool(one.refused), one.seconds))
+
+
+def choose_from(
+    findings: Sequence[Finding], *, where: str, why: str = "the first that is right", remedy: str = ""
+) -> Chosen:
+    """Return the first finding without a refusal.
+
+    Raises:
+        TrainerError: RM566 where there is none, with `remedy` or the catalog's next step.
+    """
+    told = "; ".join(words(finding) for finding in findings)
+    right = [finding for finding in findings if not finding.refused]
+    if not right:
+        raise TrainerError("RM566", what=told, where=where, next=remedy)
+    first, fastest = right[0], min(right, key=lambda finding: finding.seconds)
+    reason = f"{why}: {told}"
+    if first.seconds > FASTER * fastest.seconds:
+        name, times = fastest.kernel, first.seconds / fastest.seconds
+        reason += f"; {name} was {times:.1f} times as fast in this trial, --attention {name} takes it"
+    return Chosen(kernel=first.kernel, reason=reason, findings=tuple(findings))
+
+
+def words(finding: Finding) -> str:
+    """Return a finding in words."""
+    if finding.refused:
+        return f"{finding.kernel} is not used: {finding.refused}"
+    return f"{finding.kernel} errs by {finding.error:.1e} and takes {finding.seconds * 1e3:.2f} ms"
+
+
+def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: int) -> Finding:
+    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses says why."""
+
+    def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        with only(name):
+            return scaled_dot_product_attention(q, k, v, is_causal=shape.causal)
+
+    inputs = draw(shape, device=device, dtype=dtype, seed=seed)
+    try:
+        error = compare(fused, inputs, causal=shape.causal)
+        seconds = timed(fused, inputs)
+    except RuntimeError as refusal:  # no kernel for this card, dtype or shape; running out of memory is one, too
+        return Finding(kernel=name, error=math.inf, seconds=math.inf, refused=reason_of(refusal))
+    limit = LIMITS[dtype]
+    refused = "" if error <= limit else f"error {error:.1e} against fp64, allowed is {limit:.0e}"
+    return Finding(kernel=name, error=error, seconds=seconds, refused=refused, wrong=bool(refused))
+
+
+def reason_of(refusal: RuntimeError) -> str:
+    """Return torch's first line without its guess that all kernels were turned off: the trial itself leaves one on."""
+    return str(refusal).strip().splitlines()[0].partition(" This is likely due to turning off")[0]
+
+
+def draw(shape: Shape, *, device: str, dtype: torch.dtype, seed: int) -> list[Tensor]:
+    """Return queries, keys, values and the gradient of the output, rounded to `dtype`; drawn on the CPU."""
+    generator = torch.Generator().manual_seed(seed)
+    size = (shape.batch, shape.heads, shape.length, shape.width)
+    return [torch.randn(size, generator=generator).to(dtype).to(device) for _ in range(4)]
+
+
+def compare(attention: Attention, inputs: Sequence[Tensor], *, causal: bool) -> float:
+    """Return the largest relative error of output and of the three gradients; infinite where one is not finite."""
+    found = results(attention, inputs)
+    right = results(lambda q, k, v: written_out(q, k, v, causal=causal), [tensor.double().cpu() for tensor in inputs])
+    errors = [relative_error(tensor, exact) for tensor, exact in zip(found, right, strict=True)]
+    return max(errors) if all(map(math.isfinite, errors)) else math.inf
+
+
+def results(attention: Attention, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Return the output and the gradients of queries, keys and values."""
+    *qkv, upstream = inputs
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in qkv]
+    output = attention(leaves[0], leaves[1], leaves[2])
+    return [output.detach(), *torch.autograd.grad(output, leaves, upstream)]
+
+
+def written_out(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:
+    """Attention by its definition: softmax(q k^T / sqrt(width)) v, a query seeing no later key where `causal`."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (batch, heads, query, key)
+    if causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(diagonal=1)
+        scores = scores.masked_fill(later, -math.inf)
+    return scores.softmax(dim=-1) @ v
+
+
+def relative_error(found: Tensor, exact: Tensor) -> float:
+    """Return the Frobenius norm of the difference over that of `exact`, in fp64 on the CPU."""
+    error: float = ((found.double().cpu() - exact).norm() / exact.norm()).item()
+    return error
+
+
+def timed(attention: Attention, inputs: Sequence[Tensor]) -> float:
+    """Return the least seconds of a forward and backward over a few rounds, after one that does not count."""
+    device = inputs[0].device
+    best = math.inf
+    for number in range(ROUNDS + 1):
+        began = time.perf_counter()
+        results(attention, inputs)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        if number:
+            best = min(best, time.perf_counter() - began)
+    return best

@@ -1,0 +1,74 @@
+"""Several steps of an epoch at a time, and between them all that the loop does between two steps.
+
+Whoever takes the steps ends each launch where a checkpoint is due or the run is to stop, so both happen after the
+same steps as in the loop. The last batch of an epoch, where it is smaller, is the loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from trainer.engine.loop import Training
+
+
+class Steps(Protocol):
+    """Who takes several steps at a time, over batches of one size."""
+
+    most: int
+
+    def take(self, rows: Tensor, losses: Tensor) -> None:
+        """Take a step for each batch of `rows` (steps * batch,), at most `most`; write `losses` (steps,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launches:
+    """The whole batches of an epoch in launches of at most `most` steps.
+
+    `steps` are by the rows of a batch; an epoch whose batches have another size is the loop's.
+    """
+
+    steps: Mapping[int, Steps]
+
+    def __call__(self, training: Training) -> Iterator[tuple[bool, bool]]:
+        """Take all whole batches still to come; after each launch, yield whether to stop and what is due."""
+        state, sampler = training.state, training.sampler
+        size = sampler.size(state.epoch)
+        steps = self.steps.get(size)
+        if steps is None or state.micro_batch.size < size:
+            return  # in the second case memory ran out, and batches are taken in pieces
+        whole = sampler.rows // size
+        order = sampler.order(state.epoch)
+        on_device = order.to(training.device)
+        while state.batch < whole:
+            training.watch.step_begins()
+            first = state.batch
+            batches, stop, due = planned(training, order, min(steps.most, whole - first))
+            span = slice(first * size, state.batch * size)
+            losses = state.losses[first : state.batch]
+            training.ranks.at_step(state.step)
+            with training.ranks.section("forward"):
+                steps.take(on_device[span], losses)
+            training.watch.launch_ended(state.step - len(batches) + 1, batches, losses)
+            yield stop, due
+
+
+def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor], bool, bool]:
+    """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due."""
+    state, keeper = training.state, training.keeper
+    size = training.sampler.size(state.epoch)
+    batches: list[Tensor] = []
+    for rows in order[state.batch * size : (state.batch + most) * size].split(size):
+        due = keeper is not None and keeper.due(state)
+        stop = training.stop.asked
+        state.chain.add(rows)
+        state.batch, state.step = state.batch + 1, state.step + 1
+        state.micro_batch.count()
+        batches.append(rows)
+        if stop or due:
+            break
+    return batches, stop, due

@@ -1,0 +1,254 @@
+"""How a run takes its steps: one by one with autograd, or several at a time, and why.
+
+What is faster is also tried against the eager step before it is used, on this network, these rows, this device: the
+same weights, moments and losses to the bit, or, where it was asked for by name, within TOLERANCE.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.device.rng import draw_state, set_state
+from trainer.engine.batch_size_change import at_size
+from trainer.engine.loop import Training, gradients, step_optimizer
+from trainer.engine.steps import cuda_graph as graph
+from trainer.engine.steps import fused_adamw as fused
+from trainer.engine.steps import manual_autograd as direct
+from trainer.engine.steps.step_batching import Launches, Steps
+from trainer.runtime.errors import TrainerError
+
+KINDS = ("auto", "eager", "graph", "direct")
+TRIED = 17  # steps of the trial: a long launch and a short one
+# Above this many operations a step is bound by arithmetic, and `auto` does not try: about 5 ms on either.
+MOST_FLOPS = {"cpu": 2e8, "cuda": 2e11}
+TIMES = 3
+FASTER = 1.0  # times as fast as eager, or `auto` leaves it
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # relative to the largest value of each tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The way that was chosen: eager, graph or direct. `same_bits` says whether its results are eager's to the bit."""
+
+    name: str
+    reason: str
+    same_bits: bool = True
+
+    def facts(self) -> dict[str, Any]:
+        """Return what metadata and log say."""
+        return dict(vars(self))
+
+
+def choose_step(asked: str, training: Training) -> Choice:
+    """Set how `training` takes its whole batches, and return what was chosen.
+
+    `auto` takes the faster way only where a trial gave eager's results to the bit, so that a run may be resumed
+    under either. Each size that batches are still to have is tried for itself, so that no change of size ends a run.
+
+    Raises:
+        TrainerError: RM585 where a way that was asked for by name is not possible here.
+    """
+    if asked == "eager":
+        return Choice(name="eager", reason="asked for with --step")
+    sizes = training.sampler.different(training.state.epoch, training.epochs)
+    found = {size: chosen_at(asked, at_size(training, size)) for size in sizes}
+    steps = {size: taken for size, (_, taken) in found.items() if taken is not None}
+    training.launches = Launches(steps=steps) if steps else None
+    return together({size: choice for size, (choice, _) in found.items()})
+
+
+def together(choices: dict[int, Choice]) -> Choice:
+    """Return one choice for those of each size; its name is that of the faster way, if any size is taken so."""
+    first, *others = choices.values()
+    if not others:
+        return first
+    name = next((each.name for each in choices.values() if each.name != "eager"), "eager")
+    reason = "; ".join(f"batches of {size:,} {each.name}, {each.reason}" for size, each in choices.items())
+    return Choice(name=name, reason=reason, same_bits=all(each.same_bits for each in choices.values()))
+
+
+def chosen_at(asked: str, training: Training) -> tuple[Choice, Steps | None]:
+    """Return how `training`, whose batches have one size, takes them, and who takes them where it is not the loop.
+
+    Raises:
+        TrainerError: RM585 as `choose_step`.
+    """
+    name = asked if asked != "auto" else "graph" if training.device.type == "cuda" else "direct"
+    against = reason_against(name, training) or (unproven(name, training) if asked == "auto" else None)
+    try:
+        tried = None if against else trial(training, name)
+    except graph.NoGraphError as error:
+        against, tried = str(error), None
+    if tried:
+        against = tried.fault(exact=asked == "auto")
+    if tried and not against:
+        return Choice(name=name, reason=tried.words(asked), same_bits=tried.apart == 0), tried.steps
+    if asked == "auto":
+        return Choice(name="eager", reason=f"auto: not {name}: {against}"), None
+    raise TrainerError("RM585", what=f"--step {name}", why=against or "")
+
+
+def unproven(name: str, training: Training) -> str | None:
+    """Return why `auto` does not try a way: it has nothing to gain, or was never seen to work on such a card.
+
+    A capture that fails leaves the card's generator in a state in which the next random number raises.
+    """
+    if name == "graph" and torch.version.hip:
+        return "capturing was shown on NVIDIA and never tried on an AMD card; --step graph asks for it"
+    return arithmetic(training)
+
+
+def arithmetic(training: Training) -> str | None:
+    """Return why a step of this size has nothing to gain, or None where it may."""
+    weights = sum(weight.numel() for weight in training.model.parameters())
+    flops = 6 * weights * training.sampler.batch_size  # a multiplication and an addition, forward and twice back
+    if flops <= MOST_FLOPS[training.device.type]:
+        return None
+    return f"{flops / 1e9:,.1f} GFLOP a step are bound by arithmetic, not by launches"
+
+
+def reason_against(name: str, training: Training) -> str | None:
+    """Return why whole batches cannot be taken several at a time, or None where they can."""
+    sampler, size = training.sampler, training.state.micro_batch.size
+    against = {
+        "several ranks vote at each step": training.ranks.world_size > 1,
+        "the loss scaler of fp16 decides on the host": training.scaler is not None,
+        "each step has a learning rate or a weight of its own": bool(training.scheduler or training.weigh),
+        "the rows are not on the device": training.train.targets.device != training.device,
+        "threads fetch the rows ahead": training.loader_workers > 0,
+        f"no whole batch: {sampler.rows:,} rows, batches of {sampler.batch_size:,}": sampler.rows < sampler.batch_size,
+        f"batches are taken {size:,} rows at a time": size < sampler.batch_size,
+    }
+    first = next((words for words, holds in against.items() if holds), None)
+    return (
+        first or fused.why_not(training.optimizer) or {"graph": graph.why_not, "direct": direct.why_not}[name](training)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What came of taking the same steps both ways: the largest difference, relative, and seconds a step."""
+
+    steps: Steps
+    count: int
+    apart: float
+    tolerance: float
+    eager: float
+    faster: float
+
+    def fault(self, *, exact: bool) -> str | None:
+        """Return what speaks against it, or None."""
+        if self.apart > (0 if exact else self.tolerance):
+            return f"its results are {self.apart:.1e} off eager's, {0 if exact else self.tolerance:g} is allowed"
+        if exact and self.eager < FASTER * self.faster:
+            return f"it is not faster: {1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
+        return None
+
+    def words(self, asked: str) -> str:
+        """Return the evidence as a sentence."""
+        equal = "bit for bit" if self.apart == 0 else f"to {self.apart:.1e}"
+        rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
+        return f"{'auto' if asked == 'auto' else 'asked for'}: equal to eager {equal} in {self.count} steps; {rates}"
+
+
+def trial(training: Training, name: str) -> Trial:
+    """Take a few steps both ways from where `training` stands, and put it back there."""
+    size = training.sampler.batch_size
+    count = min(TRIED, training.sampler.rows // size)
+    rows = training.sampler.order(training.state.epoch)[: count * size].to(training.device)
+    training.model.train()
+    before = Memory.of(training)
+    try:
+        return compared(training, name, rows, count, before)
+    finally:
+        before.restore(training)
+
+
+def compared(training: Training, name: str, rows: Tensor, count: int, before: Memory) -> Trial:
+    """Return what came of taking `count` steps both ways; leaves `training` anywhere."""
+    makers: dict[str, Callable[[Training], Steps]] = {"graph": graph.GraphSteps, "direct": direct.DirectSteps}
+    want, eager = timed(training, before, lambda losses: eager_steps(training, rows, losses), count)
+    steps = makers[name](training)
+    found, faster = timed(training, before, lambda losses: steps.take(rows, losses), count)
+    apart = max(distance(one, other) for one, other in zip(found, want, strict=True))
+    tolerance = TOLERANCE.get(training.train.targets.dtype, 0.0)
+    return Trial(steps=steps, count=count, apart=apart, tolerance=tolerance, eager=eager, faster=faster)
+
+
+def timed(training: Training, before: Memory, work: Callable[[Tensor], None], count: int) -> tuple[list[Tensor], float]:
+    """Do `work` a few times from the same beginning; return what it made, losses last, and the least time a step."""
+    losses = torch.zeros(count, dtype=training.train.targets.dtype, device=training.device)
+    seconds = math.inf
+    for _ in range(TIMES):
+        before.restore(training)
+        wait(training.device)
+        began = time.perf_counter()
+        work(losses)
+        wait(training.device)
+        seconds = min(seconds, (time.perf_counter() - began) / count)
+    return [*(value.clone() for value in changing(training)), losses.clone()], seconds
+
+
+def wait(device: torch.device) -> None:
+    """Wait for what the device still has to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def eager_steps(training: Training, rows: Tensor, losses: Tensor) -> None:
+    """Take the loop's own steps."""
+    size = training.sampler.batch_size
+    for place, numbers in enumerate(rows.split(size)):
+        inputs, targets = training.train.rows(numbers, training.device)
+        loss = gradients(training, inputs, targets, rows=size, weight=size)
+        if loss is None:
+            raise TrainerError("RM523", what="memory ran out in the trial of --step", next="give --step eager")
+        step_optimizer(training)
+        losses[place] = loss
+    training.optimizer.zero_grad()
+
+
+def changing(training: Training) -> list[Tensor]:
+    """Return weights, buffers and the optimizer's state, in one order."""
+    states = training.optimizer.state
+    moments = [value for weight in training.model.parameters() for value in states.get(weight, {}).values()]
+    return [*training.model.state_dict(keep_vars=False).values(), *(each for each in moments if torch.is_tensor(each))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Copies of all that steps change, to be put back in place; an optimizer without state gets zeros."""
+
+    values: list[Tensor]
+    random: dict[str, Any]
+
+    @classmethod
+    def of(cls, training: Training) -> Memory:
+        """Remember where `training` stands."""
+        return cls(values=[value.clone() for value in changing(training)], random=draw_state(training.device))
+
+    @torch.no_grad()
+    def restore(self, training: Training) -> None:
+        """Put all back, in the memory where it is: a captured graph knows its addresses."""
+        now = changing(training)
+        for place, value in enumerate(now):
+            if place < len(self.values):
+                value.copy_(self.values[place])
+            else:
+                value.zero_()
+        set_state(self.random, training.device)
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    """Return the largest difference relative to the largest value, 0 only for equal bits, infinity for NaN."""
+    if one.dtype == other.dtype and torch.equal(one, other):
+        return 0.0
+    gap = ((one - other).abs().max() / other.abs().max().clamp_min(1e-30)).item()
+    return math.inf if math.isnan(gap) else gap

@@ -1,0 +1,92 @@
+"""Activation checkpointing: what forward computed is thrown away and computed again in backward.
+
+`full` keeps only the inputs of each layer; `selective` also keeps the results of matrix products and attention,
+which cost most to compute again; `off` keeps everything. The gradients are the same bits in all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import checkpoint as torch_checkpoint
+
+from trainer.runtime.errors import TrainerError
+
+CHOICES = ("off", "selective", "full")
+SINCE = "2.4"  # torch.utils.checkpoint.create_selective_checkpoint_contexts
+
+
+def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> nn.Module:
+    """Make each of `layers`, modules within `model`, forget its activations as `choice` says; return `model`.
+
+    In place and without a wrapper: names in the state dict stay what they are.
+
+    Raises:
+        TrainerError: RM562 for `selective` in a torch that lacks it, RM563 for a model without such layers.
+    """
+    if choice == "off":
+        return model
+    if not layers:
+        raise TrainerError("RM563", what=f"--activation-checkpointing {choice}: the model has no layers to recompute")
+    more = {"context_fn": selective_contexts()} if choice == "selective" else {}
+    for layer in layers:
+        layer.__class__ = recomputing(type(layer), more)  # a copy of the layer recomputes itself, not this one
+    return model
+
+
+def layers(model: nn.Module) -> list[nn.Module]:
+    """Return the children of `model` that have weights, those of its lists one by one."""
+    found: list[nn.Module] = []
+    for child in model.children():
+        found += list(child) if isinstance(child, nn.ModuleList) else [child]
+    return [layer for layer in found if any(True for _ in layer.parameters())]
+
+
+def selective_contexts() -> Callable[[], Any]:
+    """Return what torch's checkpoint needs to keep the results of expensive operations."""
+    create = getattr(torch_checkpoint, "create_selective_checkpoint_contexts", None)
+    if create is None:
+        what = f"--activation-checkpointing selective needs torch {SINCE} or later, this is {torch.__version__}"
+        raise TrainerError("RM562", what=what, next="Use --activation-checkpointing full.")
+    return partial(create, expensive_operations())
+
+
+def expensive_operations() -> list[Any]:
+    """Return the operations whose results are kept: products, and attention by each kernel this torch has."""
+    names = (
+        "mm.default",
+        "addmm.default",
+        "bmm.default",
+        "_scaled_dot_product_flash_attention.default",
+        "_scaled_dot_product_efficient_attention.default",
+        "_scaled_dot_product_flash_attention_for_cpu.default",
+    )
+    found = []
+    for name in names:
+        operation, _, overload = name.partition(".")
+        if hasattr(torch.ops.aten, operation):
+            found.append(getattr(getattr(torch.ops.aten, operation), overload))
+    return found
+
+
+def recomputing(kind: type[nn.Module], more: dict[str, Any]) -> type[nn.Module]:
+    """Return a subclass of a layer's class whose forward is computed again in backward."""
+
+    def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
+        once = partial(kind.forward, self)
+        if not torch.is_grad_enabled():
+            return once(*inputs, **named)
+        return torch_checkpoint.checkpoint(once, *inputs, use_reentrant=False, **more, **named)
+
+    return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
+
+
+def keeping(model: nn.Module) -> nn.Module:
+    """Make the layers of `model` keep what they compute again, in place; return `model`."""
+    for layer in model.modules():
+        layer.__class__ = getattr(type(layer), "recomputed", type(layer))
+    return model

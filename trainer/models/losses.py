@@ -1,0 +1,71 @@
+"""What is minimised: the sum of a loss over rows, and what each row weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from trainer.data.loading.chunks import pieces
+
+LossSum = Callable[[Tensor, Tensor], Tensor]
+
+SQUARED_ERROR, CROSS_ENTROPY = "squared error", "cross entropy"
+
+
+def squared_error_sum(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the sum of squared errors over all rows."""
+    return nn.functional.mse_loss(outputs, targets, reduction="sum")
+
+
+def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> LossSum:
+    """Return the sum over rows of the loss called `name`.
+
+    Cross entropy takes scores (rows, classes) and the classes' numbers as floats (rows, 1), and weighs each row by
+    its class.
+
+    Raises:
+        ValueError: for a loss that this trainer does not know.
+    """
+    if name == SQUARED_ERROR:
+        return squared_error_sum
+    if name != CROSS_ENTROPY:
+        raise ValueError(f"no loss called {name!r}; known: {SQUARED_ERROR}, {CROSS_ENTROPY}")
+
+    def cross_entropy_sum(outputs: Tensor, targets: Tensor) -> Tensor:
+        weights = None if class_weights is None else outputs.new_tensor(class_weights)
+        classes = targets.squeeze(1).long()
+        return nn.functional.cross_entropy(outputs, classes, weight=weights, reduction="sum")
+
+    return cross_entropy_sum
+
+
+def weigh_of(class_weights: Sequence[float] | None) -> Callable[[Tensor], Tensor] | None:
+    """Return what a batch of targets (rows, 1) weighs, None where it is its number of rows."""
+    if class_weights is None:
+        return None
+    return lambda targets: targets.new_tensor(class_weights)[targets.squeeze(1).long()].sum()
+
+
+@torch.no_grad()
+def mean_loss(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    loss_sum: LossSum = squared_error_sum,
+    weigh: Callable[[Tensor], Tensor] | None = None,
+    device: torch.device | None = None,
+) -> float:
+    """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently.
+
+    `device` is the model's, where the rows lie elsewhere.
+    """
+    model.eval()
+    device = device or targets.device
+    weight = len(targets) if weigh is None else weigh(targets).clamp_min(torch.finfo(targets.dtype).tiny)
+    total = targets.new_zeros((), device=device)
+    for piece in pieces(len(targets)):
+        outputs = model(inputs[piece].to(device))
+        total = total + loss_sum(outputs.to(targets.dtype), targets[piece].to(device))
+    return (total / weight).item()

@@ -1,0 +1,1 @@
+"""One training, from configuration to run folder."""

@@ -1,0 +1,219 @@
+"""Checkpoints of a run: taken between steps, written beside the training, verified before they are believed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from trainer.config.checkpoint_policy import Interval, Retention
+from trainer.device.rng import draw_state, set_state
+from trainer.engine.loop import Training
+from trainer.engine.state import TrainState
+from trainer.runtime.events import emit, say
+from trainer.storage import checkpoint_store as store
+from trainer.storage.checkpoint_store import DamagedCheckpointError
+from trainer.storage.run_folder import MOST_ROWS, SETTINGS, note_most_rows
+from trainer.storage.safetensors_writer import pieces
+from trainer.storage.serialization import HostMemory, pack, unpack
+
+STATE, TENSORS = "state.json", "tensors.safetensors"
+PATIENCE_SECONDS = 0.5  # how long training waits for the checkpoint before; then this one is left out
+
+
+def capture(training: Training, memory: HostMemory | None = None) -> dict[str, Any] | None:
+    """Return all that the next step depends on, on the host, apart from the run; None on ranks that do not write.
+
+    `memory` is that of an earlier capture, which this one overwrites. Collective: each rank's random number
+    generators and losses come along.
+    """
+    ranks, state, memory = training.ranks, training.state, memory or HostMemory()
+    losses = ranks.sum(state.losses.clone())
+    random = ranks.gather(memory.copy(draw_state(training.device), "random"))
+    model = ranks.whole(dict(training.model.state_dict()))
+    best = ranks.whole(state.best)
+    optimizer = ranks.whole_optimizer(training.optimizer)
+    if not ranks.leads:
+        state.losses.zero_()  # rank 0 holds the sums from here on, in this run as in a resumed one
+        return None
+    state.losses.copy_(losses)
+    return {
+        "state": memory.copy(state.as_tree() | {"best": best}, "state"),
+        "model": memory.copy(model, "model"),
+        "optimizer": memory.copy(optimizer, "optimizer"),
+        "scaler": training.scaler.state_dict() if training.scaler else None,
+        "scheduler": memory.copy(training.scheduler.state_dict(), "scheduler") if training.scheduler else None,
+        "random": random,
+    }
+
+
+def restore(training: Training, tree: dict[str, Any]) -> None:
+    """Make `training` stand where `tree` was captured."""
+    ranks, device = training.ranks, training.device
+    state = TrainState.from_tree(tree["state"])
+    state.losses = state.losses.to(device) if ranks.leads else state.losses.to(device).zero_()
+    state.weights = state.weights.to(device)
+    state.best = {name: value.to(device) for name, value in state.best.items()}
+    training.state = state
+    ranks.load_model(training.model, tree["model"])
+    ranks.load_optimizer(training.optimizer, tree["optimizer"])
+    if training.scaler and tree["scaler"]:
+        training.scaler.load_state_dict(tree["scaler"])
+    if training.scheduler and tree["scheduler"]:
+        training.scheduler.load_state_dict(tree["scheduler"])
+    if ranks.rank < len(tree["random"]):
+        set_state(tree["random"][ranks.rank], device)
+
+
+def encode(tree: dict[str, Any]) -> dict[str, store.Pieces]:
+    """Return a captured tree as the files of a checkpoint, each in pieces: JSON and safetensors."""
+    tensors: dict[str, Tensor] = {}
+    record = pack(tree, tensors)
+    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(pieces(tensors))}
+
+
+def decode(files: dict[str, bytes]) -> dict[str, Any]:
+    """Return the tree of files that `encode` made; only bytes that were verified come here."""
+    tree: dict[str, Any] = unpack(json.loads(files[STATE]), safetensors.torch.load(files[TENSORS]))
+    return tree
+
+
+def newest_good(folder: Path, damaged: Callable[[Path, str], None]) -> tuple[int, dict[str, Any]] | None:
+    """Return step and content of the newest checkpoint that is whole; each one that is not is told and left alone."""
+    for one in store.stored(folder):
+        try:
+            files, _ = store.read(one)
+            return one.step, decode(files)
+        except DamagedCheckpointError as error:
+            damaged(one.path, str(error))
+        except (LookupError, ValueError, TypeError, safetensors.SafetensorError) as error:
+            damaged(one.path, f"whole, but no state of this trainer ({type(error).__name__})")
+    return None
+
+
+def tell_damaged(path: Path, reason: str) -> None:
+    """Say loudly that a checkpoint is not used."""
+    emit("checkpoint_damaged", code="RM552", path=str(path), reason=reason)
+    say(f"RM552 checkpoint {path} is damaged and not used: {reason}")
+
+
+class CheckpointKeeper:
+    """Takes checkpoints of one run: the copy to the host stops training, the writing does not."""
+
+    def __init__(
+        self, *, run: Path, interval: Interval, retention: Retention, facts: dict[str, Any] | None = None
+    ) -> None:
+        self.run, self.folder = run, run / "checkpoints"
+        self.interval, self.retention, self.facts = interval, retention, facts or {}
+        self.step_before, self.time_before = 0, time.monotonic()
+        self.writer: threading.Thread | None = None
+        self.memory = HostMemory()
+        self.written_at: float | None = None
+        store.sweep(self.folder)
+
+    def due(self, state: TrainState) -> bool:
+        """Return whether the step that now ends completes the interval."""
+        if self.interval.steps:
+            return (state.step + 1) % self.interval.steps == 0
+        return 0 < self.interval.seconds <= time.monotonic() - self.time_before
+
+    def keep(self, training: Training, *, final: bool = False) -> None:
+        """Take a checkpoint; where the one before is still being written, leave this one out and say so."""
+        self.time_before = time.monotonic()
+        free = self._wait(None if final else PATIENCE_SECONDS) if training.ranks.leads else True
+        if not training.ranks.broadcast(free):
+            if training.ranks.leads:
+                emit("checkpoint_left_out", step=training.state.step, reason="the one before is still being written")
+            return
+        tree = capture(training, self.memory)  # nobody reads the one before any more
+        if tree is None:
+            return
+        lowest = training.state.history[-1].validation_loss if training.state.history else None
+        work = threading.Thread(
+            target=self._write, args=(training.state.step, tree, lowest), name="checkpoint", daemon=True
+        )
+        self.writer = work
+        work.start()
+        if final:
+            self._wait(None)
+
+    def log(self, state: TrainState, line: dict[str, Any]) -> None:
+        """Append a line to the run's batches.jsonl; what a full disk refuses is told, and the run goes on."""
+        path = self.run / "batches.jsonl"
+        text = (json.dumps(line) + "\n").encode()
+        try:
+            with path.open("r+b" if path.exists() else "wb") as stream:
+                stream.truncate(state.logged)  # lines after the checkpoint that the run was resumed from
+                stream.seek(state.logged)
+                stream.write(text)
+            state.logged += len(text)
+        except OSError as error:
+            emit("log_not_written", code="RM553", path=str(path), reason=str(error.strerror))
+
+    def memory_ran_out(self, rows: int) -> None:
+        """Leave word that the next attempt is to compute at most `rows` rows at a time."""
+        with contextlib.suppress(OSError):  # then it is as it would be without this word
+            note_most_rows(self.run, rows)
+
+    def close(self) -> None:
+        """Wait for the checkpoint that is being written."""
+        self._wait(None)
+
+    def _wait(self, seconds: float | None) -> bool:
+        if self.writer is not None:
+            self.writer.join(seconds)
+        return self.writer is None or not self.writer.is_alive()
+
+    def _write(self, step: int, tree: dict[str, Any], validation_loss: float | None) -> None:
+        began = time.monotonic()
+        try:
+            self._sync_log()
+            path = store.write(self.folder, step, encode(tree), self.facts | {"validation_loss": validation_loss})
+            remove_all_but(self.folder, self.retention.kept(losses_of(self.folder)))
+        except OSError as error:
+            emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=error.strerror)
+            say(f"RM553 no checkpoint of step {step}: {error.strerror}; the run goes on, the last good one stays")
+            return
+        self.written_at = time.monotonic()
+        with contextlib.suppress(OSError):  # where nobody reads any more, the training itself will say so
+            emit("checkpoint", step=step, path=str(path), seconds=round(self.written_at - began, 3))
+
+    def _sync_log(self) -> None:
+        """Bring the lines that a checkpoint counts to the disk before the checkpoint."""
+        path = self.run / "batches.jsonl"
+        if path.exists():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
+
+
+def finish(run: Path, retention: Retention) -> None:
+    """Remove from a complete run what only a resume needs; checkpoints kept by best and every stay."""
+    folder = run / "checkpoints"
+    stay = retention.lasting(losses_of(folder))
+    remove_all_but(folder, stay)
+    if not stay:
+        shutil.rmtree(folder, ignore_errors=True)
+    for name in (SETTINGS, MOST_ROWS):
+        (run / name).unlink(missing_ok=True)
+
+
+def losses_of(folder: Path) -> list[tuple[int, float]]:
+    """Return step and validation loss of each checkpoint; one from before the first measurement has infinity."""
+    found = ((one.step, facts.get("validation_loss")) for one, facts in store.facts_of(folder))
+    return [(step, float("inf") if loss is None else loss) for step, loss in found]
+
+
+def remove_all_but(folder: Path, steps: set[int]) -> None:
+    """Remove the other checkpoints."""
+    for one in store.stored(folder):
+        if one.step not in steps:
+            shutil.rmtree(one.path, ignore_errors=True)

@@ -1,0 +1,91 @@
+"""What a run among ranks needs beside the world itself: a name that restarts keep, limits, and the join."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from torch import nn
+
+from trainer.config.train import TrainConfig
+from trainer.distributed.collectives import Ranks
+from trainer.distributed.parallel.join import join
+from trainer.distributed.watchdog.beats import Beats
+from trainer.distributed.watchdog.guard import Launch
+from trainer.distributed.watchdog.limits import Limits
+from trainer.run.resume_settings import FIXED
+from trainer.runtime.errors import TrainerError
+
+CEILING_S = 600.0  # a first batch tunes kernels (MIOpen) or compiles, which has been seen to take minutes
+ALIKE = (*FIXED, "epochs", "micro_batch", "parallel", "comms", "gradient_compression", "activation_checkpointing")
+UNDER_TORCHRUN = "TORCHELASTIC_RUN_ID"
+
+
+def attempt_of(config: TrainConfig, ranks: Ranks) -> TrainConfig:
+    """Return `config` so that every attempt of one launch means one run: the next ones go on with the first's.
+
+    Launchers count their attempts each for itself; what one of them starts again is started again for all.
+    """
+    launch = Launch.from_environment()
+    again = ranks.any(launch.attempt > 0)[0]
+    name = config.run
+    if name is None and launch.restarts and not config.resume:
+        name = launch_name()
+    return replace(config, run=name, resume=config.resume or ("auto" if again else None))
+
+
+def launch_name() -> str:
+    """Return a run name that all attempts of rank 0's launcher have in common: when it began, and its number."""
+    parent = os.getppid()
+    fields = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()
+    since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # field 22 of the line, the third is the first here
+    began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
+    # To ten seconds: the clock is set now and then, and attempts must agree; the process number tells launches apart.
+    return f"{datetime.fromtimestamp(round(began, -1), UTC):%Y%m%d-%H%M%S}-{parent:08x}"
+
+
+def limits_of(config: TrainConfig) -> Limits | None:
+    """Return how long a section may take; None where nobody watches: a plain process may stand in a debugger."""
+    asked = config.hang_timeout
+    if asked is None or (asked == "auto" and UNDER_TORCHRUN not in os.environ):
+        return None
+    ceiling = CEILING_S if isinstance(asked, str) else asked
+    return Limits(floor=min(config.hang_floor, ceiling), ceiling=ceiling)
+
+
+def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
+    """Raise RM565 on all ranks where their settings or data would make them train different models."""
+    decisive = {name: str(getattr(config, name)) for name in ALIKE} | {"data": data_sha256}
+    told = lobby.gather(decisive)
+    differing = [name for name in decisive if len({one[name] for one in told}) > 1]
+    if differing:
+        what = "; ".join(f"{name}: {', '.join(one[name][:40] for one in told)}" for name in differing)
+        raise TrainerError("RM565", what=what, where=f"ranks 0 to {len(told) - 1}, in this order")
+
+
+@contextlib.contextmanager
+def joined(lobby: Ranks, device: str, config: TrainConfig, beats: Beats | None) -> Iterator[Ranks]:
+    """Hand out the ranks of `lobby` able to train together, and end what that started."""
+    ranks = join(
+        lobby,
+        device,
+        parallel=config.parallel,
+        comms=config.comms,
+        compression=config.gradient_compression,
+        beats=beats,
+    )
+    try:
+        yield ranks
+    finally:
+        ranks.release()
+
+
+def placed(model: nn.Module, device: str, config: TrainConfig, ranks: Ranks) -> nn.Module:
+    """Return the model where `prepare` expects it: one in parts need not fit on a card, so it waits outside."""
+    in_parts = ranks.world_size > 1 and config.parallel != "ddp"
+    return model if in_parts else model.to(device)

@@ -1,0 +1,105 @@
+"""Going on with an unfinished run: under its own settings, on its own data, or not at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from trainer.config.batch_schedule import CONSTANT, parse_batch_schedule
+from trainer.config.data import DECIDING
+from trainer.config.model import MODEL_DECIDING
+from trainer.config.table import TABLE_DECIDING
+from trainer.config.train import TrainConfig
+from trainer.data.readers.files import DataFile
+from trainer.runtime.errors import TrainerError
+from trainer.storage.run_folder import SETTINGS, RunFolder
+
+# What decides the weights. None of it may change, or the run would be neither the old nor a new one.
+FIXED = (
+    *("batch_size", "batch_schedule", "learning_rate", "hidden_layers", "horizon"),
+    *("data_fraction", "seed", "precision"),
+    *DECIDING,
+    *TABLE_DECIDING,
+    *MODEL_DECIDING,
+)
+# What may change, but is the old run's unless something else is given.
+KEPT = ("data", "epochs", "device", "threads", "step")
+# Of these, a change leaves the same run but rounds differently from here on.
+ROUNDING = ("device", "threads", "world_size")
+
+
+def given(config: TrainConfig) -> set[str]:
+    """Return the names of the settings that were given: those that are not the default."""
+    return {setting.name for setting in fields(config) if getattr(config, setting.name) != setting.default}
+
+
+def settings_of(config: TrainConfig, file: DataFile, *, world_size: int) -> dict[str, Any]:
+    """Return what run.json says."""
+    return {"config": config.as_dict(), "data_sha256": file.sha256, "world_size": world_size}
+
+
+def write_settings(folder: RunFolder, settings: dict[str, Any]) -> None:
+    """Write run.json.
+
+    Raises:
+        OSError: where it cannot be written.
+    """
+    folder.write(SETTINGS, (json.dumps(settings, indent=2) + "\n").encode())
+
+
+def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -> TrainConfig:
+    """Return `config` with what was not given taken from the unfinished run `name`.
+
+    Raises:
+        TrainerError: RM551 where a setting that decides the weights was given and differs.
+    """
+    before = {"batch_schedule": str(CONSTANT)} | settings["config"]  # earlier trainers knew no schedule
+    stored = {key: _typed(key, value) for key, value in before.items() if key in (*FIXED, *KEPT)}
+    named = given(config)
+    fixed = (*FIXED, "epochs") if stored.get("schedule") == "cosine" else FIXED  # the cosine ends with the last epoch
+    differing = [key for key in fixed if key in named and key in stored and getattr(config, key) != stored[key]]
+    if differing:
+        was = ", ".join(f"--{key.replace('_', '-')} {_shown(stored[key])}" for key in differing)
+        raise TrainerError("RM551", what=f"run {name} was started with {was}")
+    return replace(config, run=name, **{key: value for key, value in stored.items() if key not in named})
+
+
+def require_same_data(file: DataFile, name: str, settings: dict[str, Any]) -> None:
+    """Raise RM551 where the data file has other bytes than the run began with."""
+    if file.sha256 != settings["data_sha256"]:
+        why = f"SHA-256 {file.sha256[:12]}…, the run began with {settings['data_sha256'][:12]}…"
+        raise TrainerError("RM551", what=f"run {name} was started on other data", where=file.name, why=why)
+
+
+def require_epochs(name: str, *, asked: int, trained: int) -> None:
+    """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few."""
+    if trained > asked:
+        what = f"run {name} has trained {trained} epochs, more than --epochs {asked}"
+        why = "What is trained cannot be taken back."
+        raise TrainerError("RM551", what=what, why=why, next=f"Give --epochs {trained} or more, or start a new run.")
+
+
+def longer(settings: dict[str, Any] | None, config: TrainConfig) -> dict[str, Any] | None:
+    """Return what the run was started with, but for its epochs, which a resume may change for all that follow."""
+    return settings and {**settings, "config": {**settings["config"], "epochs": config.epochs}}
+
+
+def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, Any]) -> list[str]:
+    """Return, in words, what now differs and makes the rest of the run equal only up to rounding."""
+    now = config.as_dict() | {"world_size": world_size}
+    before = settings["config"] | {"world_size": settings["world_size"]}
+    return [f"{key} {before[key]} is now {now[key]}" for key in ROUNDING if before.get(key) != now[key]]
+
+
+def _typed(key: str, value: Any) -> Any:
+    if key == "data":
+        return Path(value)
+    if key == "batch_schedule":
+        return parse_batch_schedule(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

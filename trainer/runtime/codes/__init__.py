@@ -1,0 +1,1 @@
+"""The trainer's error codes, one module a topic; `trainer.runtime.errors` joins them to its catalog."""

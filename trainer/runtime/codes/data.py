@@ -1,0 +1,146 @@
+"""RM51x: bars. RM57x: profiles and features. RM580 to RM584: tables."""
+
+from __future__ import annotations
+
+from trainer.runtime.codes.entry import CatalogEntry, entries
+
+DATA: tuple[CatalogEntry, ...] = entries(
+    (
+        "RM510",
+        "Data file cannot be read",
+        "The file of bars does not exist, or is no CSV text (plain, gzip or zstd), Parquet or Arrow file.",
+        "Check the path given with --data; without --data the shipped sample is used.",
+    ),
+    (
+        "RM511",
+        "Data file is empty",
+        "The file holds no header, or a header and not one row.",
+        "Give a file with a header and at least one row.",
+    ),
+    (
+        "RM512",
+        "A column is missing",
+        "Bars need a time, open, high, low, close and volume, each once, in a usual spelling; others are ignored.",
+        "Rename the column in the header, add it, or remove its double.",
+    ),
+    (
+        "RM513",
+        "A row cannot be read",
+        "A row has too few or too many cells, or a cell is not the number or the date it should be.",
+        "Correct or delete the named line, or let --on-bad-row drop or repair such rows.",
+    ),
+    (
+        "RM514",
+        "A bar is impossible",
+        "Prices and VIX must be above zero, volume not below it, and open and close between low and high.",
+        "Correct or delete the named line; a high below its low usually means swapped columns.",
+    ),
+    (
+        "RM515",
+        "Dates are out of order",
+        "Each bar must be later than the one before it; features and the split by time rely on that.",
+        "Sort the file by date and remove doubles.",
+    ),
+    (
+        "RM516",
+        "Data file looks cut off",
+        "The last line has no line end, or compressed data breaks off, so the last number may have lost digits.",
+        "Get the file again; to a text file that is complete add the missing line end, or use --on-bad-row drop.",
+    ),
+    (
+        "RM517",
+        "Too few bars",
+        "After the features' lookback, the target's horizon and the embargoes, too few rows are left.",
+        "Give more bars, raise --data-fraction or lower --horizon.",
+    ),
+    (
+        "RM518",
+        "The target never changes",
+        "All training targets are equal (a flat price series), so there is nothing to learn.",
+        "Check the close column of the data.",
+    ),
+    (
+        "RM571",
+        "Volumes are too large to be counted",
+        "Profiles count volume exactly, in millionths of a contract, and 64 bits hold no more than about 2e12.",
+        "Give the volume in larger units, such as thousands.",
+    ),
+    (
+        "RM572",
+        "A profile has too many rows",
+        "One price is far from the others, or the price step is far too small for this instrument.",
+        "Correct the price, or raise --tick or --row-ticks.",
+    ),
+    (
+        "RM573",
+        "No such time zone",
+        "Zones are named as in the IANA data base, America/New_York or UTC.",
+        "Correct --time-zone or --session-zone.",
+    ),
+    (
+        "RM574",
+        "Dates can be read in two ways",
+        "Day and month could be either way round, and both readings are in order.",
+        "Name the format, such as --time-format '%d/%m/%Y %H:%M'.",
+    ),
+    (
+        "RM575",
+        "Some times name a zone, others do not",
+        "A time without an offset from UTC is taken as wall clock, so a mix of both is usually two files in one.",
+        "Correct the rows, or read them as they are written with --on-bad-row repair.",
+    ),
+    (
+        "RM576",
+        "A feature file is damaged",
+        "The file or the metadata beside it is missing, or they do not belong together.",
+        "Compute it again with `features --data FILE --out FILE`.",
+    ),
+    (
+        "RM577",
+        "The price step is unknown",
+        "Profiles need the step in which prices move, and no usual one fits the prices of this file.",
+        "Give it with --tick.",
+    ),
+    (
+        "RM578",
+        "No bar lies in a session",
+        "The hours of the session, its zone or the zone of the data do not fit the data.",
+        "Correct --session, --session-zone or --time-zone.",
+    ),
+    (
+        "RM579",
+        "These features do not fit these bars",
+        "Intraday features need several bars a session; features of days need a VIX column.",
+        "Choose with --features, or give bars of another spacing.",
+    ),
+    (
+        "RM580",
+        "The table cannot be used as it is",
+        "A column is missing or stands twice, a line has another number of cells, or a cell does not fit its column.",
+        "Correct the file at the named place, or choose other columns with --target, --ignore and --categories.",
+    ),
+    (
+        "RM581",
+        "A value is missing",
+        "The policy for missing values is `error`, and the table has one.",
+        "Fill it in, or choose --missing fill or --missing drop when training.",
+    ),
+    (
+        "RM582",
+        "Nearly every row has a word of its own",
+        "Such a column, an identifier or free text, tells a network nothing about other rows.",
+        "Leave the column out with --ignore.",
+    ),
+    (
+        "RM583",
+        "The training part does not show everything",
+        "A column has no value there, or a class has too few rows to stand in every part.",
+        "Give more rows, leave the column out with --ignore, or split otherwise with --time-column none.",
+    ),
+    (
+        "RM584",
+        "An unknown category",
+        "The model was trained with --unknown error, and a row has a word that its training never met.",
+        "Correct the word, or train again with --unknown zero.",
+    ),
+)

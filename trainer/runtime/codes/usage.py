@@ -1,0 +1,86 @@
+"""RM500 to RM509: flags, recipes and what stands beside a run. RM525: benchmarks. RM59x: probes, unexplained ends."""
+
+from __future__ import annotations
+
+from trainer.runtime.codes.entry import CatalogEntry, entries
+
+USAGE: tuple[CatalogEntry, ...] = entries(
+    (
+        "RM500",
+        "Wrong usage",
+        "The command line names an unknown command or flag, or gives a flag a value it does not take.",
+        "Correct the flag that is named; the same command with `--help` lists them all.",
+    ),
+    (
+        "RM501",
+        "A package cannot be imported",
+        "The trainer runs on torch, numpy, safetensors and tqdm; one of them is missing or broken.",
+        "Install it, or run in a cell's image or in the environment that `./invokew` makes.",
+    ),
+    (
+        "RM502",
+        "No such recipe",
+        "What --recipe names is no recipe of the trainer and no file, or the file is no YAML of sections.",
+        "Take a recipe that is named, or give the path of a file; `recipes/` shows how one is written.",
+    ),
+    (
+        "RM503",
+        "Unknown setting",
+        "A recipe, or --set, names a setting that does not exist, or gives it below another section.",
+        "Take the setting that is named; the same command with `--help` lists them all.",
+    ),
+    (
+        "RM504",
+        "A setting does not take this value",
+        "The value is of another kind than the setting, or outside its bounds.",
+        "Correct the value at the named place.",
+    ),
+    (
+        "RM505",
+        "A setting is given twice",
+        "Flags and --set have the same rank, so two different values for one setting contradict each other.",
+        "Leave one of the two out; either wins over a recipe, and a recipe over the default.",
+    ),
+    (
+        "RM506",
+        "A layer produced NaN or infinity",
+        "The guard found a layer's output that is no finite number; the batches since its last look were saved.",
+        "Run `python -m trainer replay FILE` on the saved file; often a lower --learning-rate is the remedy.",
+    ),
+    (
+        "RM507",
+        "A tracker cannot be used",
+        "What --track names is not installed, or refused to start.",
+        "Install the named package where the trainer runs, or leave the tracker out of --track.",
+    ),
+    (
+        "RM508",
+        "The replay file cannot be used",
+        "The file is missing, damaged, or was not written by the trainer's NaN guard.",
+        "Give the nan-step-N.pt that the failed run named.",
+    ),
+    (
+        "RM525",
+        "No such benchmark",
+        "A benchmark was named that there is none of.",
+        "Name one of those that `python -m trainer bench --help` lists.",
+    ),
+    (
+        "RM590",
+        "No such probe",
+        "A probe was named that the smoke suite does not have.",
+        "Name one of those that `python -m trainer smoke --list` prints.",
+    ),
+    (
+        "RM598",
+        "Interrupted",
+        "The run was stopped by Ctrl-C or by a signal; what is left is whole: checkpoints or nothing.",
+        "Start it again when you like, with --resume auto where checkpoints were kept.",
+    ),
+    (
+        "RM599",
+        "An unexpected error",
+        "The trainer met something it has no words for; this is a defect of the trainer.",
+        "Report it with the file that holds the traceback.",
+    ),
+)

@@ -1,0 +1,80 @@
+"""Errors a person can act on: what, where, why, next step, under a stable code.
+
+RM500 to RM599 belong to the trainer; `codes/` holds them by topic. Codes are never reused.
+`python -m trainer errors` prints the catalog.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+from collections.abc import Iterable
+
+from trainer.runtime.codes.data import DATA
+from trainer.runtime.codes.entry import catalog
+from trainer.runtime.codes.ranks import RANKS
+from trainer.runtime.codes.runs import RUNS
+from trainer.runtime.codes.usage import USAGE
+
+CATALOG = catalog(USAGE, DATA, RUNS, RANKS)
+
+_OS_CODES = {
+    errno.ENOSPC: "RM543",
+    errno.EDQUOT: "RM543",
+    errno.ENOMEM: "RM587",
+    errno.EROFS: "RM542",
+    errno.EACCES: "RM541",
+    errno.EPERM: "RM541",
+    errno.ENOTDIR: "RM544",
+    errno.EEXIST: "RM544",
+    errno.ENOTEMPTY: "RM540",
+    errno.EPIPE: "RM545",
+}
+
+
+class TrainerError(Exception):
+    """A failure with a stable code. `str()` gives the lines a person reads."""
+
+    def __init__(self, code: str, *, what: str, where: str = "", why: str = "", next: str = "") -> None:
+        entry = CATALOG[code]
+        self.code, self.title = code, entry.title
+        self.what, self.where, self.why, self.next = what, where, why, next or entry.next
+        super().__init__(self.render())
+
+    @property
+    def exit_status(self) -> int:
+        """2: the caller can put it right. 1: a defect. 130: stopped by a signal. 75: stopped with a checkpoint."""
+        return {"RM554": 75, "RM598": 130, "RM599": 1}.get(self.code, 2)
+
+    def parts(self) -> dict[str, str]:
+        """Return code, title and the known parts, as the fields of the JSON event."""
+        named = {"what": self.what, "where": self.where, "why": self.why, "next": self.next}
+        return {"code": self.code, "title": self.title} | {name: text for name, text in named.items() if text}
+
+    def render(self) -> str:
+        """Return the error as lines: code and title, then each part that is known."""
+        code, title, *rest = self.parts().items()
+        indented = [f"  {name + ':':<6} " + text.replace("\n", "\n" + " " * 9) for name, text in rest]
+        return "\n".join([f"{code[1]} {title[1]}", *indented])
+
+
+def from_os_error(error: OSError) -> TrainerError | None:
+    """Return the error in the catalog's words, or None where the catalog has no code for its errno."""
+    if error.errno not in _OS_CODES:
+        return None
+    where = str(error.filename or "")
+    return TrainerError(_OS_CODES[error.errno], what=str(error.strerror), where=where)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean …?" for an unknown name, or the whole list where nothing comes near."""
+    known = list(known)
+    hits = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    return f"did you mean {' or '.join(hits)}?" if hits else f"known: {', '.join(known)}"
+
+
+def listing(name: str, known: Iterable[str], *, kind: str) -> str:
+    """Return what comes near an unknown name, where something does, and all that are known, once."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    return f"{suggestion(name, known) + ' ' if near else ''}All {kind}: {', '.join(known)}."

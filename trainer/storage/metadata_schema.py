@@ -1,0 +1,293 @@
+"""metadata.json as dataclasses: from them come its JSON Schema and the reader that `predict` uses.
+
+`python -m trainer schema` prints the schema; trainer/storage/metadata.schema.json is that output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass, is_dataclass
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+SCHEMA_VERSION = 4
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataRecord:
+    """The data file; `rows` counts its bars or rows, `rows_used` those of the run. Dates are null without times.
+
+    `read` says how it was understood: columns, time format and zone, separator, and its bad rows by kind.
+    """
+
+    name: str
+    sha256: str
+    source: str | None
+    read: dict[str, Any]
+    rows: int
+    rows_used: int
+    first_date: str | None
+    last_date: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureRecord:
+    """One column of the input, in the input's order; `lookback` bars before the current one are needed.
+
+    Intraday features look back to sessions, not to a number of bars, and have none.
+    """
+
+    name: str
+    formula: str
+    unit: str
+    lookback: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalerRecord:
+    """Scaled input = (feature - mean) / std, one number for each feature."""
+
+    mean: list[float]
+    std: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRecord:
+    """Forecast = output * std + mean, in `unit`, `horizon` bars ahead; null for a table.
+
+    `classes` is 0 for a number. Else `labels` names them in the outputs' order, whose softmax are probabilities, and
+    `class_weights` balance the classes of the training part, where that was asked for.
+    """
+
+    name: str
+    formula: str
+    unit: str
+    classes: int
+    labels: list[str] | None
+    class_weights: list[float] | None
+    horizon: int | None
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRecord:
+    """One part of the split."""
+
+    rows: int
+    first_date: str | None
+    last_date: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitRecord:
+    """Three parts, by `time` or by `seed`; by seed perhaps `stratified`: each class in the same shares.
+
+    `embargo` rows are dropped between parts in time order.
+    """
+
+    by: str
+    seed: int | None
+    stratified: bool
+    embargo: int
+    train: PartRecord
+    validation: PartRecord
+    test: PartRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
+    """Layers of these widths, inputs first: Linear, norm, activation, dropout for each, Linear at the end.
+
+    `embeddings` gives column, number of values and vector's width of each input that is a code. `storage` says how
+    model.safetensors holds the weights: dense, bitmask (those that are not 0, and where), or int8.
+
+    A transformer has tokens of `token_width` and `heads`; its first width counts columns, and its hidden ones are
+    those of its blocks' feed-forward layers.
+    """
+
+    kind: str
+    widths: list[int]
+    activation: str
+    norm: str
+    dropout: float
+    embeddings: list[dict[str, int]]
+    loss: str
+    storage: str
+    token_width: int | None = None
+    heads: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceRecord:
+    """Where the run computed, and why there."""
+
+    device: str
+    kind: str
+    name: str
+    arch: str
+    memory_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionRecord:
+    """The numbers' format that the run computed in, and why it."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionRecord:
+    """The attention kernel of training, why it, and what each was found to be: largest error, seconds, refusal."""
+
+    kernel: str
+    reason: str
+    findings: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactRecord:
+    """A file beside metadata.json."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """Everything needed to repeat a run and to use its model without the trainer.
+
+    `config` holds every setting as resolved and `config_origin` where each that is no default came from.
+    `feature_set` says which set of features it is, why, and for intraday bars under which conventions.
+    `forced_rules` are rules of the matrix that were overridden. `absent` gives the reason for each null.
+    """
+
+    schema_version: Annotated[int, SCHEMA_VERSION]
+    run: str
+    created: str
+    data: DataRecord
+    features: list[FeatureRecord]
+    feature_set: dict[str, Any]
+    scaler: ScalerRecord
+    target: TargetRecord
+    split: SplitRecord
+    model: ModelRecord
+    baselines: dict[str, str]
+    seed: int
+    threads: int
+    device: DeviceRecord
+    precision: PrecisionRecord
+    allocator: dict[str, Any]
+    versions: dict[str, str | None]
+    config: dict[str, Any]
+    config_origin: dict[str, str]
+    matrix_cell: str | None
+    forced_rules: list[str]
+    image: str | None
+    git_commit: str | None
+    absent: dict[str, str]
+    metrics: dict[str, Any]
+    artifacts: dict[str, ArtifactRecord]
+    attention: AttentionRecord | None = None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of metadata.json. Further fields are allowed: later versions may add some."""
+    definitions: dict[str, Any] = {}
+    _schema(Metadata, definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "metadata.json of a run of the trainer",
+        "$ref": "#/$defs/Metadata",
+        "$defs": definitions,
+    }
+
+
+def read(data: Any) -> Metadata:
+    """Return the content of a metadata.json; fields that it does not know are left out.
+
+    Raises:
+        ValueError: naming the field that is missing or of another type.
+    """
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"schema_version is {version!r}, this trainer reads {SCHEMA_VERSION}")
+    metadata: Metadata = _read(Metadata, data, "")
+    return metadata
+
+
+def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    if is_dataclass(kind):
+        name = getattr(kind, "__name__", "")
+        if name not in definitions:
+            definitions[name] = {}  # its place, before the fields that it is made of
+            definitions[name] = _object(kind, definitions)
+        return {"$ref": f"#/$defs/{name}"}
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return {"const": inside[1]}
+    if origin is list:
+        return {"type": "array", "items": _schema(inside[0], definitions)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(inside[1], definitions)}
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [_schema(each, definitions) for each in inside]}
+    return {} if kind is Any else {"type": _NAMES[kind]}
+
+
+def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        "type": "object",
+        "description": " ".join((kind.__doc__ or "").split()),
+        "properties": {name: _schema(hint, definitions) for name, hint in hints.items()},
+        "required": [field.name for field in _required(kind)],
+    }
+
+
+def _read(kind: Any, value: Any, path: str) -> Any:
+    origin, inside = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _read_object(kind, value, path)
+    if origin is Annotated:
+        return _read(inside[0], value, path)
+    if origin is list and isinstance(value, list):
+        return [_read(inside[0], each, f"{path}[{index}]") for index, each in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        return {name: _read(inside[1], each, f"{path}.{name}") for name, each in value.items()}
+    if origin in (types.UnionType, typing.Union) and (fitting := [each for each in inside if _fits(each, value)]):
+        return _read(fitting[0], value, path)
+    if kind is Any or _is(value, inside if origin in (types.UnionType, typing.Union) else (kind,)):
+        return value
+    raise ValueError(f"{path.lstrip('.')} is {type(value).__name__}")
+
+
+def _read_object(kind: Any, value: Any, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.lstrip('.') or 'the file'} is no object")
+    hints = get_type_hints(kind, include_extras=True)
+    if missing := [field.name for field in _required(kind) if field.name not in value]:
+        raise ValueError(f"{path}.{missing[0]} is missing".lstrip("."))
+    there = {name: hint for name, hint in hints.items() if name in value}
+    return kind(**{name: _read(hint, value[name], f"{path}.{name}") for name, hint in there.items()})
+
+
+def _required(kind: Any) -> list[dataclasses.Field[Any]]:
+    """Return the fields that no file lacks; those with a default came later."""
+    return [field for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Return whether a value is the list or the object that one kind of a union is."""
+    return (get_origin(kind) is list and isinstance(value, list)) or (is_dataclass(kind) and isinstance(value, dict))
+
+
+def _is(value: Any, kinds: tuple[Any, ...]) -> bool:
+    """Return whether a JSON value is of a kind: a whole number is a number, but true is not."""
+    if isinstance(value, bool):
+        return bool in kinds
+    return any(isinstance(value, (int, float) if kind is float else kind) for kind in kinds if isinstance(kind, type))

@@ -1,0 +1,86 @@
+"""Files that a command writes where the user says: checked before the work, and there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainer.runtime.errors import TrainerError
+
+
+def require_output(output: Path, flag: str, inputs: Mapping[str, Path], *, through: bool = True) -> None:
+    """See before the work that `output`, given by `flag`, can be written and is none of the `inputs`.
+
+    `inputs` names what each file is. A pipe or character device is written `through`, or refused where the format
+    needs a file.
+
+    Raises:
+        TrainerError: RM500 for an input, a folder, another kind of node, or a path below a folder that is not there.
+    """
+    for name, path in inputs.items():
+        if same_file(output, path):
+            what = f"{flag} {output} is the file of {name}, which would be lost"
+            raise TrainerError("RM500", what=what, next=f"Give {flag} another file.")
+    kind = mode_of(output)
+    if kind is None and not output.parent.is_dir() and through:
+        what = f"{flag} {output}: there is no folder {output.parent}"
+        raise TrainerError("RM500", what=what, next="Make the folder, or correct the path.")
+    if kind is not None and stat.S_ISDIR(kind):
+        raise TrainerError("RM500", what=f"{flag} {output} is a folder", next=f"Give {flag} a file in it.")
+    if kind is not None and not stat.S_ISREG(kind) and not (through and is_stream(kind)):
+        raise TrainerError("RM500", what=f"{flag} {output} is no ordinary file", next=f"Give {flag} another file.")
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Return whether both paths lead to one file, also by a link; False where either leads to none."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def mode_of(path: Path) -> int | None:
+    """Return the mode of what `path` leads to, None where nothing is there."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def is_stream(mode: int) -> bool:
+    """Return whether a node takes bytes one after the other: a pipe or a character device."""
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or, after a failure, as it was before; a link stays and is followed.
+
+    A pipe or character device is opened and written to: a rename would put a file in its place.
+
+    Raises:
+        OSError: with the file's name, also where the system leaves it out (a full disk).
+    """
+    kind = mode_of(path)
+    try:
+        if kind is not None and is_stream(kind):
+            path.write_bytes(content)
+        else:
+            _replace(path.resolve(), content)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.rename(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,211 @@
+"""A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed.
+
+Until then the hidden twin holds the run's checkpoints. A run that ends before its time leaves the twin if there
+is a checkpoint in it, to be gone on with, and nothing otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trainer.runtime.errors import TrainerError, suggestion
+from trainer.storage import checkpoint_store
+from trainer.storage.checkpoint_store import sync_folder, write_durably
+
+SETTINGS = "run.json"  # what a resume must know before there is a checkpoint; gone when the run is complete
+MOST_ROWS = "most_rows.json"  # left by an attempt whose memory ran out, for the next one
+_TWIN = re.compile(r"\.(.+)\.partial")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """A run in the making: files go into `partial`, which becomes `final` at the end."""
+
+    name: str
+    partial: Path
+    final: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the run's checkpoints are while it is unfinished."""
+        return self.partial / "checkpoints"
+
+    def write(self, file: str, content: bytes) -> dict[str, Any]:
+        """Write `file` down to the disk and return its size and SHA-256.
+
+        Raises:
+            OSError: with the file's name, also where the system leaves it out (a full disk).
+        """
+        write_durably(self.partial / file, content)
+        return record_of(content)
+
+    def settings(self) -> dict[str, Any] | None:
+        """Return what the run was started with, or None where it was killed before that was written.
+
+        Each checkpoint knows it too, in case the file itself is damaged.
+        """
+        try:
+            found: dict[str, Any] = json.loads((self.partial / SETTINGS).read_bytes())
+        except (OSError, ValueError):
+            told = (facts.get("settings") for _, facts in checkpoint_store.facts_of(self.checkpoints))
+            return next(filter(None, told), None)
+        return found
+
+
+def note_most_rows(run: Path, rows: int) -> None:
+    """Leave word for the next attempt at an unfinished run: at most `rows` rows at a time.
+
+    Raises:
+        OSError: where it cannot be written.
+    """
+    (run / MOST_ROWS).write_text(json.dumps({"rows": rows}) + "\n")
+
+
+def most_rows(run: Path) -> int | None:
+    """Return what `note_most_rows` left, None for nothing."""
+    try:
+        return int(json.loads((run / MOST_ROWS).read_text())["rows"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def record_of(content: bytes) -> dict[str, Any]:
+    """Return the size and SHA-256 of a file's content."""
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def folder_of(output: Path, name: str) -> RunFolder:
+    """Return where run `name` is, finished or not; nothing is made."""
+    return RunFolder(name=name, partial=output / f".{name}.partial", final=output / name)
+
+
+def unfinished(output: Path) -> list[str]:
+    """Return the names of unfinished runs in `output`, the latest first; runs under way are among them."""
+    if not output.is_dir():
+        return []
+    found = ((path, _TWIN.fullmatch(path.name)) for path in output.iterdir() if path.is_dir())
+    named = [(path.stat().st_mtime_ns, match[1]) for path, match in found if match]
+    return [name for _, name in sorted(named, reverse=True)]
+
+
+def to_resume(output: Path, asked: str, name: str | None) -> str | None:
+    """Return the unfinished run that `--resume` means; None where `auto` finds nothing to go on with.
+
+    Raises:
+        TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only runs under way.
+    """
+    known = unfinished(output)
+    if asked == "auto" and name:
+        return name if name in known else None
+    if asked == "auto":
+        return _first_free(output, known)
+    if asked not in known:
+        why = suggestion(asked, known) if known else "no unfinished run is there"
+        raise TrainerError("RM550", what=f"no unfinished run {asked!r}", where=str(output), why=why)
+    return asked
+
+
+def _first_free(output: Path, known: list[str]) -> str | None:
+    """Return the first of the runs that nobody works on, None where there are no runs; RM555 where all are busy."""
+    free = next((one for one in known if not under_way(folder_of(output, one))), None)
+    if known and free is None:
+        raise TrainerError("RM555", what=f"another process works on {', '.join(known)}", where=str(output))
+    return free
+
+
+def under_way(folder: RunFolder) -> bool:
+    """Return whether another process works on the unfinished run just now."""
+    try:
+        with _locked(folder):
+            return False
+    except TrainerError:
+        return True
+
+
+@contextlib.contextmanager
+def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = False) -> Iterator[RunFolder]:
+    """Reserve a run in `output` now, hand it out, and publish it if the block ends without an exception.
+
+    That `output` can be written and has room is found out here, before any training. With `resume`, the
+    unfinished twin of `name` is taken up again.
+
+    Raises:
+        TrainerError: RM540 where the run exists, RM543 where less than `need_bytes` are free, RM555 where
+            another process works on the run.
+        OSError: where the output folder cannot be made or written.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    _require_space(output, need_bytes)
+    folder = folder_of(output, name or fresh_name())
+    if not resume:
+        _reserve(folder)
+    with _locked(folder):
+        try:
+            yield folder
+            _publish(folder)
+        except BaseException:
+            if not (checkpoint_store.stored(folder.checkpoints) or (folder.partial / MOST_ROWS).exists()):
+                shutil.rmtree(folder.partial, ignore_errors=True)
+            raise
+
+
+def fresh_name() -> str:
+    """Return a name that sorts by time: UTC to the second, and 32 random bits against runs started together."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def _require_space(output: Path, need_bytes: int) -> None:
+    free = shutil.disk_usage(output).free
+    if free < need_bytes:
+        what = f"the run needs about {need_bytes:,} bytes, {free:,} are free"
+        raise TrainerError("RM543", what=what, where=str(output))
+
+
+def _reserve(folder: RunFolder) -> None:
+    if folder.final.exists():
+        raise TrainerError("RM540", what=f"there is a run called {folder.name}", where=str(folder.final))
+    try:
+        folder.partial.mkdir()
+    except FileExistsError:
+        what = f"run {folder.name} is under way, or was killed before it could clean up"
+        remedy = (
+            f"Go on with it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
+            "else choose another name with --run."
+        )
+        raise TrainerError("RM540", what=what, where=str(folder.partial), next=remedy) from None
+
+
+@contextlib.contextmanager
+def _locked(folder: RunFolder) -> Iterator[None]:
+    """Hold the unfinished folder for this process; the system lets go of it however the process ends."""
+    handle = os.open(folder.partial, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = f"another process works on run {folder.name}"
+            raise TrainerError("RM555", what=what, where=str(folder.partial)) from None
+        except OSError:
+            pass  # a file system without locks: then nobody is kept out
+        yield
+    finally:
+        os.close(handle)
+
+
+def _publish(folder: RunFolder) -> None:
+    """Give the folder its name; checkpoints and settings, which only a resume needs, go last."""
+    sync_folder(folder.partial)
+    folder.partial.rename(folder.final)
+    sync_folder(folder.final.parent)

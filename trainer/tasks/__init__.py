@@ -1,0 +1,1 @@
+"""Learning tasks: what is learned from which rows."""

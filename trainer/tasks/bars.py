@@ -1,0 +1,169 @@
+"""The learning task that a configuration describes: which rows, split how, scaled by what."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Bars, Dates, joined
+from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, rows_of
+from trainer.data.features.build import cached, reading_of, start_build
+from trainer.data.features.daily_features import feature_matrix, features_for
+from trainer.data.features.feature_file import FeatureTable, read_table
+from trainer.data.features.inspect import Survey, survey
+from trainer.data.loading.chunks import mapped, pieces
+from trainer.data.readers.bars import Source, open_source
+from trainer.data.readers.files import DataFile, data_file
+from trainer.data.split import Scaler, split_by_time
+from trainer.runtime.errors import TrainerError, suggestion
+from trainer.tasks.tables.prepare import prepare_table
+from trainer.tasks.task import Task, disk_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Rows of one feature set, before they are split."""
+
+    file: DataFile
+    file_rows: int
+    dates: Dates
+    rows: Dataset
+    features: tuple[dict[str, Any], ...]
+    made: dict[str, Any] = field(default_factory=dict)
+
+
+def prepare(config: TrainConfig) -> Task:
+    """Read, cut, split and scale the data.
+
+    Raises:
+        TrainerError: RM510 to RM518, RM571 to RM583, where the file is wrong or holds too little.
+    """
+    if config.features == "table" or (config.features == "auto" and config.target not in TARGETS):
+        return prepare_table(config)
+    return prepare_bars(config)
+
+
+def prepare_bars(config: TrainConfig) -> Task:
+    """Make a task of bars: what the next --horizon of them do."""
+    if config.target not in TARGETS:
+        what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
+        raise TrainerError("RM500", what=what, next="A column of any table is a target with --features table.")
+    embargo = config.horizon if config.embargo is None else config.embargo
+    if embargo < config.horizon:
+        raise TrainerError(
+            "RM500", what=f"--embargo {embargo} is below --horizon {config.horizon}: targets would overlap"
+        )
+    labels = labels_of(config)
+    if config.class_weights != "none" and not labels:
+        raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
+    source = open_source(config.data, reading_of(config))
+    found = survey(source)
+    daily = config.features == "daily" or (config.features == "auto" and found.daily)
+    ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found)
+    split = split_by_time(ready.rows, embargo=embargo)
+    return Task(
+        file=ready.file,
+        file_rows=ready.file_rows,
+        dates=ready.dates,
+        split=split,
+        inputs=Scaler.fit(split.train.features),
+        targets=Scaler.identity() if labels else Scaler.fit(split.train.target),
+        target=TARGETS[config.target],
+        features=ready.features,
+        made=ready.made,
+        class_weights=class_weights(split.train.target, config.class_weights) if labels else None,
+        labels=labels,
+        horizon=config.horizon,
+    )
+
+
+def labels_of(config: TrainConfig) -> tuple[str, ...] | None:
+    """Return the classes of a target of bars, None for a number; --task regression takes a direction for 0 and 1."""
+    classes = TARGETS[config.target].classes
+    if config.task == "classification" and not classes:
+        raise TrainerError("RM500", what=f"--task classification needs --target direction, not {config.target}")
+    return ("0", "1") if classes and config.task != "regression" else None
+
+
+def chosen(config: TrainConfig, found: Survey) -> str:
+    """Return in words why a feature set was taken."""
+    if config.features != "auto":
+        return f"--features {config.features}"
+    return f"most bars are {found.spacing:,} s apart; from 20 hours on they are taken for days"
+
+
+def daily_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
+    """Return the rows of daily bars; all bars of the file are held.
+
+    The rows are those of the latest --data-fraction of the bars; their features may look back to bars before these.
+    """
+    parts = list(source.chunks())
+    bars: Bars = joined(parts)
+    used = bars[first_used(len(bars), config) :]
+    rows = make_dataset(bars, config.horizon, config.target)
+    features = tuple(
+        {"name": f.name, "formula": f.formula, "unit": f.unit, "lookback": f.lookback} for f in features_for(bars)
+    )
+    return Prepared(
+        file=data_file(source),
+        file_rows=len(bars),
+        dates=used.date,
+        rows=rows[int(np.searchsorted(rows.date, used.date[0])) :],
+        features=features,
+        made={"set": "daily", "why": chosen(config, found)},
+    )
+
+
+def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Dataset:
+    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known."""
+    whole = np.zeros(len(bars), np.int64)
+    return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
+
+
+def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
+    """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder."""
+    if found.daily:
+        raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
+    build = start_build(config, source, found)
+    with ExitStack() as stack:
+        beside = tempfile.TemporaryDirectory(prefix="features-", dir=disk_of(config))
+        path, hit = cached(build, config.cache or Path(stack.enter_context(beside)))
+        table = read_table(path)
+        table = table.since(first_used(len(table.date), config))
+        rows = table_rows(table, config)
+    record = table.record
+    kept = ("key", "conventions", "left_out", "rows", "code")
+    return Prepared(
+        file=DataFile(**record["input"]),
+        file_rows=record["rows"]["bars"],
+        dates=table.date,
+        rows=rows,
+        features=tuple({**feature, "lookback": None} for feature in record["features"]),
+        made={"set": "intraday", "why": chosen(config, found), "cached": hit, **{name: record[name] for name in kept}},
+    )
+
+
+def table_rows(table: FeatureTable, config: TrainConfig) -> Dataset:
+    """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again."""
+    bars = list(pieces(len(table.date)))
+
+    def features(known: NDArray[np.bool_]) -> NDArray[np.float32]:
+        parts = (table.rows(piece)[known[piece]] for piece in bars)
+        return mapped(parts, disk_of(config)) if config.feed == "mapped" else np.concatenate(list(parts))
+
+    finite = np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in bars])
+    past = (table.date, table.close, table.session)
+    return dataset_of(*past, finite, features, horizon=config.horizon, target=config.target)
+
+
+def first_used(bars: int, config: TrainConfig) -> int:
+    """Return the first of the latest bars that make up --data-fraction."""
+    return bars - math.ceil(bars * config.data_fraction)

@@ -1,0 +1,77 @@
+"""How good a forecast is: its error, and its R² against forecasts that cost next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainer.data.bar import Floats
+from trainer.data.dataset import Dataset
+from trainer.data.loading.chunks import pieces
+
+BASELINES = {
+    "mean": "the mean of the training targets, always",
+    "persistence": "the target's own statistic over the last horizon bars",
+    "linear": "least squares on the same features, fitted to the training part",
+}
+EXACT = 1e-10  # of the target's spread: a forecast this near differs by rounding alone
+
+
+def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ()) -> dict[str, Floats]:
+    """Return each baseline's forecast for `part`, shape (rows,); only `train` is fitted to.
+
+    `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
+    """
+    weights = _least_squares(train, codes)
+    linear = [_design(part[piece], codes) @ weights for piece in pieces(len(part))]
+    past = {} if np.isnan(part.persistence).all() else {"persistence": part.persistence}
+    return {"mean": np.full(len(part), train.target.mean()), **past, "linear": np.concatenate(linear)}
+
+
+def rmse(target: Floats, forecast: Floats) -> float:
+    """Return the root of the mean squared error, in the target's unit."""
+    return float(np.sqrt(np.mean((target - forecast) ** 2)))
+
+
+def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
+    """Return 1 - the squared error of `forecast` / that of `baseline`; None where the baseline is exact.
+
+    1 is a perfect forecast, 0 one as good as the baseline, below 0 a worse one. Exact is an error of rounding: far
+    below what a network in 32 bits could tell apart.
+    """
+    error, base = rmse(target, forecast), rmse(target, baseline)
+    rounding = EXACT * float(target.std()) + np.finfo(np.float64).eps * float(np.abs(target).max())
+    return 1 - (error / base) ** 2 if base > rounding else None
+
+
+def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] = ()) -> dict[str, float | None]:
+    """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline."""
+    against = baseline_forecasts(train, part, codes)
+    return {
+        "rows": len(part),
+        "rmse": rmse(part.target, forecast),
+        **{f"r2_vs_{name}": r2(part.target, forecast, values) for name, values in against.items()},
+    }
+
+
+def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
+    """Return the weights of the fit; of more rows than a piece, each is folded into the triangle of those before."""
+    columns, triangle = 0, np.empty((0, 0))
+    for piece in pieces(len(rows)):
+        design = np.column_stack([_design(rows[piece], codes), rows.target[piece]])
+        columns = design.shape[1] - 1
+        if len(rows) == len(design):
+            triangle = design
+        else:
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle.reshape(-1, columns + 1), design]), mode="r"))
+    smallest = np.finfo(np.float64).eps * max(len(rows), columns)  # numpy's own limit, of all rows
+    weights, *_ = np.linalg.lstsq(np.ascontiguousarray(triangle[:, :-1]), triangle[:, -1], rcond=smallest)
+    return np.asarray(weights)
+
+
+def _design(rows: Dataset, codes: Sequence[int] = ()) -> Floats:
+    coded = {place: values for place, values in enumerate(codes) if values}
+    plain = [place for place in range(rows.features.shape[1]) if place not in coded]
+    apart = [rows.features[:, [place]] == np.arange(values) for place, values in coded.items()]
+    return np.column_stack([np.ones(len(rows)), rows.features[:, plain], *apart])  # (rows, 1 + numbers + values)

@@ -1,0 +1,253 @@
+"""The learning task of a table: one column from the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Floats
+from trainer.data.dataset import Dataset, Target, class_weights
+from trainer.data.readers.column_names import SPELLINGS, plain
+from trainer.data.readers.files import DataFile, digest_of, recorded_source
+from trainer.data.readers.timestamps import find_format, parse
+from trainer.data.split import Scaler, Split
+from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of
+from trainer.data.tables.reader import Cells, read_cells
+from trainer.data.tables.split import Parts, at_random, by_time
+from trainer.models.embedded import embedding_width
+from trainer.runtime.errors import TrainerError, suggestion
+from trainer.runtime.events import say
+from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
+from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
+from trainer.tasks.tables.target import classes_of, require_apart, target_values
+from trainer.tasks.task import Task, disk_of
+
+
+def prepare_table(config: TrainConfig) -> Task:
+    """Read, clean, split, encode and scale a table; with --feed mapped a column at a time is in memory.
+
+    Raises:
+        TrainerError: RM510, RM511, RM516 to RM518 and RM580 to RM583, where the table is wrong or holds too little,
+            RM500 for a target that is to be left out, too.
+        OSError: where the output folder has no room for rows that are mapped.
+    """
+    require_apart(config)
+    reading, names, time = opened(config)
+    kinds = settled(reading, names, config)
+    labels, why = classes_of(reading, config)
+    values = target_values(reading, config, labels)
+    dates = times_of(reading, time, config)
+    parts = split_of(reading, dates, values if labels else None, config)
+    matrix = matrix_of(reading, kinds, parts, disk_of(config))
+    cells = reading.cells
+    when: NDArray[Any] = cells.line if dates is None else dates
+    split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
+    require_varied(split.train.target, labels, cells)
+    made = made_of(config, matrix) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
+    tell(made, matrix.columns, parts)
+    features = tuple(feature for column in matrix.columns for feature in features_of(column))
+    codes = codes_of(matrix.columns)
+    inputs, targets = scalers(split.train, codes, labels)
+    require_near(matrix, inputs, [feature["name"] for feature in features], cells)
+    require_near(of_target(matrix, values), targets, [config.target], cells)
+    return Task(
+        file=file_of(cells),
+        file_rows=len(cells.line),
+        dates=when[np.sort(matrix.order)],
+        split=split,
+        inputs=inputs,
+        targets=targets,
+        target=target_of(config, labels),
+        features=features,
+        made=made,
+        class_weights=class_weights(split.train.target, config.class_weights, len(labels)) if labels else None,
+        labels=labels,
+        embeddings=tuple(codes.values()),
+        horizon=None,
+        split_how=parts.how,
+    )
+
+
+def opened(config: TrainConfig) -> tuple[Reading, list[str], str | None]:
+    """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
+    folder = disk_of(config)
+    cells = read_cells(config.data, folder=folder)
+    require_columns(cells, [config.target, *config.ignore, *config.categories])
+    time = time_column(cells, config)
+    left_out = {config.target, time, *config.ignore}
+    names = [name for name in cells.types if name not in left_out]
+    if not names:
+        raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
+    held = [config.target] if folder else [config.target, *names]
+    return Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_)), names, time
+
+
+def settled(reading: Reading, names: Sequence[str], config: TrainConfig) -> Kinds:
+    """Return what each column is taken for; wrong and missing cells are treated by the policies."""
+    kinds = {}
+    for name in names:
+        kinds[name] = kind_of(name, reading.parsed(name), config.categories)
+        settle_wrong(reading, name, kinds[name][0], config)
+        settle_missing(reading, name, config)
+    return kinds
+
+
+def made_of(config: TrainConfig, matrix: Matrix) -> dict[str, Any]:
+    """Return how inputs were made, for the metadata."""
+    return {
+        "set": "table",
+        "why": "--features table" if config.features == "table" else f"--target names the column {config.target!r}",
+        "columns": [column.as_dict() for column in matrix.columns],
+        "kinds_from": "all rows; medians and categories from training rows alone",
+        "missing": {
+            "policy": config.missing,
+            "words": list(MISSING),
+            "cells": {name: count for name, count in matrix.missing.items() if count},
+        },
+        "unknown": config.unknown,
+        "ignored": list(config.ignore),
+    }
+
+
+def scalers(train: Dataset, codes: Mapping[int, dict[str, int]], labels: Sequence[str] | None) -> tuple[Scaler, Scaler]:
+    """Return those of inputs and target; codes of categories stay as they are, and so do classes."""
+    inputs = Scaler.fit(train.features)
+    inputs.mean[list(codes)], inputs.std[list(codes)] = 0.0, 1.0
+    return inputs, Scaler.identity() if labels else Scaler.fit(train.target)
+
+
+def of_target(matrix: Matrix, values: Floats) -> Matrix:
+    """Return the target of the same rows as a matrix of one column."""
+    return replace(matrix, values=values[matrix.order][:, np.newaxis])
+
+
+def target_of(config: TrainConfig, labels: Sequence[str] | None) -> Target:
+    """Return what is forecast."""
+    unit = "class" if labels else "the column's own"
+    return Target(name=config.target, formula=f"column {config.target!r}", unit=unit, classes=len(labels or ()))
+
+
+def require_columns(cells: Cells, names: Sequence[str]) -> None:
+    """Raise RM580 for a name that is no column, with the nearest that is one."""
+    for name in names:
+        if name not in cells.types:
+            hint = suggestion(name, cells.types)
+            raise TrainerError("RM580", what=f"no column {name!r}; {hint}", where=str(cells.path))
+
+
+def time_column(cells: Cells, config: TrainConfig) -> str | None:
+    """Return the column that orders the rows: the one named, or one that is called like a time and holds times.
+
+    Raises:
+        TrainerError: RM580 where the column named is none.
+    """
+    if config.time_column == "none":
+        return None
+    if config.time_column != "auto":
+        require_columns(cells, [config.time_column])
+        return config.time_column
+    others = [name for name in cells.types if name not in (config.target, *config.ignore, *config.categories)]
+    typed = [name for name in others if cells.types[name].is_temporal()]
+    called = [name for name in others if plain(name) in SPELLINGS["date"] and cells.types[name] == pl.String]
+    return next((name for name in (*typed, *called) if name in typed or are_times(cells.column(name))), None)
+
+
+def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray[Any] | None:
+    """Return the time of each row, None without a time column; rows without a time are refused or dropped."""
+    if time is None:
+        return None
+    cells = reading.cells
+    text = cells.column(time)
+    text = text.dt.to_string("iso:strict") if isinstance(text.dtype, pl.Datetime) else text.cast(pl.String)
+    form = find_format(text.head(1000), cells.place(0), config.time_format)
+    read = parse(text, form, config.time_zone, None)
+    unreadable = read.unreadable & reading.kept
+    if unreadable.any() and config.on_bad_row == "error":
+        row = int(np.flatnonzero(unreadable)[0])
+        raise TrainerError(
+            "RM580",
+            what=f"{text[row]!r} in column {time!r} is no time, or none that clocks in {config.time_zone} ever showed",
+            where=cells.place(row),
+            next="Correct it, choose --on-bad-row drop, or name the zone: with --time-zone UTC no hour is left out.",
+        )
+    reading.drop(read.unreadable, f"{time} is no time")
+    return read.at
+
+
+def split_of(reading: Reading, dates: NDArray[Any] | None, classes: Floats | None, config: TrainConfig) -> Parts:
+    """Return the parts, of the share --data-fraction of the rows: the latest, or without time a draw."""
+    rows = np.flatnonzero(reading.kept)
+    if dates is not None:
+        order = rows[np.argsort(dates[rows], kind="stable")]
+        parts = by_time(order[len(order) - math.ceil(len(order) * config.data_fraction) :], config.embargo or 0)
+    else:
+        count = math.ceil(len(rows) * config.data_fraction)
+        draw = np.random.default_rng(config.split_seed).permutation(rows)[:count]
+        drawn = rows if count == len(rows) else np.sort(draw)
+        parts = at_random(drawn, None if classes is None else classes[drawn].astype(np.int64), config.split_seed)
+    if classes is not None:
+        require_trained(classes, parts)
+    return parts
+
+
+def require_trained(classes: Floats, parts: Parts) -> None:
+    """Raise RM583 where validation or test hold a class that training never met."""
+    new = np.setdiff1d(classes[np.concatenate([parts.validation, parts.test])], classes[parts.train])
+    if len(new):
+        raise TrainerError("RM583", what=f"{len(new)} of the classes stand only in later rows than the training part's")
+
+
+def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -> None:
+    """Raise RM518 for a target that never changes."""
+    if np.ptp(target) == 0:
+        shown = repr(labels[int(target[0])]) if labels else f"{target[0]:.6g}"
+        raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
+
+
+def codes_of(columns: Sequence[Column]) -> dict[int, dict[str, int]]:
+    """Return the embedding of each categorical column by the place of its input."""
+    found: dict[int, dict[str, int]] = {}
+    place = 0
+    for column in columns:
+        if column.kind == "category":
+            values = len(column.categories) + 1
+            found[place] = {"column": place, "values": values, "width": embedding_width(values)}
+        place += len(features_of(column))
+    return found
+
+
+def file_of(cells: Cells) -> DataFile:
+    """Return what is recorded about a table's file."""
+    digest = digest_of(cells.path)
+    source = recorded_source(cells.path.parent, digest)
+    return DataFile(name=cells.path.name, sha256=digest, source=source, read=cells.read)
+
+
+def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
+    """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split."""
+    kinds: dict[Literal["number", "category"], int] = {"number": 0, "category": 0}
+    for column in columns:
+        kinds[column.kind] += 1
+    by = "time" if parts.how["by"] == "time" else f"seed {parts.how['seed']}"
+    words = [f"table   {kinds['number']} columns of numbers, {kinds['category']} of categories; split by {by}"]
+    cells = made["missing"]["cells"]
+    if cells:
+        policy = made["missing"]["policy"]
+        words.append(f"{sum(cells.values()):,} missing values in {', '.join(cells)}: --missing {policy}")
+    words += [f"{count:,} rows dropped: {why}" for why, count in made["dropped_rows"].items()]
+    say("; ".join(words))
+    for column in columns:
+        if by != "time" and column.kind == "category" and are_times(pl.Series(column.categories)):
+            tell_times(column.name)
+
+
+def tell_times(name: str) -> None:
+    """Say that rows are split without regard to a column that reads as times."""
+    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")

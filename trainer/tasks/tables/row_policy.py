@@ -1,0 +1,88 @@
+"""A table on its way to a task: which cells and rows stay in, by the policies for wrong and missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.config.train import TrainConfig
+from trainer.data.tables.encoding import Parsed, fault, parse_cells
+from trainer.data.tables.reader import Cells
+from trainer.runtime.errors import TrainerError
+
+
+@dataclass(kw_only=True)
+class Reading:
+    """A table on its way to a task: its cells by column, and the rows that are still in.
+
+    Columns of `held` stay in memory once they are parsed; of the others only the last one does.
+    """
+
+    cells: Cells
+    held: Collection[str]
+    kept: NDArray[np.bool_]
+    dropped: dict[str, int] = field(default_factory=dict)
+    _parsed: dict[str, Parsed] = field(default_factory=dict)
+    _repaired: set[str] = field(default_factory=set)
+
+    def parsed(self, name: str) -> Parsed:
+        """Return the cells of a column; what is wrong in a repaired one is missing."""
+        if name in self._parsed:
+            return self._parsed[name]
+        found = parse_cells(self.cells.column(name))
+        if name in self._repaired:
+            found = found.repaired()
+        self._parsed = {each: cells for each, cells in self._parsed.items() if each in self.held} | {name: found}
+        return found
+
+    def repair(self, name: str) -> None:
+        """Take what is wrong in a column for missing from now on."""
+        self._repaired.add(name)
+        if name in self._parsed:
+            self._parsed[name] = self._parsed[name].repaired()
+
+    def forget(self, name: str) -> None:
+        """Give the memory of a column back that nobody asks for any more."""
+        self._parsed.pop(name, None)
+
+    def drop(self, rows: NDArray[np.bool_], why: str) -> None:
+        """Leave rows out, and count them."""
+        count = int((rows & self.kept).sum())
+        if count:
+            self.dropped[why] = self.dropped.get(why, 0) + count
+        self.kept &= ~rows
+
+
+def settle_wrong(reading: Reading, name: str, kind: str, config: TrainConfig) -> None:
+    """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values."""
+    cells = reading.parsed(name)
+    wrong = cells.wrong & reading.kept
+    if kind == "category" or not wrong.any():
+        return
+    otherwise = "give --task classification" if name == config.target else f"name the column in --categories {name}"
+    if config.on_bad_row == "error":
+        row = int(np.flatnonzero(wrong)[0])
+        raise TrainerError(
+            "RM580",
+            what=f"{cells.text[row]!r} in column {name!r} {fault(cells.text[row])}; nearly all others are numbers",
+            where=reading.cells.place(row),
+            next=f"Correct it, choose --on-bad-row drop or repair, or {otherwise}.",
+        )
+    if config.on_bad_row == "drop":
+        reading.drop(wrong, f"{name} is no number")
+    reading.repair(name)
+
+
+def settle_missing(reading: Reading, name: str, config: TrainConfig) -> None:
+    """Treat missing values by --missing; raises RM581 under `error`."""
+    missing = reading.parsed(name).missing & reading.kept
+    if not missing.any() or config.missing == "fill":
+        return
+    if config.missing == "error":
+        row, count = int(np.flatnonzero(missing)[0]), int(missing.sum())
+        what = f"column {name!r} has {count:,} missing values"
+        raise TrainerError("RM581", what=what, where=reading.cells.place(row))
+    reading.drop(missing, f"{name} is missing")

@@ -1,0 +1,102 @@
+"""The target of a table: a number or classes, and its value in each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Floats
+from trainer.data.tables.encoding import kind_of, parse_cells
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
+
+MOST_CLASSES = 20  # different whole numbers up to which `auto` takes a target for classes
+ROWS_A_CLASS = 10
+
+
+def classes_of(reading: Reading, config: TrainConfig) -> tuple[tuple[str, ...] | None, str]:
+    """Return the classes of the target in their order, None for a number, and why it was taken for that.
+
+    Raises:
+        TrainerError: RM580 for words among numbers or where numbers are asked, RM581 where a target is missing
+            under `error`.
+    """
+    settle_numbers(reading, config)
+    cells = reading.parsed(config.target)
+    if (cells.missing & reading.kept).any() and config.missing == "error":
+        settle_missing(reading, config.target, config)
+    reading.drop(cells.missing, f"{config.target}, the target, is missing")
+    different = np.unique(cells.number[reading.kept & ~cells.missing & ~cells.wrong])
+    whole = bool((different == np.floor(different)).all())
+    few = whole and len(different) <= min(MOST_CLASSES, reading.kept.sum() // ROWS_A_CLASS)
+    words = cells.wrong & reading.kept
+    classes = config.task == "classification" or (config.task == "auto" and (bool(words.any()) or few))
+    if not classes and words.any():
+        row = int(np.flatnonzero(words)[0])
+        raise TrainerError("RM580", what=f"the target {cells.text[row]!r} is no number", where=reading.cells.place(row))
+    why = f"--task {config.task}"
+    if config.task == "auto":
+        shown = f"{len(different)} different {'whole numbers' if whole else 'numbers'}"
+        why = "the target holds words" if words.any() else f"the target holds {shown}"
+    if not classes:
+        return None, why
+    labels = cells.text.filter(pl.Series(reading.kept)).unique().to_list()
+    return tuple(sorted(labels, key=_numbers_first)), why
+
+
+def settle_numbers(reading: Reading, config: TrainConfig) -> None:
+    """Treat words in a target that is otherwise of numbers as those in an input, by --on-bad-row.
+
+    Classes may be called by whole numbers and a word or two: a target of few different cells is left as it is.
+
+    Raises:
+        TrainerError: RM580 for such a word under `error`, and for numbers with a comma for a point.
+    """
+    cells = reading.parsed(config.target)
+    numbers = cells.number[reading.kept & np.isfinite(cells.number)]
+    few = cells.text.filter(pl.Series(reading.kept)).n_unique() <= MOST_CLASSES
+    if config.task == "classification" or (few and (numbers == np.floor(numbers)).all()):
+        return
+    kind, _ = kind_of(config.target, cells, ())
+    if kind == "number":
+        settle_wrong(reading, config.target, kind, config)
+        return
+    pointed = parse_cells(cells.text.str.replace(",", ".", literal=True))
+    comma = cells.wrong & ~pointed.wrong & reading.kept
+    if kind_of(config.target, pointed, ())[0] == "number" and comma.any():
+        row = int(np.flatnonzero(comma)[0])
+        raise TrainerError(
+            "RM580",
+            what=f"{cells.text[row]!r} in column {config.target!r}, the target, has a comma where a number has a point",
+            where=reading.cells.place(row),
+            next="Write the numbers with a point; if they are names of classes, give --task classification.",
+        )
+
+
+def require_apart(config: TrainConfig) -> None:
+    """Raise RM500 where the target is also named as a column to leave out or as an input of words."""
+    for flag, names in (("--ignore", config.ignore), ("--categories", config.categories)):
+        if config.target in names:
+            what = f"{flag} names {config.target!r}, which is the --target"
+            hint = "; for classes give --task classification" if flag == "--categories" else ""
+            raise TrainerError("RM500", what=what, next=f"Take it out of one of the two{hint}.")
+
+
+def _numbers_first(label: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(label), label
+    except ValueError:
+        return 1, 0.0, label
+
+
+def target_values(reading: Reading, config: TrainConfig, labels: Sequence[str] | None) -> Floats:
+    """Return the target of every row of the file as a number or as the place of its class."""
+    cells = reading.parsed(config.target)
+    if labels is None:
+        return cells.number
+    places = pl.Series(range(len(labels)), dtype=pl.Float64)
+    return cells.text.replace_strict(pl.Series(labels), places, default=math.nan).to_numpy().copy()

@@ -56,6 +56,17 @@ def place(expect: str) -> Place:
     return Place(ran_on=device if cards >= WORLD else placement.cpu(), cards=cards)
 
 
+def pairs(cards: int) -> tuple[tuple[int, int], ...]:
+    """Return pairs of torch's numbers such that each of `cards` cards is in one; of an odd number one is in two."""
+    two_by_two = [(first, first + 1) for first in range(0, cards - 1, WORLD)]
+    return (*two_by_two, *([(cards - WORLD, cards - 1)] if cards % WORLD and cards > WORLD else []))
+
+
+def participants(reports: Sequence[Report]) -> tuple[str, ...]:
+    """Return the cards on which ranks say that they reached their end."""
+    return tuple(found["joined"]["card"] for found in finished(reports) if found["joined"].get("card"))
+
+
 def limit_of(request: Request) -> float:
     """How long the ranks may take."""
     return max(1.0, request.timeout_seconds - MARGIN_SECONDS)

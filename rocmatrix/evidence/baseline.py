@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.evidence import collect, store
-from rocmatrix.evidence.order import ordered
-from rocmatrix.evidence.record import Mark, Record
+from rocmatrix.evidence.record import Mark, Record, ordered
 from rocmatrix.verify.size import ACCEPTED, Recorded
 
 if TYPE_CHECKING:

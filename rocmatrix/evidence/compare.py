@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rocmatrix.evidence.level import ON_CARD, PASSED, UNTOLD
-from rocmatrix.evidence.order import ordered
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.record import Record, ordered
 
 WORSE_BY = 0.10  # of the figure before: runs on one machine differ by a few per cent
 What = Literal["regressed", "repaired", "slower", "faster", "grown", "vanished"]

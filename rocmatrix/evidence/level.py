@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from rocmatrix.evidence.order import ordered
-from rocmatrix.evidence.record import Device, Kind, Record
+from rocmatrix.evidence.record import Device, Kind, Record, ordered
 
 Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "trained"]
 LEVELS: tuple[Level, ...] = ("none", "rendered", "built", "proven", "smoked", "two-gpu", "trained")

@@ -1,9 +1,15 @@
-"""One record of evidence: what ran, on what, what came of it. Its name is the hash of its content."""
+"""One record of evidence: what ran, on what, what came of it. Its name is the hash of its content.
+
+Which of two is the newer one follows from the sequence in which a file took them, not from a clock that may be set.
+Within one evidence file (a series) the number decides. Records of different files are compared by time, where a
+record counts as no earlier than any before it in its own file, so that a clock set back moves nothing behind.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
@@ -145,3 +151,14 @@ class Record(Strict):
 
 def _said(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in LATER or value != LATER[name]}
+
+
+def ordered(records: Iterable[Record]) -> list[Record]:
+    """Return records, oldest first. Those that were in no file yet stand by their times alone."""
+    latest: dict[str, str] = {}
+    keys: list[tuple[str, int, str, Record]] = []
+    for record in sorted(records, key=lambda r: (r.number, r.at)):
+        at = max(record.at, latest.get(record.series, "")) if record.series else record.at
+        latest[record.series] = at
+        keys.append((at, record.number, "" if record.series else record.id, record))
+    return [record for *_, record in sorted(keys, key=lambda key: key[:3])]

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rocmatrix.evidence import schema
-from rocmatrix.evidence.order import ordered
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 

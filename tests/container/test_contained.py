@@ -77,10 +77,16 @@ def test_an_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image
 @pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"])
 def test_a_container_that_was_killed_from_outside_is_no_trouble_of_the_host(client, image, sent):
     def kill(_):
-        (running,) = client.containers.list(filters={"label": contained.JOB_LABEL, "ancestor": image})
+        (running,) = client.containers.list(filters={"label": f"rocmatrix-test={sent}"})
         running.kill(sent)
 
-    done = ran(client, image, f"trap 'exit 143' TERM; echo '{VERDICT}'; sleep 30 & wait", show=kill)
+    done = ran(
+        client,
+        image,
+        f"trap 'exit 143' TERM; echo '{VERDICT}'; sleep 30 & wait",
+        "--label=rocmatrix-test=killed",
+        show=kill,
+    )
     assert (done.status, done.trouble) == (137 if sent == "SIGKILL" else 143, None)
 
 
@@ -170,7 +176,7 @@ except runner.Interrupted as stopped:
 """
     before = {each["Id"] for each in left(client)}
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begun\\n"
+    assert process.stdout.readline() == "begun\n"
     process.send_signal(sent)
     assert process.communicate(timeout=60)[0].split() == ["signal", image, "1"]
     assert {each["Id"] for each in left(client)} == before

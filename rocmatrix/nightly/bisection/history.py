@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from rocmatrix.evidence.level import PASSED, UNTOLD, card_of, why_not
-from rocmatrix.evidence.order import ordered
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.nightly.bisection.search import Answer
 

@@ -90,7 +90,10 @@ def pci_address(index: int) -> str | None:
     """Return domain:bus:device of the card with torch's number `index`; None where this torch does not tell it."""
     import torch
 
-    properties = torch.cuda.get_device_properties(index)
+    try:
+        properties = torch.cuda.get_device_properties(index)
+    except (AssertionError, RuntimeError):  # it has a number, and torch cannot look at it
+        return None
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if not all(isinstance(part, int) for part in parts):
         return None

@@ -203,7 +203,7 @@ class OnEngine:
         """Move the tag that people use to the image that was proven and smoked, and look whether it did."""
         tested = self._tested(cell)
         if tested is None:
-            what = "no image of this night is on record as proven and smoked"
+            what = "no image of these inputs is on record as proven and smoked"
             raise RocmatrixError("RM652", what=what, where=str(self.evidence))
         with closing(engine.connect()) as client:
             client.images.get(tested).tag(*build.tag(cell).split(":"))
@@ -211,8 +211,9 @@ class OnEngine:
         return Outcome(state="passed" if moved else "failed", words=build.tag(cell))
 
     def _tested(self, cell: Cell) -> str | None:
-        """Return the image that the newest smoke of this night passed in, where its newest proof holds for it."""
-        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.night == self.night]
+        """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
+        inputs = self._inputs(cell)
+        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
         newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
         tested = {(record.passed, record.image) for found in newest.values() for record in found}
         if not all(newest.values()) or len(tested) != 1:

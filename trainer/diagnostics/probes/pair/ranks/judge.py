@@ -49,7 +49,9 @@ def measure(subject: Subject, request: Request) -> Verdict:
     if verdict.status == "pass":
         return verdict
     facts = circumstances.read(place.cards, ipc_seconds=ipc_seconds(ends))
-    tries = two_cards.retry(subject.ways, lambda *way: again(subject, *way, pair=pair), ends) if on_cards else ()
+    tries = (
+        two_cards.retry(subject.ways, lambda way, seconds: again(subject, way, seconds, pair), ends) if on_cards else ()
+    )
     return two_cards.explained(verdict, facts, tries)
 
 

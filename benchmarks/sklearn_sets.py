@@ -37,7 +37,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: E402
 from trainer.cli import main as trainer  # noqa: E402
 from trainer.config.train import TrainConfig  # noqa: E402
 from trainer.tasks.bars import prepare  # noqa: E402
-from trainer.tasks.task import Task  # noqa: E402
+from trainer.tasks.prepared import Task  # noqa: E402
 
 SEEDS = range(10)
 SETS: dict[str, dict[str, Any]] = {  # passes after which scikit-learn's own loss no longer falls much

@@ -85,7 +85,7 @@ def train(arguments: dict[str, Any]) -> int:
     for sentence in notices(config):
         say(sentence)
         emit("notice", what=sentence)
-    from trainer.run import export
+    from trainer.tasks import export
     from trainer.telemetry import trackers
 
     export.require(config.export)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from trainer.config.parsing import Flag, one_of, share, whole, zero_or_more
 from trainer.runtime.errors import TrainerError
 
-if TYPE_CHECKING:
-    from trainer.config.train import TrainConfig
-
 NETWORKS, ACTIVATIONS = ("mlp", "residual", "transformer"), ("relu", "gelu", "silu", "tanh")
+SCHEDULES = ("constant", "cosine", "linear", "wsd", "inverse-sqrt")
 NORMS, KERNELS = ("none", "batch", "layer"), ("auto", "flash", "efficient", "math")  # tests hold these equal
 MOST_TOKEN_WIDTH = 2**16
 
@@ -36,7 +35,8 @@ class ModelConfig:
     dropout: Annotated[float, Flag("share of hidden outputs set to 0 in training", share, "model")] = 0.0
     weight_decay: Annotated[float, Flag("AdamW's pull of weights to 0", zero_or_more(10))] = 0.01
     schedule: Annotated[
-        str, Flag("of the step size: constant, or cosine: down to 0 at the end", one_of("constant", "cosine"))
+        str,
+        Flag("of the learning rate: constant, cosine, linear, wsd or inverse-sqrt", one_of(*SCHEDULES)),
     ] = "constant"
     weights: Annotated[
         str, Flag("which are kept: of the best validation loss, or the last", one_of("best", "last"))
@@ -46,13 +46,13 @@ class ModelConfig:
 MODEL_DECIDING = tuple(f.name for f in fields(ModelConfig))
 
 
-def require_fitting(config: TrainConfig) -> None:
+def require_fitting(config: ModelConfig, hidden_layers: Sequence[int]) -> None:
     """Raise RM557 where settings of the network do not fit each other; asked before any data are read."""
     if config.network != "transformer":
         if config.attention != "auto":
             raise TrainerError("RM557", what=f"--attention {config.attention} with --network {config.network}")
         return
-    if not config.hidden_layers:
+    if not hidden_layers:
         raise TrainerError("RM557", what="--network transformer without blocks: --hidden-layers none")
     if config.norm == "batch":
         raise TrainerError("RM557", what="--network transformer is normed by layer, not --norm batch")

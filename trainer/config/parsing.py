@@ -14,12 +14,14 @@ from typing import Any
 class Flag:
     """What the command line says about a field, and how it reads it; `parse` raises ArgumentTypeError.
 
-    `section` is the field's place in a recipe and in `--set section.name=value`.
+    `section` is the field's place in a recipe and in `--set section.name=value`. A `sparse` field is recorded only
+    where it is not the default.
     """
 
     help: str
     parse: Callable[[str], Any] = str
     section: str = "train"
+    sparse: bool = False
 
 
 def whole(least: int, most: float = math.inf) -> Callable[[str], int]:
@@ -63,6 +65,11 @@ def one_of(*words: str) -> Callable[[str], str]:
 def or_auto(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a reader that takes `auto` as None, and hands the rest to `read`."""
     return lambda text: None if text == "auto" else read(text)
+
+
+def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a reader that takes `none` as None, and hands the rest to `read`."""
+    return lambda text: None if text == "none" else read(text)
 
 
 def session_hours(text: str) -> str:

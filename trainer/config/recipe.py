@@ -110,7 +110,11 @@ def as_recipe(config: TrainConfig) -> str:
     for setting in keys().values():
         section, _, name = setting.key.partition(".")
         value = getattr(config, setting.name)
-        if setting.key not in UNTOLD and not (isinstance(value, Path) and value == setting.default):
+        if (
+            setting.key not in UNTOLD
+            and setting.recorded(value)
+            and not (isinstance(value, Path) and value == setting.default)
+        ):
             sections.setdefault(section, []).append(f"  {name}: {_quoted(_written(setting, value))}")
     return "".join(f"{section}:\n" + "\n".join(lines) + "\n" for section, lines in sections.items())
 

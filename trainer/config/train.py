@@ -23,6 +23,7 @@ from trainer.config.checkpoint_policy import (
     parse_retention,
 )
 from trainer.config.data import DataConfig
+from trainer.config.loop import LoopConfig
 from trainer.config.model import ModelConfig
 from trainer.config.parsing import Flag as _Flag
 from trainer.config.parsing import number as _number
@@ -90,7 +91,7 @@ def _run_name(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(ModelConfig, TableConfig):
+class TrainConfig(LoopConfig, ModelConfig, TableConfig):
     """The settings of `python -m trainer train`; each field but the last is the flag of the same name.
 
     The host gives `cell` (or `cell_absent`, why there is none), `forced`, `image` and `commit` to be recorded:
@@ -178,7 +179,7 @@ class TrainConfig(ModelConfig, TableConfig):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings in JSON's types."""
-        values = {name: getattr(self, name) for name in settings()}
+        values = {name: getattr(self, name) for name, each in settings().items() if each.recorded(getattr(self, name))}
         worded = (Path, Interval, Retention, BatchSchedule)
         return {name: str(value) if isinstance(value, worded) else value for name, value in values.items()}
 
@@ -193,11 +194,16 @@ class Setting:
     parse: Callable[[str], Any]
     default: Any
     is_switch: bool
+    sparse: bool = False
 
     @property
     def flag(self) -> str:
         """The setting's flag, with dashes."""
         return "--" + self.name.replace("_", "-")
+
+    def recorded(self, value: Any) -> bool:
+        """Return whether metadata and recipes hold this value: all do, but for defaults of sparse settings."""
+        return not self.sparse or value != self.default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +236,7 @@ def _setting(name: str, default: Any, hint: Any) -> Setting:
         parse=flag.parse,
         default=default,
         is_switch=hint.__origin__ is bool,
+        sparse=flag.sparse,
     )
 
 
@@ -261,7 +268,10 @@ FAMILIAR = {
 def notices(config: TrainConfig) -> list[str]:
     """Return a sentence for each setting that was given and has no effect: it is accepted for familiarity."""
     given = [name for name in FAMILIAR if getattr(config, name) not in (None, False)]
-    return [f"--{name.replace('_', '-')} has no effect: {FAMILIAR[name]}" for name in given]
+    found = [f"--{name.replace('_', '-')} has no effect: {FAMILIAR[name]}" for name in given]
+    if config.max_steps is not None and config.epochs != TrainConfig.epochs:
+        found.append(f"--epochs {config.epochs} has no effect: --max-steps {config.max_steps} ends the run")
+    return found
 
 
 def options() -> list[dict[str, str]]:

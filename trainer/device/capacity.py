@@ -6,55 +6,48 @@ The system grants more memory than it has and ends the process later, so a faile
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.runtime.errors import TrainerError
 
-COPIES = 5  # weights, gradients, two of AdamW, and the best epoch's weights
+COPIES = 5  # of a weight that is trained: AdamW holds two
 GIB = 2**30
 
-Count = Callable[[Sequence[int]], int]  # widths of layers, inputs first, to the number of weights
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterCount:
+    """Numbers of a network: `all` of them, and those that are `trained`."""
+
+    all: int
+    trained: int
 
 
-def require_memory(widths: Sequence[int], device: str, *, bytes_each: int = 4, count: Count | None = None) -> None:
-    """See that weights, gradients and optimizer of a network of these `widths` fit into what is free.
+def require_memory(
+    count: ParameterCount, device: str, *, bytes_each: int = 4, best_on_host: bool = False, remedy: Callable[[int], str]
+) -> None:
+    """See that weights, gradients and optimizer of a network fit into what is free.
 
-    `count` returns the weights of such a network, for None an MLP's. Activations are left out: the micro-batch adapts
-    to what remains.
+    Weights that are not trained are held once, the others COPIES times, or once less with the best ones on the host.
+    Activations are left out: the micro-batch adapts to what remains. `remedy` returns the next step for a number of
+    parameters that would fit.
 
     Raises:
-        TrainerError: RM521, with the widths that would fit.
+        TrainerError: RM521, with what would fit.
     """
-    free, count = free_memory(device), count or parameters
-    need = count(widths) * COPIES * bytes_each
+    free, copies = free_memory(device), COPIES - (best_on_host and device != "cpu")
+    need = (count.all + (copies - 1) * count.trained) * bytes_each
     if free is None or need <= free:
         return
-    fitting = ",".join(map(str, shrunk(widths, free // (COPIES * bytes_each), count)[1:-1]))
+    best = " and the best epoch's weights" if copies == COPIES else ""
     raise TrainerError(
         "RM521",
-        what=f"the network has {count(widths):,} parameters and needs {need / GIB:,.1f} GiB to be trained",
+        what=f"the network has {count.all:,} parameters and needs {need / GIB:,.1f} GiB to be trained",
         where=device,
-        why=f"{COPIES} numbers each for weight, gradient, AdamW and the best epoch; {free / GIB:,.1f} GiB are free",
-        next=f"--hidden-layers {fitting} would fit",
+        why=f"{copies} numbers each for weight, gradient, AdamW{best}; {free / GIB:,.1f} GiB are free",
+        next=remedy(free // (copies * bytes_each)),
     )
-
-
-def parameters(widths: Sequence[int]) -> int:
-    """Return the weights and biases of Linear layers of these widths, inputs first."""
-    return sum((wide + 1) * next_wide for wide, next_wide in pairwise(widths))
-
-
-def shrunk(widths: Sequence[int], most: int, count: Count = parameters) -> list[int]:
-    """Return `widths` with the hidden ones scaled down alike until there are at most `most` parameters, at least 1."""
-    first, *hidden, last = widths
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        fits = count([first, *(max(1, int(width * middle)) for width in hidden), last]) <= most
-        low, high = (middle, high) if fits else (low, middle)
-    return [first, *(max(1, int(width * low)) for width in hidden), last]
 
 
 def free_memory(device: str, root: Path = Path("/")) -> int | None:

@@ -9,11 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trainer.data.loading.batch import Values
 from trainer.distributed.gradient_accumulation import accumulate
 from trainer.distributed.watchdog.beats import Beats
 from trainer.runtime.errors import TrainerError
 
-Forward = Callable[[Tensor], Tensor]
+Forward = Callable[[Any], Any]
+
+
+def norm_of(gradients: Sequence[Tensor]) -> Tensor:
+    """Return the Euclidean norm of some gradients together, whole where they are spread over ranks; 0 for none."""
+    if not gradients:
+        return torch.zeros(())
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(gradients))))
+    whole: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+    return whole
 
 
 class Ranks:
@@ -27,6 +37,7 @@ class Ranks:
     world_size = 1
     local_rank = 0
     lockstep = False  # whether all ranks must compute equally many micro-batches, empty ones included
+    shares = True  # whether each rank computes its own rows of a batch, not a part of the model for all of them
     undoes = True  # whether a step for which one rank's memory was too small can be computed again
     beats: Beats | None = None
 
@@ -94,6 +105,10 @@ class Ranks:
         without rows has no gradients yet and joins with zeros.
         """
 
+    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Return the Euclidean norm of all gradients together, a scalar; called after `sum_gradients`."""
+        return norm_of([weight.grad for weight in parameters if weight.grad is not None])
+
     def section(self, name: str) -> AbstractContextManager[None]:
         """Return the context in which this rank is in section `name`, for the watchdog."""
         return self.beats.section(name) if self.beats else nullcontext()
@@ -119,7 +134,7 @@ class Ranks:
         """Put a whole state into the optimizer of the prepared model."""
         optimizer.load_state_dict(state)
 
-    def accumulate(self, forward: Forward, inputs: Tensor, targets: Tensor, **how: Any) -> Tensor:
+    def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
         """Run forward and backward over this rank's rows in micro-batches; see `gradient_accumulation.accumulate`."""
         return accumulate(forward, inputs, targets, **how)
 

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from trainer.data.loading.batch import Values, count, cut, tensors
 from trainer.models.losses import LossSum
 
 Scale = Callable[[Tensor], Tensor]
 MicroStep = Callable[[bool], AbstractContextManager[object]]
+
+
+def full(loss: Tensor) -> Tensor:
+    """Return a sum of losses; raises TypeError for one that was summed in fewer than 32 bits."""
+    if loss.dtype in (torch.float32, torch.float64):
+        return loss
+    raise TypeError(f"the loss function summed in {loss.dtype}; cast outputs to float32 before the sum")
 
 
 def cuts(rows: int, size: int) -> Iterator[slice]:
@@ -24,9 +33,9 @@ def cuts(rows: int, size: int) -> Iterator[slice]:
 
 
 def accumulate(  # noqa: PLR0913
-    forward: Callable[[Tensor], Tensor],
-    inputs: Tensor,
-    targets: Tensor,
+    forward: Callable[[Any], Any],
+    inputs: Values,
+    targets: Values,
     *,
     size: int,
     weight: float | Tensor,
@@ -34,32 +43,36 @@ def accumulate(  # noqa: PLR0913
     context: MicroStep,
     scale: Scale | None = None,
     pieces: int = 0,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Run forward and backward over one batch in pieces of `size` rows, adding to the gradients.
 
-    `inputs` (rows, features) and `targets` (rows, outputs) are this rank's rows, perhaps none; `weight` is the
-    weight of the batch over all ranks. `context` wraps each piece and is told whether it is the last; `scale`
-    multiplies the loss before backward (a GradScaler's). At least `pieces` pieces are computed, the last ones empty:
-    where forward waits for the other ranks, all must call it equally often.
+    `inputs` and `targets` are this rank's rows, perhaps none; the first dimension of their tensors is the rows. Losses
+    are summed in `dtype` (None: that of floating targets, at least fp32) and divided by `weight`, that of the batch
+    over all ranks. `context` wraps each piece and is told whether it is the last; `scale` multiplies the loss before
+    backward (a GradScaler's). At least `pieces` pieces are computed, the last ones empty: where forward waits for the
+    other ranks, all must call it equally often.
 
     Returns this rank's part of the batch's mean loss, unscaled, a scalar on the device; the ranks' parts add up.
     """
 
-    def compute(rows: Tensor, wanted: Tensor) -> Tensor:
-        loss = loss_sum(forward(rows), wanted) / weight
+    def compute(piece: Values, wanted: Values) -> Tensor:
+        loss = full(loss_sum(forward(piece), wanted)) / weight
         (loss if scale is None else scale(loss)).backward()
         return loss.detach()
 
-    if 0 < len(targets) <= size and pieces <= 1:  # a slice would cost the host as much as a layer
+    rows = count(targets)
+    if 0 < rows <= size and pieces <= 1:  # a slice would cost the host as much as a layer
         with context(True):
             return compute(inputs, targets)
-    total = torch.zeros((), device=targets.device, dtype=targets.dtype)
-    each = list(cuts(len(targets), size))
+    first = next(tensors(targets))
+    total = torch.zeros((), device=first.device, dtype=dtype or torch.promote_types(first.dtype, torch.float32))
+    each = list(cuts(rows, size))
     each += [slice(0, 0)] * (pieces - len(each))
     if not each:
         with context(True):  # a rank without rows still sends gradients when the others do
             return total
     for number, piece in enumerate(each, start=1):
         with context(number == len(each)):
-            total += compute(inputs[piece], targets[piece])
+            total += compute(cut(inputs, piece), cut(targets, piece))
     return total

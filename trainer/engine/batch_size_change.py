@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from trainer.config.batch_schedule import CONSTANT
+from trainer.config.batch_schedule import CONSTANT, BatchSchedule
+from trainer.config.train import TrainConfig
 from trainer.data.loading.sampler import Sampler
+from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
-
-if TYPE_CHECKING:
-    from trainer.config.batch_schedule import BatchSchedule
-    from trainer.config.train import TrainConfig
-    from trainer.engine.loop import Training
 
 
 def require_rows(schedule: BatchSchedule, rows: int) -> None:
@@ -27,7 +23,7 @@ def require_rows(schedule: BatchSchedule, rows: int) -> None:
 def steps_of(config: TrainConfig, rows: int) -> int:
     """Return the steps of a whole run on so many rows."""
     sampler = Sampler(rows=rows, batch_size=config.batch_size, seed=config.seed, schedule=config.batch_schedule)
-    return sampler.steps(config.epochs)
+    return sampler.steps(config.epochs) if config.max_steps is None else config.max_steps
 
 
 def change_batches(training: Training) -> None:

@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 from trainer.config.train import TrainConfig
+from trainer.data.loading.batch import count
 from trainer.device.accelerator import Accelerator
-from trainer.engine.loop import Training, gradients, step_optimizer
+from trainer.engine.loop import gradients, step_optimizer
+from trainer.engine.training import Training
 from trainer.storage.run_folder import RunFolder
 from trainer.telemetry import peaks, trackers
 from trainer.telemetry.flops import flops_per_row
@@ -55,7 +59,7 @@ def guard_of(training: Training, config: TrainConfig, folder: RunFolder, archite
     ranks, alone = training.ranks, training.ranks.world_size == 1
     again = Again(
         fetch=lambda rows: training.train.rows(rows, training.device),
-        compute=lambda inputs, targets: gradients(training, inputs, targets, rows=len(inputs), weight=len(inputs)),
+        compute=lambda inputs, targets: gradients(training, inputs, targets, rows=count(inputs), weight=count(inputs)),
         advance=lambda: step_optimizer(training),
         stateful=[each for each in (training.optimizer, training.scaler, training.scheduler) if each is not None],
         scaled=training.scaler is not None,
@@ -73,9 +77,9 @@ def guard_of(training: Training, config: TrainConfig, folder: RunFolder, archite
 
 def yardstick(training: Training, accelerator: Accelerator) -> Yardstick:
     """Return what rates are measured against: the model's FLOPs and the peak of all ranks' cards, taken as alike."""
-    shape = tuple(training.train.inputs.shape[1:])
     sharded = training.ranks.lockstep  # counting runs a copy of the model, and a sharded one cannot be copied
-    flops = None if sharded else flops_per_row(training.model, shape, training.train.inputs.dtype)
+    row, _ = training.train.rows(torch.zeros(1, dtype=torch.long), training.device)
+    flops = None if sharded else flops_per_row(training.model, row)
     found = peaks.find(accelerator.name, accelerator.arch)
     peak = found.flops(training.precision.name) if found else None
     if sharded:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from trainer.device.memory import OutOfMemory, Undo, Untouched, report, require_divisible
+from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
-
-if TYPE_CHECKING:
-    from trainer.engine.loop import Training
 
 
 def stepped(training: Training, step: Callable[[Training], None]) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from trainer.engine.loop import StoppedError, Training, fit
+from trainer.engine.loop import fit
 from trainer.engine.state import Epoch
+from trainer.engine.training import StoppedError, Training
 from trainer.runtime.errors import TrainerError
-from trainer.runtime.events import emit, progress
+from trainer.runtime.events import emit, progress, say
 from trainer.telemetry.hooks import Watch
 
 
@@ -20,9 +21,9 @@ def fit_with_progress(training: Training) -> list[Epoch]:
         TrainerError: RM554 where the run was asked to end.
     """
     leads = training.ranks.leads
-    with progress(training.epochs) if leads else contextlib.nullcontext() as bar:
+    with progress(training.measurements) if leads else contextlib.nullcontext() as bar:
         if bar is not None:
-            bar.update(training.state.epoch)
+            bar.update(len(training.state.history))
 
         line = ProgressLine(bar=bar, watch=training.watch)
         training.watch.show = line.show
@@ -30,7 +31,7 @@ def fit_with_progress(training: Training) -> list[Epoch]:
         def report(epoch: Epoch) -> None:
             if bar is None:
                 return
-            emit("epoch", **asdict(epoch))
+            emit("epoch", **epoch.figures())
             training.watch.epoch_was({"train_loss": epoch.train_loss, "validation_loss": epoch.validation_loss})
             line.losses = f"loss {epoch.train_loss:.3f} train {epoch.validation_loss:.3f} validation"
             line.rate = f"{epoch.rows_per_second:,.0f} rows/s"
@@ -38,13 +39,23 @@ def fit_with_progress(training: Training) -> list[Epoch]:
             bar.update()
 
         try:
-            return fit(training, report)
+            history = fit(training, report)
+            if leads and training.stopped_early:
+                tell_early_stop(training)
+            return history
         except StoppedError:
             raise TrainerError("RM554", what=f"stopped after step {training.state.step:,}") from None
         finally:
             training.watch.close()
             if training.keeper:
                 training.keeper.close()
+
+
+def tell_early_stop(training: Training) -> None:
+    """Report that --patience ended the run."""
+    state = training.state
+    emit("early_stop", step=state.step, epoch=state.history[-1].epoch, lowest=state.lowest)
+    say(f"early   stop after step {state.step:,}: {training.patience} validations without a lower loss (--patience)")
 
 
 @dataclass(kw_only=True)

@@ -16,6 +16,8 @@ from trainer.engine.batch_hash import Chain
 class Epoch:
     """One finished epoch. Losses are mean squared errors of scaled targets; the rate counts training rows.
 
+    With measurements between epochs it is what was found since the one before, after `step` steps.
+
     `batches` is the head of the hash chain over all batches so far, `skipped` the steps that an overflow of
     fp16 cost so far.
     """
@@ -28,10 +30,24 @@ class Epoch:
     best: bool
     batches: str = ""
     skipped: int = 0
+    step: int | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """Return the fields; `step` only where steps decide when a run is measured or ends."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("step", None)}
 
     def facts(self) -> dict[str, Any]:
         """Return all but the clock's part: equal for equal runs, interrupted or not."""
-        return {name: value for name, value in asdict(self).items() if name not in ("seconds", "rows_per_second")}
+        return {name: value for name, value in self.figures().items() if name not in ("seconds", "rows_per_second")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """Over batches that no measurement counted yet: their losses times weights, weights, and rows."""
+
+    loss: float = 0.0
+    weight: float = 0.0
+    rows: int = 0
 
 
 @dataclass(kw_only=True)
@@ -42,6 +58,7 @@ class TrainState:
     sampler's position. `micro_step` is 0 between steps, the only place where a checkpoint is taken.
     `losses` (batches of an epoch,) holds this rank's part of each batch's mean loss, on the device, `weights`
     what each batch weighs, where that is not its rows.
+    `sums` are those of earlier epochs since the last measurement, and `counted` batches of this one are in it already.
     `logged` counts the bytes of the run's log of batches that belong to this state.
     """
 
@@ -59,14 +76,23 @@ class TrainState:
     chain: Chain = field(default_factory=Chain)
     history: list[Epoch] = field(default_factory=list)
     logged: int = 0
+    sums: Sums = field(default_factory=Sums)
+    counted: int = 0
+
+    def measurements_without_gain(self) -> int:
+        """Return how many measurements came after that of the lowest validation loss."""
+        losses = [epoch.validation_loss for epoch in self.history]
+        return len(losses) - 1 - losses.index(min(losses)) if losses else 0
 
     def as_tree(self) -> dict[str, Any]:
         """Return the state as nested plain data and tensors."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("micro_batch", "chain", "history")}
+        nested = ("micro_batch", "chain", "history", "sums")
+        plain = {name: value for name, value in vars(self).items() if name not in nested}
         return plain | {
             "micro_batch": asdict(self.micro_batch),
             "chain": {"head": self.chain.head, "links": bytes(self.chain.links)},
             "history": [asdict(epoch) for epoch in self.history],
+            "sums": asdict(self.sums),
         }
 
     @classmethod
@@ -83,5 +109,6 @@ class TrainState:
             "micro_batch": MicroBatch(**tree["micro_batch"]),
             "chain": Chain(head=tree["chain"]["head"], links=bytearray(tree["chain"]["links"])),
             "history": [Epoch(**epoch) for epoch in tree["history"]],
+            "sums": Sums(**tree.get("sums", {})),
         }
         return cls(**(tree | nested))

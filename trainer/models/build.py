@@ -11,6 +11,7 @@ from torch import nn
 from trainer.models.embedded import Embedded
 from trainer.models.mlp import mlp
 from trainer.models.residual import residual
+from trainer.models.size import shrunk
 from trainer.models.transformer import transformer
 
 STACKS = {"mlp": mlp, "residual": residual}
@@ -39,6 +40,11 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     if not embeddings:
         return network
     return Embedded(first - sum(each["width"] - 1 for each in embeddings), embeddings, network)
+
+
+def fitting_layers(description: Mapping[str, Any], most: int) -> list[int]:
+    """Return hidden widths, scaled down alike, of a network like this with at most `most` parameters."""
+    return shrunk(description["widths"], most, lambda widths: size({**description, "widths": widths}))[1:-1]
 
 
 def size(description: Mapping[str, Any]) -> int:

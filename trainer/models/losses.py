@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trainer.data.loading.chunks import pieces
 
-LossSum = Callable[[Tensor, Tensor], Tensor]
+LossSum = Callable[[Any, Any], Tensor]
 
 SQUARED_ERROR, CROSS_ENTROPY = "squared error", "cross entropy"
 
 
 def squared_error_sum(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the sum of squared errors over all rows."""
-    return nn.functional.mse_loss(outputs, targets, reduction="sum")
+    """Return the sum of squared errors over all rows, in the targets' dtype."""
+    return nn.functional.mse_loss(outputs.to(targets.dtype), targets, reduction="sum")
 
 
 def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> LossSum:
@@ -34,6 +35,7 @@ def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> Loss
         raise ValueError(f"no loss called {name!r}; known: {SQUARED_ERROR}, {CROSS_ENTROPY}")
 
     def cross_entropy_sum(outputs: Tensor, targets: Tensor) -> Tensor:
+        outputs = outputs.to(targets.dtype)
         weights = None if class_weights is None else outputs.new_tensor(class_weights)
         classes = targets.squeeze(1).long()
         return nn.functional.cross_entropy(outputs, classes, weight=weights, reduction="sum")

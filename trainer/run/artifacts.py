@@ -5,24 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainer.config.train import TrainConfig
-from trainer.data.bar import Floats
-from trainer.data.dataset import Dataset
 from trainer.device.precision import Precision
-from trainer.engine.loop import Training
 from trainer.engine.state import Epoch
-from trainer.models.build import build
-from trainer.run import export
+from trainer.engine.training import Training
 from trainer.run.metadata import NOT_FINITE, finite
 from trainer.runtime.events import say
 from trainer.storage.run_folder import RunFolder, record_of
-from trainer.tasks.metrics.score import as_numbers, score_of
-from trainer.tasks.scaling import scaled
-from trainer.tasks.task import Task
+from trainer.tasks.task import Evaluation, LearningTask, NetworkSpec, Trained
 
 
 def best_of(history: list[Epoch]) -> Epoch:
@@ -30,31 +22,36 @@ def best_of(history: list[Epoch]) -> Epoch:
     return [epoch for epoch in history if epoch.best][-1]
 
 
-def scores(training: Training, task: Task) -> dict[str, Any]:
+def lasted(history: list[Epoch]) -> Trained:
+    """Return how long the run trained, from its measurements."""
+    seconds = sum(epoch.seconds for epoch in history)
+    rows = sum(round(epoch.rows_per_second * epoch.seconds) for epoch in history)
+    return Trained(measurements=len(history), seconds=seconds, rows=rows)
+
+
+def scores(training: Training, task: LearningTask) -> dict[str, Any]:
     """Return the figures of the trained model on the validation and the test part."""
-    parts = {"validation": task.split.validation, "test": task.split.test}
-    return {name: score_of(task, part, outputs_for(training, part, task)) for name, part in parts.items()}
-
-
-@torch.no_grad()
-def outputs_for(training: Training, part: Dataset, task: Task) -> Floats:
-    """Return the model's raw outputs, shape (rows, outputs)."""
+    ranks = training.ranks
+    shared = ranks.shares and not ranks.lockstep
     training.forward.eval()
-    rows = scaled(part, task, training.train.targets.dtype)
-    return np.concatenate([as_numbers(training.forward(each.inputs.to(training.device))) for each in rows])
+    with torch.no_grad():
+        return task.evaluate(
+            Evaluation(
+                forward=training.forward,
+                device=training.device,
+                dtype=training.precision.weights,
+                rows=training.state.micro_batch.size,
+                share=ranks.share if shared else lambda rows: slice(0, rows),
+                sum=ranks.sum if shared else lambda value: value,
+                autocast=training.precision.context,
+            )
+        )
 
 
-def forecast(training: Training, part: Dataset, task: Task) -> Floats:
-    """Return the model's forecasts of a number in the target's unit, shape (rows,)."""
-    return task.targets.unscale(outputs_for(training, part, task)[:, 0])
-
-
-def save(
-    folder: RunFolder, model: nn.Module, history: list[Epoch], record: dict[str, Any], config: TrainConfig
-) -> None:
+def save(folder: RunFolder, files: dict[str, bytes], history: list[Epoch], record: dict[str, Any]) -> None:
     """Write the model's files and metrics.jsonl, then metadata.json with the hashes of all."""
     metrics = "".join(json.dumps(epoch.facts()) + "\n" for epoch in history)
-    files = {**export.files(model, config, record), "metrics.jsonl": metrics.encode()}
+    files = {**files, "metrics.jsonl": metrics.encode()}
     record["artifacts"] = {name: folder.write(name, content) for name, content in files.items()}
     for log in (folder.partial / "batches.jsonl", folder.partial / "telemetry.jsonl"):
         if log.exists():
@@ -71,9 +68,9 @@ def write_metadata(folder: RunFolder, record: dict[str, Any]) -> None:
     folder.write("metadata.json", (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
 
 
-def plain(weights: dict[str, Tensor], precision: Precision, network: dict[str, Any]) -> nn.Module:
+def plain(weights: dict[str, Tensor], precision: Precision, network: NetworkSpec) -> nn.Module:
     """Return the network with these weights on the CPU, whatever the ranks made of the one they trained."""
-    model = build(network).to(dtype=precision.weights)
+    model = network.build().to(dtype=precision.weights)
     model.load_state_dict({name: value.cpu() for name, value in weights.items()})
     return model
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from trainer.config.checkpoint_policy import Interval, Retention
 from trainer.device.rng import draw_state, set_state
-from trainer.engine.loop import Training
 from trainer.engine.state import TrainState
+from trainer.engine.training import Training, changing_state
 from trainer.runtime.events import emit, say
 from trainer.storage import checkpoint_store as store
 from trainer.storage.checkpoint_store import DamagedCheckpointError
@@ -39,7 +40,7 @@ def capture(training: Training, memory: HostMemory | None = None) -> dict[str, A
     ranks, state, memory = training.ranks, training.state, memory or HostMemory()
     losses = ranks.sum(state.losses.clone())
     random = ranks.gather(memory.copy(draw_state(training.device), "random"))
-    model = ranks.whole(dict(training.model.state_dict()))
+    model = ranks.whole(changing_state(training.model))
     best = ranks.whole(state.best)
     optimizer = ranks.whole_optimizer(training.optimizer)
     if not ranks.leads:
@@ -62,9 +63,10 @@ def restore(training: Training, tree: dict[str, Any]) -> None:
     state = TrainState.from_tree(tree["state"])
     state.losses = state.losses.to(device) if ranks.leads else state.losses.to(device).zero_()
     state.weights = state.weights.to(device)
-    state.best = {name: value.to(device) for name, value in state.best.items()}
+    held = torch.device("cpu") if training.best_on_host else device
+    state.best = {name: value.to(held) for name, value in state.best.items()}
     training.state = state
-    ranks.load_model(training.model, tree["model"])
+    ranks.load_model(training.model, {**training.model.state_dict(), **tree["model"]})
     ranks.load_optimizer(training.optimizer, tree["optimizer"])
     if training.scaler and tree["scaler"]:
         training.scaler.load_state_dict(tree["scaler"])

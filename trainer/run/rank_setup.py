@@ -22,7 +22,16 @@ from trainer.run.resume_settings import FIXED
 from trainer.runtime.errors import TrainerError
 
 CEILING_S = 600.0  # a first batch tunes kernels (MIOpen) or compiles, which has been seen to take minutes
-ALIKE = (*FIXED, "epochs", "micro_batch", "parallel", "comms", "gradient_compression", "activation_checkpointing")
+ALIKE = (
+    *FIXED,
+    "epochs",
+    "max_steps",
+    "micro_batch",
+    "parallel",
+    "comms",
+    "gradient_compression",
+    "activation_checkpointing",
+)
 UNDER_TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
@@ -47,6 +56,12 @@ def launch_name() -> str:
     began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
     # To ten seconds: the clock is set now and then, and attempts must agree; the process number tells launches apart.
     return f"{datetime.fromtimestamp(round(began, -1), UTC):%Y%m%d-%H%M%S}-{parent:08x}"
+
+
+def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
+    """Raise RM527 where the best weights are to be kept on the host and are sharded over cards."""
+    if config.best_on == "host" and config.parallel == "fsdp2" and lobby.world_size > 1 and device != "cpu":
+        raise TrainerError("RM527", what="--best-on host with --parallel fsdp2 on cards")
 
 
 def limits_of(config: TrainConfig) -> Limits | None:

@@ -8,9 +8,9 @@ from trainer.config.train import TrainConfig
 from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
-from trainer.engine.loop import Training
+from trainer.engine.training import Training
 from trainer.run.checkpointing import finish, newest_good, restore, tell_damaged
-from trainer.run.resume_settings import require_epochs, rounding_changes
+from trainer.run.resume_settings import require_epochs, require_steps, rounding_changes
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
 
@@ -51,6 +51,7 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
     if tree is not None:
         restore(training, tree)
         require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
+        require_steps(folder.name, asked=training.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
         before = training.state.micro_batch
         training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)

@@ -9,12 +9,14 @@ from typing import Any
 
 from trainer.config.batch_schedule import CONSTANT, parse_batch_schedule
 from trainer.config.data import DECIDING
+from trainer.config.loop import LOOP_DECIDING
 from trainer.config.model import MODEL_DECIDING
 from trainer.config.table import TABLE_DECIDING
 from trainer.config.train import TrainConfig
-from trainer.data.readers.files import DataFile
+from trainer.config.train import settings as known_settings
 from trainer.runtime.errors import TrainerError
 from trainer.storage.run_folder import SETTINGS, RunFolder
+from trainer.tasks.task import LearningTask
 
 # What decides the weights. None of it may change, or the run would be neither the old nor a new one.
 FIXED = (
@@ -23,9 +25,10 @@ FIXED = (
     *DECIDING,
     *TABLE_DECIDING,
     *MODEL_DECIDING,
+    *LOOP_DECIDING,
 )
 # What may change, but is the old run's unless something else is given.
-KEPT = ("data", "epochs", "device", "threads", "step")
+KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on")
 # Of these, a change leaves the same run but rounds differently from here on.
 ROUNDING = ("device", "threads", "world_size")
 
@@ -35,9 +38,9 @@ def given(config: TrainConfig) -> set[str]:
     return {setting.name for setting in fields(config) if getattr(config, setting.name) != setting.default}
 
 
-def settings_of(config: TrainConfig, file: DataFile, *, world_size: int) -> dict[str, Any]:
+def settings_of(config: TrainConfig, data_sha256: str, *, world_size: int) -> dict[str, Any]:
     """Return what run.json says."""
-    return {"config": config.as_dict(), "data_sha256": file.sha256, "world_size": world_size}
+    return {"config": config.as_dict(), "data_sha256": data_sha256, "world_size": world_size}
 
 
 def write_settings(folder: RunFolder, settings: dict[str, Any]) -> None:
@@ -55,10 +58,12 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
     Raises:
         TrainerError: RM551 where a setting that decides the weights was given and differs.
     """
-    before = {"batch_schedule": str(CONSTANT)} | settings["config"]  # earlier trainers knew no schedule
+    unrecorded = {each.name: each.default for each in known_settings().values() if each.sparse}
+    # earlier trainers knew no schedule of batches
+    before = {"batch_schedule": str(CONSTANT)} | unrecorded | settings["config"]
     stored = {key: _typed(key, value) for key, value in before.items() if key in (*FIXED, *KEPT)}
     named = given(config)
-    fixed = (*FIXED, "epochs") if stored.get("schedule") == "cosine" else FIXED  # the cosine ends with the last epoch
+    fixed = (*FIXED, "epochs", "max_steps") if ends_with_run(stored) else FIXED
     differing = [key for key in fixed if key in named and key in stored and getattr(config, key) != stored[key]]
     if differing:
         was = ", ".join(f"--{key.replace('_', '-')} {_shown(stored[key])}" for key in differing)
@@ -66,11 +71,16 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
     return replace(config, run=name, **{key: value for key, value in stored.items() if key not in named})
 
 
-def require_same_data(file: DataFile, name: str, settings: dict[str, Any]) -> None:
+def ends_with_run(stored: dict[str, Any]) -> bool:
+    """Return whether the learning rate of every step depends on the number of all steps."""
+    return stored.get("schedule") in ("cosine", "linear", "wsd") or stored.get("warmup_ratio") is not None
+
+
+def require_same_data(task: LearningTask, name: str, settings: dict[str, Any]) -> None:
     """Raise RM551 where the data file has other bytes than the run began with."""
-    if file.sha256 != settings["data_sha256"]:
-        why = f"SHA-256 {file.sha256[:12]}…, the run began with {settings['data_sha256'][:12]}…"
-        raise TrainerError("RM551", what=f"run {name} was started on other data", where=file.name, why=why)
+    if task.data_sha256 != settings["data_sha256"]:
+        why = f"SHA-256 {task.data_sha256[:12]}…, the run began with {settings['data_sha256'][:12]}…"
+        raise TrainerError("RM551", what=f"run {name} was started on other data", where=task.data_name, why=why)
 
 
 def require_epochs(name: str, *, asked: int, trained: int) -> None:
@@ -81,9 +91,20 @@ def require_epochs(name: str, *, asked: int, trained: int) -> None:
         raise TrainerError("RM551", what=what, why=why, next=f"Give --epochs {trained} or more, or start a new run.")
 
 
+def require_steps(name: str, *, asked: int | None, taken: int) -> None:
+    """Raise RM551 where the run has taken more steps than it is to have."""
+    if asked is not None and taken > asked:
+        what = f"run {name} has taken {taken:,} steps, more than --max-steps {asked}"
+        why = "What is trained cannot be taken back."
+        raise TrainerError("RM551", what=what, why=why, next=f"Give --max-steps {taken} or more, or start a new run.")
+
+
 def longer(settings: dict[str, Any] | None, config: TrainConfig) -> dict[str, Any] | None:
-    """Return what the run was started with, but for its epochs, which a resume may change for all that follow."""
-    return settings and {**settings, "config": {**settings["config"], "epochs": config.epochs}}
+    """Return what the run was started with, but for its length, which a resume may change for all that follow."""
+    if settings is None:
+        return None
+    length = {name: value for name, value in config.as_dict().items() if name in ("epochs", "max_steps")}
+    return {**settings, "config": {**settings["config"], **length}}
 
 
 def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, Any]) -> list[str]:

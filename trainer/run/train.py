@@ -1,4 +1,4 @@
-"""The main job: from a file of bars to a run folder with a model, its metadata and its scores."""
+"""The main job: from a data file to a run folder with a model, its metadata and its scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import nn
 
 from trainer.config.model import require_fitting
 from trainer.config.train import TrainConfig
-from trainer.device.accelerator import choose, make_reproducible
+from trainer.device.accelerator import Accelerator, choose, make_reproducible
 from trainer.device.capacity import require_memory
 from trainer.device.memory import allocator_settings
 from trainer.device.precision import Precision, choose_precision
@@ -23,38 +23,50 @@ from trainer.distributed.parallel.join import connect, device_of_rank
 from trainer.distributed.watchdog.guard import guarded
 from trainer.engine.batch_size_change import require_rows, steps_of
 from trainer.engine.instrumentation import watch
-from trainer.engine.loop import Plan, Training, new_training
-from trainer.engine.lr_schedule import schedule_of
+from trainer.engine.lr_schedule import require_schedule, schedule_of, shape_of
 from trainer.engine.progress import fit_with_progress
-from trainer.engine.steps.attention_selection import attend
+from trainer.engine.state import Epoch
+from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.engine.steps.batch_size_probe import advice_for
 from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Plan, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
-from trainer.models.build import build, size
-from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
-from trainer.run.artifacts import best_of, plain, save, scores, size_estimate
-from trainer.run.checkpointing import CheckpointKeeper, finish
-from trainer.run.metadata import metadata, model_record
-from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike
+from trainer.run.artifacts import best_of, lasted, plain, save, scores, size_estimate
+from trainer.run.checkpointing import CheckpointKeeper
+from trainer.run.checkpointing import finish as remove_leftovers
+from trainer.run.metadata import metadata
+from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
 from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
 from trainer.run.resume_settings import longer, require_same_data, settings_of, with_settings_of, write_settings
 from trainer.run.summary import summary
 from trainer.runtime.events import emit, say
 from trainer.runtime.signals import stop_on_sigterm
 from trainer.storage.run_folder import RunFolder, folder_of, open_run, to_resume
-from trainer.tasks.bars import prepare
-from trainer.tasks.scaling import fed
-from trainer.tasks.task import Task
+from trainer.tasks.choose import task_of
+from trainer.tasks.task import LearningTask, NetworkSpec, Placement
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where and how a rank computes."""
+class Attempt:
+    """What a process is asked to train: `name` is the unfinished run to resume, `settings` what it was started with."""
 
-    device: str
+    config: TrainConfig
+    name: str | None
+    settings: dict[str, Any] | None
+    lobby: Ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run before its folder is opened: data read, device and precision chosen, network built."""
+
+    task: LearningTask
+    network: NetworkSpec
+    accelerator: Accelerator
     precision: Precision
-    ranks: Ranks
+    model: nn.Module
+    attention: Chosen | None
 
 
 def train(config: TrainConfig) -> None:
@@ -73,73 +85,163 @@ def train(config: TrainConfig) -> None:
         if config.resume and not name and ranks.leads:
             tell_nothing_to_resume(config)
         settings = ranks.lead(lambda: folder_of(config.output, name).settings()) if name else None
-        run(with_settings_of(config, name, settings) if name and settings else config, name, settings, ranks)
+        config = with_settings_of(config, name, settings) if name and settings else config
+        run(Attempt(config=config, name=name, settings=settings, lobby=ranks))
     finally:
         ranks.close()
 
 
-def run(config: TrainConfig, name: str | None, settings: dict[str, Any] | None, lobby: Ranks) -> None:
-    """Train under `config`; `name` is the unfinished run to go on with, `settings` what it was started with."""
-    require_fitting(config)
-    task = prepare(config)
-    require_rows(config.batch_schedule, len(task.split.train))
-    make_reproducible(seed=config.seed, threads=config.threads)
-    require_alike(lobby, config, task.file.sha256)
-    accelerator = choose(device_of_rank(config.device))
-    precision = agreed(choose_precision(config.precision, accelerator), lobby)
-    network = model_record(config, task)
-    if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
-        require_room(network, accelerator.device, precision)
-    model = placed(build(network).to(dtype=precision.weights), accelerator.device, config, lobby)
-    how: dict[str, Any] = {"device": accelerator.device, "precision": precision, "ranks": lobby}
-    attention = attend(model, network, config, **how, before=(settings or {}).get("attention"))
-    checkpointed(model, config.activation_checkpointing, layers(model))
-    if settings and name:
-        require_same_data(task.file, name, settings)
-    needed = size_estimate(model, config.epochs, steps_of(config, len(task.split.train)))
+def run(attempt: Attempt) -> None:
+    """Train in four phases: prepare, assemble, resume if asked to, finish."""
+    config, lobby = attempt.config, attempt.lobby
+    prepared = prepare(attempt)
+    needed = size_estimate(prepared.model, config.epochs, steps_of(config, prepared.task.train_rows))
     with (
-        open_on(lobby, config, name, need_bytes=needed) as folder,
+        open_on(lobby, config, attempt.name, need_bytes=needed) as folder,
         stop_on_sigterm() as stop,
         guarded(folder.partial / "watchdog", limits=limits_of(config)) as beats,
-        joined(lobby, accelerator.device, config, beats) as ranks,
+        joined(lobby, prepared.accelerator.device, config, beats) as ranks,
     ):
-        record = metadata(folder.name, config, task, accelerator)
-        record["precision"] = {"name": precision.name, "reason": precision.reason}
-        record["attention"] = attention.facts() if attention else None
-        record["allocator"] = allocator_settings(os.environ)
-        if ranks.leads:
-            told = ("run", "data", "split", "device", "precision", "allocator", "seed", "threads")
-            emit("start", **{name: record[name] for name in told})
-            tell_rounding(config, ranks, settings)
-        started = longer(settings, config) or settings_of(config, task.file, world_size=ranks.world_size)
-        started = {**started, "attention": attention.kernel if attention else None}
-        if ranks.leads and not settings:
-            write_settings(folder, started)
-        place = Place(device=accelerator.device, precision=precision, ranks=ranks)
-        training = training_of(model, task, config, place, keeper_of(config, folder, started))
+        record = begin_record(prepared, attempt, folder, ranks)
+        training = assemble(prepared, attempt, folder, ranks)
         training.stop = stop
-        if name:
-            go_on(training, folder, fixed_size=config.micro_batch is not None)
-            if ranks.leads:
-                write_settings(folder, started)  # only now: where it refused to go on, the run stays as it was
-        compile_if_worth_it(training, config)
-        paced(training, config)
-        training.watch = watch(training, config, folder, accelerator, network | {"class_weights": task.class_weights})
-        history = fit_with_progress(training)
-        record["metrics"] = {"best": best_of(history).facts(), **scores(training, task)}
-        whole = ranks.whole(dict(model.state_dict()))
-        if ranks.leads:
-            save(folder, plain(whole, precision, network), history, record, config)
+        resume_if_asked(training, prepared, attempt, folder)
+        history = trained(training, prepared, attempt, folder)
+        finish(training, prepared, attempt, folder, record, history)
     if lobby.leads:
-        finish(folder.final, config.keep)
-        emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
-        say(summary(record, history, folder.final))
+        complete(prepared.task, attempt, folder, record, history)
 
 
-def require_room(network: dict[str, Any], device: str, precision: Precision) -> None:
-    """Raise RM521 where the network that `network` describes cannot be trained on `device` at all."""
-    count = (lambda widths: size({**network, "widths": widths})) if network["kind"] == "transformer" else None
-    require_memory(network["widths"], device, bytes_each=precision.weights.itemsize, count=count)
+def prepare(attempt: Attempt) -> Prepared:
+    """Read the data, choose device and precision, and build the network; nothing is written yet.
+
+    Raises:
+        TrainerError: where data, settings or device do not allow the run.
+    """
+    config, lobby = attempt.config, attempt.lobby
+    require_fitting(config, config.hidden_layers)
+    task = task_of(config)
+    require_rows(config.batch_schedule, task.train_rows)
+    require_schedule(config, steps_of(config, task.train_rows))
+    make_reproducible(seed=config.seed, threads=config.threads)
+    require_alike(lobby, config, task.data_sha256)
+    accelerator = choose(device_of_rank(config.device))
+    require_best_on(config, accelerator.device, lobby)
+    precision = agreed(choose_precision(config.precision, accelerator), lobby)
+    network = task.network(config)
+    if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
+        require_room(network, accelerator.device, precision, config)
+    model, attention = built(network, attempt, accelerator.device, precision)
+    if attempt.settings and attempt.name:
+        require_same_data(task, attempt.name, attempt.settings)
+    return Prepared(
+        task=task, network=network, accelerator=accelerator, precision=precision, model=model, attention=attention
+    )
+
+
+def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precision) -> tuple[nn.Module, Chosen | None]:
+    """Return the network with its first weights where it is to be, and the attention kernel that it uses."""
+    config, lobby = attempt.config, attempt.lobby
+    model = network.build().to(dtype=precision.weights)
+    if network.load:
+        network.load(model)
+    model = placed(model, device, config, lobby)
+    before = (attempt.settings or {}).get("attention")
+    attention = attend(model, network.attention, config, device=device, precision=precision, ranks=lobby, before=before)
+    checkpointed(model, config.activation_checkpointing, layers(model))
+    return model, attention
+
+
+def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
+    """Return metadata.json's content as far as it is known before the first step, and report it."""
+    entries = prepared.task.describe(prepared.network)
+    record = metadata(folder.name, attempt.config, entries, prepared.accelerator)
+    record["precision"] = {"name": prepared.precision.name, "reason": prepared.precision.reason}
+    record["attention"] = prepared.attention.facts() if prepared.attention else None
+    record["allocator"] = allocator_settings(os.environ)
+    if ranks.leads:
+        reported = ("run", "task", "data", "split", "device", "precision", "allocator", "seed", "threads")
+        emit("start", **{name: record[name] for name in reported if name in record})
+        tell_rounding(attempt.config, ranks, attempt.settings)
+    return record
+
+
+def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> Training:
+    """Return the run at its beginning, its settings written."""
+    started = started_with(prepared, attempt, ranks)
+    if ranks.leads and not attempt.settings:
+        write_settings(folder, started)
+    return training_of(prepared, attempt.config, ranks, keeper_of(attempt.config, folder, started))
+
+
+def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks) -> dict[str, Any]:
+    """Return the settings that the run was started with; a resume changes its length alone."""
+    config = attempt.config
+    started = longer(attempt.settings, config) or settings_of(
+        config, prepared.task.data_sha256, world_size=ranks.world_size
+    )
+    return {**started, "attention": prepared.attention.kernel if prepared.attention else None}
+
+
+def resume_if_asked(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> None:
+    """Put `training` where the unfinished run's newest good checkpoint is.
+
+    Raises:
+        TrainerError: RM551 where more is trained than is asked for.
+    """
+    if not attempt.name:
+        return
+    go_on(training, folder, fixed_size=attempt.config.micro_batch is not None)
+    if training.ranks.leads:
+        # only now: where it refused to go on, the run stays as it was
+        write_settings(folder, started_with(prepared, attempt, training.ranks))
+
+
+def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> list[Epoch]:
+    """Choose how steps are taken, take them, and return the measurements; the best weights are in place."""
+    config = attempt.config
+    compile_if_worth_it(training, config)
+    paced(training, config)
+    architecture = prepared.network.description | prepared.task.replay_settings()
+    training.watch = watch(training, config, folder, prepared.accelerator, architecture)
+    return fit_with_progress(training)
+
+
+def finish(
+    training: Training,
+    prepared: Prepared,
+    attempt: Attempt,
+    folder: RunFolder,
+    record: dict[str, Any],
+    history: list[Epoch],
+) -> None:
+    """Measure the trained network and write its files."""
+    task, ranks = prepared.task, training.ranks
+    record["metrics"] = {"best": best_of(history).facts(), **scores(training, task)}
+    whole = ranks.whole(dict(prepared.model.state_dict()))
+    if ranks.leads:
+        model = plain(whole, prepared.precision, prepared.network)
+        save(folder, task.files(model, attempt.config, record), history, record)
+
+
+def complete(
+    task: LearningTask, attempt: Attempt, folder: RunFolder, record: dict[str, Any], history: list[Epoch]
+) -> None:
+    """Remove what only a resume needs, and report the end; the folder has its final name."""
+    remove_leftovers(folder.final, attempt.config.keep)
+    emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
+    say(summary(record, task.summary(record, lasted(history)), folder.final))
+
+
+def require_room(network: NetworkSpec, device: str, precision: Precision, config: TrainConfig) -> None:
+    """Raise RM521 where the network cannot be trained on `device` at all."""
+    require_memory(
+        network.parameters(),
+        device,
+        bytes_each=precision.weights.itemsize,
+        best_on_host=config.best_on == "host",
+        remedy=network.remedy,
+    )
 
 
 @contextlib.contextmanager
@@ -155,41 +257,57 @@ def open_on(ranks: Ranks, config: TrainConfig, name: str | None, *, need_bytes: 
         ranks.barrier()
 
 
-def training_of(model: nn.Module, task: Task, config: TrainConfig, place: Place, keeper: CheckpointKeeper) -> Training:
+def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: CheckpointKeeper) -> Training:
     """Return the run at its beginning."""
-    precision, ranks = place.precision, place.ranks
-    like = torch.empty(0, dtype=precision.weights, device=place.device)
+    task, device = prepared.task, torch.device(prepared.accelerator.device)
     if ranks.rank:
         seed_all(config.seed + ranks.rank)  # the weights were drawn alike; from here on ranks draw for their own rows
-    plan = Plan(
+    rows = task.partitions(
+        Placement(
+            device=device,
+            dtype=prepared.precision.weights,
+            feed=config.feed,
+            workers=config.loader_workers,
+            folder=config.output,
+        )
+    )
+    if ranks.leads:
+        emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
+    training = new_training(
+        prepared.model,
+        rows.train,
+        rows.validation,
+        plan_of(config),
+        precision=prepared.precision,
+        ranks=ranks,
+        device=device,
+        loader_workers=rows.workers,
+        keeper=keeper,
+        loss_sum=task.loss(),
+        weigh=task.weigh(),
+        keep_last=config.weights == "last",
+    )
+    for group in training.optimizer.param_groups:
+        group["weight_decay"] = config.weight_decay
+    training.scheduler = schedule_of(shape_of(config, training.steps), training.optimizer)
+    return training
+
+
+def plan_of(config: TrainConfig) -> Plan:
+    """Return what the run is to do."""
+    return Plan(
         epochs=config.epochs,
         batch_size=config.batch_size,
         batch_schedule=config.batch_schedule,
         learning_rate=config.learning_rate,
         seed=config.seed,
         micro_batch=config.micro_batch,
+        max_steps=config.max_steps,
+        eval_every=config.eval_every,
+        patience=config.patience,
+        clip_norm=config.clip_norm,
+        best_on_host=config.best_on == "host",
     )
-    rows, held_out, feed = fed(task, config, like=like)
-    if ranks.leads:
-        emit("feed", **vars(feed))
-    training = new_training(
-        model,
-        rows,
-        held_out,
-        plan,
-        precision=precision,
-        ranks=ranks,
-        device=torch.device(place.device),
-        loader_workers=feed.workers,
-        keeper=keeper,
-        loss_sum=loss_sum_of(CROSS_ENTROPY if task.labels else SQUARED_ERROR, task.class_weights),
-        weigh=weigh_of(task.class_weights),
-        keep_last=config.weights == "last",
-    )
-    for group in training.optimizer.param_groups:
-        group["weight_decay"] = config.weight_decay
-    training.scheduler = schedule_of(config.schedule, training.optimizer, training.sampler.steps(config.epochs))
-    return training
 
 
 def paced(training: Training, config: TrainConfig) -> None:

@@ -211,11 +211,13 @@ def read(data: Any) -> Metadata:
     """Return the content of a metadata.json; fields that it does not know are left out.
 
     Raises:
-        ValueError: naming the field that is missing or of another type.
+        ValueError: naming the field that is missing or of another type, and for a task that is not bars or a table.
     """
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
         raise ValueError(f"schema_version is {version!r}, this trainer reads {SCHEMA_VERSION}")
+    if "task" in data:
+        raise ValueError(f"the run learned a task of kind {data['task']!r}, which has no rows with features")
     metadata: Metadata = _read(Metadata, data, "")
     return metadata
 

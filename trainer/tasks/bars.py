@@ -24,8 +24,8 @@ from trainer.data.readers.bars import Source, open_source
 from trainer.data.readers.files import DataFile, data_file
 from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
+from trainer.tasks.prepared import Task, disk_of
 from trainer.tasks.tables.prepare import prepare_table
-from trainer.tasks.task import Task, disk_of
 
 
 @dataclass(frozen=True, kw_only=True)

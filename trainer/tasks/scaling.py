@@ -7,29 +7,29 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from trainer.config.train import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import pieces
 from trainer.data.loading.placement import Feed, Part, choose_feed, laid
 from trainer.device.memory import report
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
+from trainer.tasks.task import Placement
 
 
-def fed(task: Task, config: TrainConfig, *, like: Tensor) -> tuple[Part, Part, Feed]:
-    """Return the rows to train and to validate on where they are to lie, in the dtype of `like`, and why there."""
-    train, memory = task.split.train, report(like.device)
+def fed(task: Task, placement: Placement) -> tuple[Part, Part, Feed]:
+    """Return the rows to train and to validate on, held where `placement` wants them, and why there."""
+    train, device, dtype = task.split.train, placement.device, placement.dtype
+    memory = report(device)
     feed = choose_feed(
-        config.feed,
-        config.loader_workers,
-        needs=(train.features.size + train.target.size) * like.itemsize,
-        device=like.device,
+        placement.feed,
+        placement.workers,
+        needs=(train.features.size + train.target.size) * dtype.itemsize,
+        device=device,
         free=memory.free if memory else None,
     )
     held_out = feed if feed.name == "mapped" else replace(feed, name="device")
     rows, others = (
-        laid(scaled(part, task, like.dtype), way, like.device, config.output)
+        laid(scaled(part, task, dtype), way, device, placement.folder)
         for part, way in ((train, feed), (task.split.validation, held_out))
     )
     return rows, others, feed

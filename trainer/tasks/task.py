@@ -1,54 +1,227 @@
-"""Data made ready to learn from, whatever it was made of."""
+"""A learning task as the trainer sees it: data, network, loss and figures of one kind of problem.
+
+The loop, the steps, the records and the export call these methods and know nothing else of a task. `BarTask`,
+`TableTask` and `LanguageTask` implement the interface; a task is chosen in `tasks/choose.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from trainer.data.bar import Dates
-from trainer.data.dataset import Target
-from trainer.data.readers.files import DataFile
-from trainer.data.split import Scaler, Split
+import torch
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from trainer.config.train import TrainConfig
+from trainer.config.train import TrainConfig
+from trainer.data.loading.batch import Batch
+from trainer.device.capacity import ParameterCount
+
+LossSum = Callable[[Any, Any], Tensor]
+"""From outputs and targets to the sum of the loss over all rows of a batch, a scalar.
+
+The sum is in fp32, or in fp64 where the weights are fp64, whatever dtype outputs and targets have: casting is the
+loss function's, so that it can cast a piece at a time. An empty batch has the sum 0. The loop divides by the weight
+of the whole batch, so the function itself takes no mean.
+"""
+
+Weigh = Callable[[Any], Tensor]
+"""From the targets of a batch to its weight, a scalar on their device: class weights, or tokens that count."""
+
+
+class Partition(Protocol):
+    """One part of the data, in rows; what a row is the task decides (a bar, a line of a table, a packed sequence)."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are held. On the device of the computation they are indexed there, else copied."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def rows(self, numbers: Tensor, device: torch.device) -> Batch:
+        """Return inputs and targets of the rows with these numbers (rows,), int64, on `device`.
+
+        Inputs and targets are tensors, or tuples or mappings of tensors, of any dtype, the first dimension of each
+        the rows. Called from several threads at once where rows are fetched ahead. The same numbers give the same
+        rows: nothing random may be drawn here.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """Data made ready: `dates` are those used of the file's `file_rows` rows; both scalers know only `split.train`.
+class Placement:
+    """Where rows are to be held: settings of --feed, the device of the computation, and the dtype of its weights.
 
-    features: name, formula and unit of each column. made: how they were made, for the metadata.
-    labels: the classes' names in their order, None for a number. class_weights: by class, None where all weigh the
-    same. embeddings: column, values and width of each input that is a code. horizon: bars ahead, None for a table,
-    whose `dates` are lines of the file where it has no time column. split_how: by what the rows were split.
+    `folder` receives files that are mapped. Integer rows keep their dtype; `dtype` is for floating ones.
     """
 
-    file: DataFile
-    file_rows: int
-    dates: Dates
-    split: Split
-    inputs: Scaler
-    targets: Scaler
-    target: Target
-    features: tuple[dict[str, Any], ...]
-    made: dict[str, Any]
-    class_weights: list[float] | None = None
-    labels: tuple[str, ...] | None = None
-    embeddings: tuple[dict[str, int], ...] = ()
-    horizon: int | None = None
-    split_how: dict[str, Any] = field(default_factory=lambda: {"by": "time", "seed": None, "stratified": False})
+    device: torch.device
+    dtype: torch.dtype
+    feed: str
+    workers: int
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partitions:
+    """The rows to train and to validate on, and how they are fed: the fields of the event `feed`.
+
+    `workers` threads fetch rows ahead; 0 where rows are on the device or an index into memory is all it takes.
+    """
+
+    train: Partition
+    validation: Partition
+    feed: str
+    reason: str
+    workers: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionShape:
+    """The shape of a network's attention for one row, on which its kernels are tried."""
+
+    heads: int
+    length: int
+    width: int
+    causal: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec:
+    """A network before it exists.
+
+    Args:
+        description: the section `model` of metadata.json, from which `models.build` or the task's own loader makes
+            the network again. JSON types alone.
+        build: returns the network with fresh weights from torch's global generator; called under the meta device,
+            too, where nothing may be allocated. Parameters that are not trained have `requires_grad` False.
+        load: puts weights from elsewhere (a pretrained model) into a network on the host; None for none. Called on
+            each rank, after `build` and the cast to the run's dtype, and before the network goes to its device.
+        attention: shape of the attention whose kernel is to be chosen, None for a network without.
+        remedy: from a number of parameters that would fit into memory to the next step of RM521.
+    """
+
+    description: dict[str, Any]
+    build: Callable[[], nn.Module]
+    load: Callable[[nn.Module], None] | None = None
+    attention: AttentionShape | None = None
+    remedy: Callable[[int], str] = lambda most: f"a network of at most {most:,} parameters would fit"
+
+    def parameters(self) -> ParameterCount:
+        """Count the parameters on the meta device; none is allocated, and no random number is drawn."""
+        with torch.device("meta"):
+            weights = list(self.build().parameters())
+        trained = sum(weight.numel() for weight in weights if weight.requires_grad)
+        return ParameterCount(all=sum(weight.numel() for weight in weights), trained=trained)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """A trained network to be measured, on all ranks alike.
+
+    Args:
+        forward: what is called with inputs; in evaluation mode already, under `torch.no_grad`.
+        device: where inputs must be.
+        dtype: dtype of floating inputs: that of the weights.
+        rows: number of rows that fit into memory at a time, as training found it.
+        share: returns the slice of so many rows that this rank measures. Where every rank must take part in each
+            call of `forward` it is all rows on each rank, and `sum` returns what it was given.
+        sum: adds a tensor up over the ranks, in place, and returns it.
+        autocast: returns the context of the run's precision, for a task that measures in it.
+    """
+
+    forward: nn.Module
+    device: torch.device
+    dtype: torch.dtype
+    rows: int
+    share: Callable[[int], slice]
+    sum: Callable[[Tensor], Tensor]
+    autocast: Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """How long a run trained: measurements of the validation loss, seconds, and rows of the training part seen."""
+
+    measurements: int
+    seconds: float
+    rows: int
+
+
+class LearningTask(Protocol):
+    """A learning task: data that are read and split, and all that is particular to their kind.
+
+    The data are read before the object exists: `tasks.choose.task_of(config)` makes it, on every rank.
+    """
 
     @property
-    def outputs(self) -> int:
-        """How many numbers the network gives: one, or one for each class."""
-        return len(self.labels) if self.labels else 1
+    def kind(self) -> str:
+        """The kind's name: `bars`, `table`, `language`."""
 
+    @property
+    def data_name(self) -> str:
+        """Name of the data for messages."""
 
-def disk_of(config: TrainConfig) -> Path | None:
-    """Return the folder for rows that are mapped: that of the runs, as /tmp may be memory. None for the usual one."""
-    if config.feed != "mapped":
-        return None
-    config.output.mkdir(parents=True, exist_ok=True)
-    return config.output
+    @property
+    def data_sha256(self) -> str:
+        """SHA-256 of all data that decide the result. A resume and the other ranks must have the same."""
+
+    @property
+    def train_rows(self) -> int:
+        """Number of rows of the training part; batches, epochs and schedules are counted in them."""
+
+    def network(self, config: TrainConfig) -> NetworkSpec:
+        """Return the network that `config` describes for these data.
+
+        Raises:
+            TrainerError: where settings of the network do not fit the data.
+        """
+
+    def partitions(self, placement: Placement) -> Partitions:
+        """Return the rows to train and to validate on, held where `placement` wants them.
+
+        Raises:
+            TrainerError: RM586 where they do not fit there.
+            OSError: where a mapped file cannot be written.
+        """
+
+    def loss(self) -> LossSum:
+        """Return the sum of the loss over rows; see `LossSum`."""
+
+    def weigh(self) -> Weigh | None:
+        """Return what a batch weighs, None where it is its number of rows; see `Weigh`.
+
+        A step divides by the sum of the weights of all its micro-batches on all ranks, so the loss does not depend
+        on how the batch is cut. The training and validation losses of an epoch are means weighted by it.
+        """
+
+    def evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the figures of the trained network by part: `{"validation": {...}, "test": {...}}`, JSON types.
+
+        A collective: every rank calls it and returns the same.
+        """
+
+    def describe(self, network: NetworkSpec) -> dict[str, Any]:
+        """Return the task's entries of metadata.json, JSON types alone.
+
+        Bars and tables fill the entries that they had from the first schema on (data, features, feature_set, scaler,
+        target, split, model, baselines). Another kind gives `task` (its name), `data` (as `DataRecord`), `model`
+        (`network.description`) and one section of its own name.
+        """
+
+    def replay_settings(self) -> dict[str, Any]:
+        """Return what `replay` needs beside the description of the network to compute the loss again."""
+
+    def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
+        """Return the model's files by name; `model` is on the CPU, `record` is metadata.json's content.
+
+        `recipe.yaml` is one of them: `trainer.config.recipe.as_recipe(config)`.
+
+        Raises:
+            TrainerError: where a format that was asked for cannot be written.
+        """
+
+    def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
+        """Return the lines of the run's summary by label, without device and folder; a label has 7 characters."""

@@ -8,15 +8,16 @@ import math
 import torch
 from torch import nn
 
+from trainer.data.loading.batch import Values, apply, call, tensors
 from trainer.models.activation_checkpointing import keeping
 
 
-def flops_per_row(model: nn.Module, row_shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> float | None:
+def flops_per_row(model: nn.Module, row: Values) -> float | None:
     """Return the FLOPs of one row forward and backward, None where torch cannot count the model.
 
     Matrix products, convolutions and attention are counted, element-wise work and what is computed again in backward
-    are not: as MFU is defined. The copy is on the meta device, so nothing is computed. `row_shape` is the shape of one
-    input, without the batch.
+    are not: as MFU is defined. The copy is on the meta device, so nothing is computed. `row` is one row of inputs; only
+    its shape and dtype count.
     """
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -24,7 +25,8 @@ def flops_per_row(model: nn.Module, row_shape: tuple[int, ...], dtype: torch.dty
     try:
         twin = keeping(copy.deepcopy(model)).to("meta")
         with FlopCounterMode(display=False) as counter:
-            twin(torch.empty(rows, *row_shape, dtype=dtype, device="meta")).sum().backward()
+            outputs = call(twin, apply(lambda one: one.new_empty(rows, *one.shape[1:], device="meta"), row))
+            torch.stack([each.sum() for each in tensors(outputs)]).sum().backward()
     except (RuntimeError, NotImplementedError):  # an operation without a meta kernel
         return None
     return float(counter.get_total_flops()) / rows

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from trainer.data.loading.batch import Values, tensors
+
 
 @dataclass(frozen=True, kw_only=True)
 class Suspect:
@@ -72,13 +74,13 @@ def bad_gradient(model: nn.Module) -> str | None:
 
 
 def suspect(
-    witness: Witness, model: nn.Module, inputs: Tensor, loss: object, *, scaled: bool = False
+    witness: Witness, model: nn.Module, inputs: Values, loss: object, *, scaled: bool = False
 ) -> Suspect | None:
     """Return what first was not finite in a step that `witness` saw: inputs, a layer's output, loss, or a gradient.
 
     Gradients that are `scaled` (fp16) may overflow: such a step is skipped, and no harm done.
     """
-    if not torch.isfinite(inputs).all():
+    if not all(torch.isfinite(value).all() for value in tensors(inputs)):
         return Suspect(what="inputs of the batch", name="")
     if (layer := witness.first_bad()) is not None:
         return Suspect(what="output of layer", name=layer)

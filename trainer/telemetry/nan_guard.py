@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from trainer.data.loading.batch import Batch, apply
 from trainer.runtime.errors import TrainerError
 from trainer.telemetry.layer_monitor import Suspect, Witness, suspect
 
@@ -62,8 +63,8 @@ class Again:
     (fp16) may overflow, as such steps are skipped.
     """
 
-    fetch: Callable[[Tensor], tuple[Tensor, Tensor]]
-    compute: Callable[[Tensor, Tensor], object]
+    fetch: Callable[[Tensor], Batch]
+    compute: Callable[[Any, Any], object]
     advance: Callable[[], object]
     stateful: Sequence[Stateful]
     scaled: bool = False
@@ -189,8 +190,8 @@ class NanGuard:
             "suspect": culprit.words if culprit else None,
             "architecture": dict(self._architecture),
             "model": {name: value.cpu() for name, value in self._model.state_dict().items()},
-            "inputs": inputs.cpu(),
-            "targets": targets.cpu(),
+            "inputs": apply(Tensor.cpu, inputs),
+            "targets": apply(Tensor.cpu, targets),
             "random": random_state(),
         }
         with path.open("wb") as stream:

@@ -16,10 +16,10 @@ from trainer.analysis.compress.subject import Subject, read_subject
 from trainer.analysis.predict import WEIGHTS
 from trainer.device.accelerator import make_reproducible
 from trainer.run.artifacts import write_metadata
-from trainer.run.export import pickled
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import open_run
+from trainer.tasks.export import pickled
 
 
 def compress(  # one parameter an option

@@ -12,7 +12,7 @@ from torch import nn
 from trainer.data.split import Scaler
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, mean_loss
 from trainer.tasks.metrics.score import as_numbers, score_of
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
 
 CALLS, BATCH = 200, 1024
 

@@ -14,13 +14,15 @@ from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Subject
 from trainer.config.model import require_fitting
 from trainer.data.dataset import Dataset
-from trainer.engine.loop import Part, Plan, Training, fit, new_training
+from trainer.data.loading.placement import Part
+from trainer.engine.loop import fit
+from trainer.engine.training import Plan, Training, new_training
 from trainer.models.build import build
 from trainer.models.int8 import quantized
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, loss_sum_of, weigh_of
 from trainer.models.storage import without_zeros
-from trainer.run.metadata import model_record
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
+from trainer.tasks.row_records import model_record
 
 TEMPERATURE = 2.0  # softens the teacher's probabilities, so that the order of the wrong classes counts, too
 ROUNDS = 3  # of pruning and tuning: pruned at once, a network loses more
@@ -54,7 +56,7 @@ def distill(subject: Subject, recipe: Recipe) -> Smaller:
     The same network is trained on the truth alone, too, so that it is seen what the teacher adds.
     """
     config = replace(subject.config, hidden_layers=recipe.student_layers)
-    require_fitting(config)
+    require_fitting(config, config.hidden_layers)
     description = model_record(config, subject.task)
     student = trained(subject, build_seeded(description, recipe.seed), recipe, teacher=subject.network)
     alone = trained(subject, build_seeded(description, recipe.seed), recipe)

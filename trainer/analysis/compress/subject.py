@@ -15,7 +15,7 @@ from trainer.config.train import TrainConfig, settings
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata
 from trainer.tasks.bars import prepare
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,19 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trainer.data.loading import chunks as pieces
+from trainer.data.loading.batch import Batch
 from trainer.data.loading.prefetch import load
 from trainer.data.loading.sampler import Sampler
 from trainer.runtime.errors import TrainerError
 
 FEEDS = ("auto", "device", "host", "mapped")
 ROOM = 0.5  # share of the device's free memory that rows may take: weights, activations and graphs need theirs
+
+
+class Rows(Protocol):
+    """What batches are taken from: rows that are held on a device and found by their numbers."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are held."""
+
+    def rows(self, numbers: Tensor, device: torch.device) -> Batch:
+        """Return inputs and targets of the rows with these numbers, on `device`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +46,11 @@ class Part:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are held."""
+        return self.targets.device
 
     @property
     def nbytes(self) -> int:
@@ -120,7 +137,7 @@ def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
 
 
 def batches(
-    part: Part,
+    part: Rows,
     sampler: Sampler,
     *,
     epoch: int,
@@ -128,7 +145,7 @@ def batches(
     share: Callable[[int], slice],
     device: torch.device,
     workers: int,
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch of `epoch` from number `start` on: all its row numbers on the host, this rank's rows.
 
     `share` returns the slice of a batch of so many rows that is this rank's.
@@ -138,7 +155,7 @@ def batches(
     size = sampler.size(epoch)
     left = sampler.order(epoch)[start * size :]
     numbers = left.split(size)
-    if workers or part.targets.device != device:
+    if workers or part.device != device:
         yield from load(numbers, lambda rows: part.rows(rows[share(len(rows))], device), workers)
         return
     # One copy an epoch: a copy for each batch would make the host wait for all that the device still has to do.

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 from torch import Tensor
 
-Fetch = Callable[[Tensor], tuple[Tensor, Tensor]]
+from trainer.data.loading.batch import Batch
+
+Fetch = Callable[[Tensor], Batch]
 AHEAD = 2  # batches in flight for each worker
 
 
-def load(batches: Iterable[Tensor], fetch: Fetch, workers: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def load(batches: Iterable[Tensor], fetch: Fetch, workers: int) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch's row numbers with what `fetch` returns for them, in order.
 
     `workers` threads fetch ahead; 0 fetches when asked. Workers hold no state that a resume would need: what
@@ -31,8 +34,8 @@ def load(batches: Iterable[Tensor], fetch: Fetch, workers: int) -> Iterator[tupl
 
 def _ahead(
     batches: Iterable[Tensor], fetch: Fetch, pool: ThreadPoolExecutor, *, depth: int
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    waiting: deque[tuple[Tensor, Future[tuple[Tensor, Tensor]]]] = deque()
+) -> Iterator[tuple[Tensor, Any, Any]]:
+    waiting: deque[tuple[Tensor, Future[Batch]]] = deque()
     for rows in batches:
         waiting.append((rows, pool.submit(fetch, rows)))
         if len(waiting) > depth:

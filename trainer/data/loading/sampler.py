@@ -41,6 +41,14 @@ class Sampler:
         bounds = [0, *self.schedule.epochs(0, epochs), epochs]
         return sum((after - since) * self.count(since) for since, after in pairwise(bounds))
 
+    def epochs(self, steps: int) -> int:
+        """Return how many epochs the first `steps` steps, at least one, begin."""
+        low, high = 1, steps  # an epoch has a step or more
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.steps(middle) >= steps else (middle + 1, high)
+        return low
+
     def different(self, since: int, epochs: int) -> list[int]:
         """Return each size that whole batches have from epoch `since` to the end of a run of `epochs`, in order."""
         return list(dict.fromkeys(self.size(epoch) for epoch in (since, *self.schedule.epochs(since, epochs))))

@@ -16,7 +16,7 @@ from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, a
 
 if TYPE_CHECKING:
     from trainer.data.loading.placement import Part
-    from trainer.engine.loop import Training
+    from trainer.engine.training import Training
 
 FEATURES, HIDDEN, RATE, SEED = 54, (32, 16), 1e-3, 0
 ROWS, VALIDATION = 32_768, 1_000
@@ -60,7 +60,9 @@ def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Numbe
 
     def epoch() -> None:
         run_epoch(training)
-        losses.append(close_epoch(training).train_loss)
+        measured = close_epoch(training)
+        assert measured is not None
+        losses.append(measured.train_loss)
 
     name = f"batches of {batch}"
     taken = timing.samples(epoch, device.torch_type, share)

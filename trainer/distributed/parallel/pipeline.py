@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trainer.data.loading.batch import Values
 from trainer.device.accelerator import memory_of
 from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import Scale
@@ -28,6 +29,7 @@ class Pipeline(World):
     Every rank keeps a copy of the other layers in host memory, for checkpoints; it is refreshed by `whole`.
     """
 
+    shares = False
     undoes = False  # the other stages wait for the one whose memory ran out; all begin again
 
     def __init__(self, member: Membership, beats: Beats | None = None) -> None:
@@ -58,12 +60,16 @@ class Pipeline(World):
             layer.to(self.member.device if owner == self.rank else "cpu")
         return Stages(model, slices, self)
 
-    def accumulate(self, forward: Forward, inputs: Tensor, targets: Tensor, **how: Any) -> Tensor:
+    def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
         """Run one batch through the pipeline in pieces of `size` rows; a smaller rest follows as a batch of its own.
 
         Returns this rank's part of the mean loss: all of it on the last rank, 0 on the others.
         """
-        total = torch.zeros((), device=targets.device, dtype=targets.dtype)
+        if not (isinstance(inputs, Tensor) and isinstance(targets, Tensor)):
+            what = "--parallel pipeline passes one tensor from stage to stage, and these batches hold several"
+            raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
+        self._dtype = how.get("dtype") or torch.promote_types(targets.dtype, torch.float32)
+        total = torch.zeros((), device=targets.device, dtype=self._dtype)
         size = min(how["size"], len(targets))
         even = len(targets) // size * size
         for rows in (slice(0, even), slice(even, len(targets))):
@@ -77,7 +83,7 @@ class Pipeline(World):
     ) -> Tensor:
         scaled = scale or (lambda loss: loss)
         stage, schedule = self._schedule(pieces, (x.shape, x.dtype, y.shape))
-        stage.submod.forward_of = forward
+        stage.submod.forward_of, stage.submod.dtype = forward, self._dtype
         schedule._loss_fn = lambda outputs, targets: scaled(loss_sum(outputs, targets) / weight)
         losses: list[Tensor] = []  # summed from here, for torch calls the loss function for shapes alone, too
         with self.section("comms") if self.rank else nullcontext(), self.computing():
@@ -87,7 +93,7 @@ class Pipeline(World):
                 schedule.step(target=y, losses=losses)
             else:
                 schedule.step()
-        total = torch.zeros((), device=y.device, dtype=y.dtype)
+        total = torch.zeros((), device=y.device, dtype=self._dtype)
         return total + sum(loss.detach() for loss in losses) / scaled(torch.ones_like(total))
 
     def _schedule(self, pieces: int, shape: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -134,7 +140,13 @@ class Pipeline(World):
         mine = {index: each for index, each in state["state"].items() if id(parameters[index]) in self._own}
         optimizer.load_state_dict({**state, "state": mine})
 
+    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Return the norm of all gradients: each rank holds those of its own layers."""
+        own = super().gradient_norm(parameters).to(self.member.device)
+        return self.sum(own.square().reshape(1)).sqrt().squeeze(0)
+
     _own: frozenset[int] = frozenset()
+    _dtype = torch.float32
 
     def _require_possible(self, model: nn.Module) -> None:
         route = self.member.choice.route
@@ -184,9 +196,11 @@ class _Layers(nn.Module):
     """What PipelineStage calls; the loop's forward carries autocast and is set before each step."""
 
     forward_of: Forward
+    dtype: torch.dtype
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.forward_of(x)
+        outputs: Tensor = self.forward_of(x)
+        return outputs.to(self.dtype)  # what goes to the next stage is never rounded to 16 bits
 
 
 def require_pipelining() -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trainer.data.loading.batch import Values
 from trainer.distributed.collectives import Forward
 from trainer.distributed.parallel.world import World
 from trainer.models.activation_checkpointing import layers
@@ -48,7 +49,7 @@ class Sharded(World):
         sharded.set_requires_gradient_sync(last)
         return contextlib.nullcontext()
 
-    def accumulate(self, forward: Forward, inputs: Tensor, targets: Tensor, **how: Any) -> Tensor:
+    def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
         """Run forward and backward in micro-batches; raises RM568 where another rank has ended meanwhile."""
         with self.computing():
             return super().accumulate(forward, inputs, targets, **how)

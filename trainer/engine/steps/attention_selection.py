@@ -11,7 +11,7 @@ import contextlib
 import importlib.util
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from trainer.models.kernels import BACKENDS, only
 from trainer.models.transformer import use_kernel
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
+from trainer.tasks.task import AttentionShape
 
 KERNELS = tuple(BACKENDS)  # in the order of preference
 CHOICES = ("auto", *KERNELS)
@@ -119,7 +120,7 @@ def choose_attention(
 
 def attend(
     model: nn.Module,
-    description: Mapping[str, Any],
+    attention: AttentionShape | None,
     config: TrainConfig,
     *,
     device: str,
@@ -134,10 +135,10 @@ def attend(
     Raises:
         TrainerError: RM562 and RM566 as `choose_attention` does.
     """
-    if "heads" not in description:
+    if attention is None:
         return None
     how: dict[str, Any] = {"device": device, "dtype": DTYPES[precision.name], "ranks": ranks}
-    how["shape"] = shape_of(description, config)
+    how["shape"] = shape_of(attention, config)
     requested = before if before and config.attention == "auto" else config.attention
     try:
         chosen = choose_attention(requested, **how)
@@ -151,12 +152,11 @@ def attend(
     return chosen
 
 
-def shape_of(description: Mapping[str, Any], config: TrainConfig) -> Shape:
+def shape_of(attention: AttentionShape, config: TrainConfig) -> Shape:
     """Return the shape of the run's own attention, with fewer rows where fp64 on the host would take long."""
-    columns, heads = description["widths"][0], description["heads"]
-    rows = min(config.batch_size, config.micro_batch or config.batch_size, max(1, MOST_SCORES // (heads * columns**2)))
-    width = description["token_width"] // heads
-    return Shape(batch=rows, heads=heads, length=columns + 1, width=width, causal=False)
+    most = max(1, MOST_SCORES // (attention.heads * attention.length**2))
+    rows = min(config.batch_size, config.micro_batch or config.batch_size, most)
+    return Shape(batch=rows, **vars(attention))
 
 
 def tell(chosen: Chosen, device: str, before: str | None) -> None:

@@ -13,18 +13,17 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from trainer.config.train import TrainConfig
+from trainer.data.loading.batch import call
 from trainer.device.precision import DTYPES
+from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
-
-if TYPE_CHECKING:
-    from trainer.engine.loop import Training
 
 CHOICES = ("off", "auto", "on")
 STEPS = 5
@@ -115,8 +114,8 @@ def loss_on_a_batch(training: Training) -> Step:
 
     def loss(model: nn.Module) -> Tensor:
         with training.precision.context():
-            outputs: Tensor = model(inputs)
-        return training.loss_sum(outputs.to(targets.dtype), targets) / len(targets)
+            outputs = call(model, inputs)
+        return training.loss_sum(outputs, targets) / len(rows)
 
     return loss
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trainer.engine.loop import Training, gradients, step_optimizer
+from trainer.engine.loop import gradients, step_optimizer
+from trainer.engine.training import Training
 
 MOST = 16  # steps of the longer graph; single steps come from a second one
 WARM = 3  # steps before a capture: libraries load and choose kernels at the first ones
@@ -99,7 +100,7 @@ class GraphSteps:
         return Captured(graph=graph, rows=rows, losses=losses)
 
     def _memory(self, steps: int) -> tuple[Tensor, Tensor]:
-        device, dtype = self.training.device, self.training.train.targets.dtype
+        device, dtype = self.training.device, self.training.state.losses.dtype
         rows = torch.arange(steps * self.size, device=device) % len(self.training.train)
         return rows, torch.zeros(steps, device=device, dtype=dtype)
 

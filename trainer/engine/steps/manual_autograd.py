@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainer.engine.loop import Training
+from trainer.data.loading.placement import Part
 from trainer.engine.steps.fused_adamw import LINE, FusedSteps, Hyper
+from trainer.engine.training import Training
 from trainer.models.losses import squared_error_sum
 
 MOST = 64  # steps at a time: so long the loop cannot checkpoint, stop or look for NaN
@@ -86,6 +87,7 @@ class DirectSteps:
 
     def __init__(self, training: Training) -> None:
         self.training, self.size = training, training.sampler.batch_size
+        assert isinstance(training.train, Part)
         self.inputs, self.targets = training.train.inputs, training.train.targets
         self.ahead = at_once(self.size, self.inputs, self.targets)
         with torch.inference_mode():  # what is made in it needs no bookkeeping when it is written to

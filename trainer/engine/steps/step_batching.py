@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from trainer.engine.loop import Training
+from trainer.engine.training import Training
 
 
 class Steps(Protocol):
@@ -44,10 +43,10 @@ class Launches:
         whole = sampler.rows // size
         order = sampler.order(state.epoch)
         on_device = order.to(training.device)
-        while state.batch < whole:
+        while state.batch < whole and not training.ended:
             training.watch.step_begins()
             first = state.batch
-            batches, stop, due = planned(training, order, min(steps.most, whole - first))
+            batches, stop, due = planned(training, order, most_steps(training, steps.most, whole))
             span = slice(first * size, state.batch * size)
             losses = state.losses[first : state.batch]
             training.ranks.at_step(state.step)
@@ -55,6 +54,13 @@ class Launches:
                 steps.take(on_device[span], losses)
             training.watch.launch_ended(state.step - len(batches) + 1, batches, losses)
             yield stop, due
+
+
+def most_steps(training: Training, most: int, whole: int) -> int:
+    """Return how many steps the next launch takes at most: it ends where the loss is to be measured."""
+    until = training.steps_until_measured()
+    most = min(most, whole - training.state.batch)
+    return most if until is None else min(most, until)
 
 
 def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor], bool, bool]:

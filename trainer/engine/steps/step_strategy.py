@@ -15,13 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trainer.data.loading.placement import Part
 from trainer.device.rng import draw_state, set_state
 from trainer.engine.batch_size_change import at_size
-from trainer.engine.loop import Training, gradients, step_optimizer
+from trainer.engine.loop import gradients, step_optimizer
 from trainer.engine.steps import cuda_graph as graph
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps import manual_autograd as direct
 from trainer.engine.steps.step_batching import Launches, Steps
+from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 
 KINDS = ("auto", "eager", "graph", "direct")
@@ -121,7 +123,9 @@ def reason_against(name: str, training: Training) -> str | None:
         "several ranks vote at each step": training.ranks.world_size > 1,
         "the loss scaler of fp16 decides on the host": training.scaler is not None,
         "each step has a learning rate or a weight of its own": bool(training.scheduler or training.weigh),
-        "the rows are not on the device": training.train.targets.device != training.device,
+        "the rows are not one table of numbers in memory": not isinstance(training.train, Part),
+        "the rows are not on the device": training.train.device != training.device,
+        "gradients are clipped": training.clip_norm is not None,
         "threads fetch the rows ahead": training.loader_workers > 0,
         f"no whole batch: {sampler.rows:,} rows, batches of {sampler.batch_size:,}": sampler.rows < sampler.batch_size,
         f"batches are taken {size:,} rows at a time": size < sampler.batch_size,
@@ -178,13 +182,13 @@ def compared(training: Training, name: str, rows: Tensor, count: int, before: Me
     steps = makers[name](training)
     found, faster = timed(training, before, lambda losses: steps.take(rows, losses), count)
     apart = max(distance(one, other) for one, other in zip(found, want, strict=True))
-    tolerance = TOLERANCE.get(training.train.targets.dtype, 0.0)
+    tolerance = TOLERANCE.get(training.state.losses.dtype, 0.0)
     return Trial(steps=steps, count=count, apart=apart, tolerance=tolerance, eager=eager, faster=faster)
 
 
 def timed(training: Training, before: Memory, work: Callable[[Tensor], None], count: int) -> tuple[list[Tensor], float]:
     """Do `work` a few times from the same beginning; return what it made, losses last, and the least time a step."""
-    losses = torch.zeros(count, dtype=training.train.targets.dtype, device=training.device)
+    losses = torch.zeros(count, dtype=training.state.losses.dtype, device=training.device)
     seconds = math.inf
     for _ in range(TIMES):
         before.restore(training)

@@ -1,4 +1,4 @@
-"""RM500 to RM509: flags, recipes and what stands beside a run. RM525: benchmarks. RM59x: probes, unexplained ends."""
+"""RM500 to RM509: flags, recipes and what stands beside a run. RM525 to RM527: benchmarks, loop. RM59x: the rest."""
 
 from __future__ import annotations
 
@@ -64,6 +64,18 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "No such benchmark",
         "A benchmark was named that there is none of.",
         "Name one of those that `python -m trainer bench --help` lists.",
+    ),
+    (
+        "RM526",
+        "The learning-rate schedule contradicts itself or the run",
+        "Settings of the warm-up or the decay exclude each other, have no effect, or leave no step after the warm-up.",
+        "Leave one of the named settings out, or give a shorter warm-up or a longer run.",
+    ),
+    (
+        "RM527",
+        "Best weights cannot be kept on the host here",
+        "Under --parallel fsdp2 on cards the best weights stay sharded over the cards.",
+        "Leave --best-on out, or use --parallel ddp.",
     ),
     (
         "RM590",

@@ -10,7 +10,7 @@ from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.tasks.metrics.classification import CLASS_BASELINES, class_score, probabilities
 from trainer.tasks.metrics.regression import BASELINES, score
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
 
 
 def baselines_of(task: Task) -> dict[str, str]:

@@ -24,10 +24,10 @@ from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import say
+from trainer.tasks.prepared import Task, disk_of
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
-from trainer.tasks.task import Task, disk_of
 
 
 def prepare_table(config: TrainConfig) -> Task:

@@ -18,9 +18,9 @@ import torch
 import trainer
 from trainer.cli import main
 from trainer.config.train import TrainConfig
-from trainer.run.artifacts import forecast
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.bars import prepare
+from trainer.tasks.row_task import outputs_of
 
 HAS_ONNX = importlib.util.find_spec("onnx") is not None and importlib.util.find_spec("onnxscript") is not None
 ROOT = Path(trainer.__file__).parents[1]
@@ -63,9 +63,8 @@ def refused(capsys: pytest.CaptureFixture[str], code: str, *argv: str) -> str:
 
 
 def forecast_in_training(network: torch.nn.Module, part: Any, task: Any) -> Any:
-    return forecast(
-        SimpleNamespace(forward=network, device="cpu", train=SimpleNamespace(targets=torch.empty(0))), part, task
-    )
+    evaluation = SimpleNamespace(forward=network, device="cpu", dtype=torch.float32)
+    return task.targets.unscale(outputs_of(task, part, evaluation)[:, 0])
 
 
 def forecasts(run: Path, tmp_path: Path, data: Path = SAMPLE) -> dict[str, float]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 
 from trainer.cli import main
 from trainer.device import capacity as limits
-from trainer.device.capacity import free_memory, parameters, require_memory, shrunk
-from trainer.models.mlp import mlp
+from trainer.device.capacity import ParameterCount, free_memory, require_memory
+from trainer.models.build import fitting_layers, size
 from trainer.runtime.errors import TrainerError
 
 
@@ -39,28 +40,60 @@ def test_a_containers_limit_counts_as_well(tmp_path: Path, available, group, fre
     assert free_memory("cpu", machine(tmp_path, available_kb=available, group=group)) == free
 
 
-@given(st.lists(st.integers(1, 40), min_size=0, max_size=4), st.integers(1, 9))
-def test_parameters_are_those_of_the_network(hidden: list[int], inputs: int) -> None:
-    assert parameters([inputs, *hidden, 1]) == sum(each.numel() for each in mlp(inputs, hidden).parameters())
+def description(*widths: int, kind: str = "mlp", **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "widths": list(widths), **more}
 
 
-@given(st.lists(st.integers(1, 2**20), min_size=1, max_size=5), st.integers(1000, 10**9))
-def test_what_would_fit_fits(hidden: list[int], most: int) -> None:
-    found = shrunk([12, *hidden, 1], most)
-    assert parameters(found) <= most
-    assert all(1 <= now <= before for now, before in zip(found[1:-1], hidden, strict=True))
+def count(trained: int, frozen: int = 0) -> ParameterCount:
+    return ParameterCount(all=trained + frozen, trained=trained)
+
+
+def remedy(most: int) -> str:
+    return f"{most} would fit"
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=4), st.integers(1, 9), st.integers(200, 5000))
+def test_fitting_layers_have_at_most_so_many_parameters(hidden: list[int], inputs: int, most: int) -> None:
+    network = description(inputs, *hidden, 1)
+    found = fitting_layers(network, most)
+    assert size(description(inputs, *found, 1)) <= most
+    assert all(1 <= now <= before for now, before in zip(found, hidden, strict=True))
+
+
+def test_fitting_layers_count_embeddings_and_norms() -> None:
+    embeddings = [{"column": 0, "values": 10_000, "width": 50}]
+    network = description(52, 64, 64, 1, norm="layer", embeddings=embeddings)
+    whole = size(network)
+    assert whole > 500_000
+    assert size({**network, "widths": [52, *fitting_layers(network, whole - 1), 1]}) < whole
 
 
 def test_a_network_that_fits_is_let_through(monkeypatch) -> None:
-    monkeypatch.setattr(limits, "free_memory", lambda device: parameters([3, 4, 1]) * 20)
-    require_memory([3, 4, 1], "cpu")
-    with pytest.raises(TrainerError, match=r"--hidden-layers 4 would fit"):
-        require_memory([3, 5, 1], "cpu")
+    monkeypatch.setattr(limits, "free_memory", lambda device: 100 * 20)
+    require_memory(count(100), "cpu", remedy=remedy)
+    with pytest.raises(TrainerError, match=r"100 would fit"):
+        require_memory(count(101), "cpu", remedy=remedy)
+
+
+def test_frozen_weights_are_counted_once(monkeypatch) -> None:
+    monkeypatch.setattr(limits, "free_memory", lambda device: 4 * (5 * 10 + 1000))
+    require_memory(count(10, frozen=1000), "cpu", remedy=remedy)
+    with pytest.raises(TrainerError, match="RM521"):
+        require_memory(count(11, frozen=1000), "cpu", remedy=remedy)
+
+
+def test_best_weights_on_the_host_spare_a_cards_memory_alone(monkeypatch) -> None:
+    monkeypatch.setattr(limits, "free_memory", lambda device: 100 * 16)
+    require_memory(count(100), "cuda:0", best_on_host=True, remedy=remedy)
+    with pytest.raises(TrainerError, match="RM521"):
+        require_memory(count(100), "cuda:0", remedy=remedy)
+    with pytest.raises(TrainerError, match="RM521"):
+        require_memory(count(100), "cpu", best_on_host=True, remedy=remedy)
 
 
 def test_where_nothing_is_known_of_the_memory_nothing_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(limits, "free_memory", lambda device: None)
-    require_memory([10**6, 10**6, 1], "cpu")
+    require_memory(count(10**12), "cpu", remedy=remedy)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,14 @@ def test_batches_that_grow_on_two_ranks_go_on_bit_for_bit(answers: list[dict[str
     assert all(answer["growing_batches_go_on_identically"] for answer in answers)
 
 
+def test_measuring_by_steps_on_two_ranks_goes_on_bit_for_bit(answers: list[dict[str, Any]]) -> None:
+    assert all(answer["measured_steps_go_on_identically"] for answer in answers)
+
+
+def test_tokens_on_two_ranks_make_the_update_of_one(answers: list[dict[str, Any]]) -> None:
+    assert all(answer["tokens_off_by"] <= 1e-12 for answer in answers)
+
+
 def test_all_ranks_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
     assert all(answer["ranks_agree"] for answer in answers)
 

@@ -12,7 +12,7 @@ from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.data.bar import Floats
 from trainer.tasks.bars import prepare
-from trainer.tasks.task import Task
+from trainer.tasks.prepared import Task
 
 datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn, which brings the data, is not installed")
 statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from trainer.config.train import TrainConfig
 from trainer.data.features.daily_features import FEATURES
 from trainer.device.accelerator import Accelerator
-from trainer.run.metadata import absent, finite, metadata, span_record
+from trainer.run.metadata import absent, finite
+from trainer.run.metadata import metadata as metadata_of
 from trainer.tasks.bars import Task, prepare
+from trainer.tasks.row_records import span_record
+from trainer.tasks.row_task import BarTask
 
 CARD = Accelerator(device="cuda:0", kind="rocm", name="Radeon", arch="gfx1100", memory_bytes=1, reason="why")
 
@@ -18,6 +22,11 @@ CARD = Accelerator(device="cuda:0", kind="rocm", name="Radeon", arch="gfx1100", 
 @pytest.fixture(scope="module")
 def task() -> Task:
     return prepare(TrainConfig())
+
+
+def metadata(run: str, config: TrainConfig, data: Task, card: Accelerator) -> dict[str, Any]:
+    made = BarTask(data=data)
+    return metadata_of(run, config, made.describe(made.network(config)), card)
 
 
 def test_everything_is_json(task: Task) -> None:
@@ -38,7 +47,7 @@ def test_the_settings_are_kept_as_resolved(task: Task) -> None:
 
 
 def test_what_is_null_has_its_reason(task: Task) -> None:
-    assert absent(TrainConfig(cell="c", image="i", commit="g"), task) == {}
+    assert absent(TrainConfig(cell="c", image="i", commit="g"), "a source") == {}
     unknown = replace(task, file=replace(task.file, source=None))
     record = metadata("one", TrainConfig(cell="c"), unknown, CARD)
     assert record["data"]["source"] is record["image"] is record["git_commit"] is None

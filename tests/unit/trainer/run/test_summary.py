@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainer.engine.loop import Epoch
+from trainer.engine.state import Epoch
+from trainer.run.artifacts import lasted
 from trainer.run.summary import summary
+from trainer.tasks.metrics.summary import row_lines
 
 HISTORY = [
     Epoch(epoch=1, train_loss=1.0, validation_loss=1.0, seconds=0.5, rows_per_second=200.0, best=True),
@@ -25,7 +27,7 @@ RECORD = {
 
 
 def test_five_lines_say_all() -> None:
-    assert summary(RECORD, HISTORY, Path("TRAINING/one")).splitlines() == [
+    assert summary(RECORD, row_lines(RECORD, lasted(HISTORY)), Path("TRAINING/one")).splitlines() == [
         "device  cuda:0, Radeon (gfx1100); auto: only one",
         "data    x.csv, 1,257 bars 2014-01-03 to 2018-12-31; rows: 100 train / 20 validation / 21 test",
         "best    epoch 1 of 2, in 2.0 s at 100 rows/s",
@@ -39,5 +41,5 @@ def test_an_exact_baseline_is_said_and_a_figure_that_is_gone_is_none() -> None:
     metrics = {part: {"r2_vs_mean": None, "r2_vs_linear": None} for part in ("validation", "test")}
     record = RECORD | {"metrics": {"best": {"epoch": 1}} | metrics, "baselines": {"mean": "", "linear": ""}}
     record |= {"absent": {"metrics.test.r2_vs_mean": "the figure is no finite number"}}
-    line = summary(record, HISTORY, Path("one")).splitlines()[3]
+    line = summary(record, row_lines(record, lasted(HISTORY)), Path("one")).splitlines()[3]
     assert line == "R²      validation / test: none / none against the training mean, a linear fit is exact"

@@ -16,6 +16,7 @@ from trainer.device.accelerator import Accelerator
 from trainer.run.metadata import metadata
 from trainer.storage.metadata_schema import Metadata, json_schema, read
 from trainer.tasks.bars import prepare
+from trainer.tasks.row_task import BarTask
 
 FILE = Path(trainer.__file__).parent / "storage" / "metadata.schema.json"
 CPU = Accelerator(device="cpu", kind="cpu", name="x", arch="y", memory_bytes=1, reason="why")
@@ -23,7 +24,9 @@ CPU = Accelerator(device="cpu", kind="cpu", name="x", arch="y", memory_bytes=1, 
 
 @pytest.fixture(scope="module")
 def record() -> dict[str, Any]:
-    made = metadata("one", TrainConfig(forced=("rule-a",), origin={"forced": "flag"}), prepare(TrainConfig()), CPU)
+    task = BarTask(data=prepare(TrainConfig()))
+    entries = task.describe(task.network(TrainConfig()))
+    made = metadata("one", TrainConfig(forced=("rule-a",), origin={"forced": "flag"}), entries, CPU)
     made |= {"precision": {"name": "fp32", "reason": "default"}, "allocator": {}}
     made |= {"metrics": {"best": {"epoch": 1}}, "artifacts": {"model.pt": {"bytes": 1, "sha256": "0" * 64}}}
     return json.loads(json.dumps(made, allow_nan=False))

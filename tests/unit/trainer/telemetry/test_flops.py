@@ -11,13 +11,13 @@ from trainer.telemetry.flops import flops_per_row, utilisation
 def test_an_mlp_costs_two_flops_a_weight_forward_and_four_backward_but_no_gradient_of_the_input() -> None:
     model = mlp(12, (32, 16))
     weights = [layer.weight.numel() for layer in model if isinstance(layer, nn.Linear)]
-    assert flops_per_row(model, (12,)) == 6 * sum(weights) - 2 * weights[0]
+    assert flops_per_row(model, torch.zeros(1, 12)) == 6 * sum(weights) - 2 * weights[0]
 
 
 def test_counting_leaves_the_model_alone() -> None:
     model = mlp(4, (8,))
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    flops_per_row(model, (4,))
+    flops_per_row(model, torch.zeros(1, 4))
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -27,7 +27,7 @@ def test_what_torch_cannot_count_has_no_figure() -> None:
         def forward(self, values: torch.Tensor) -> torch.Tensor:
             return values[values.nonzero()]
 
-    assert flops_per_row(Odd(), (4,)) is None
+    assert flops_per_row(Odd(), torch.zeros(1, 4)) is None
 
 
 @pytest.mark.parametrize(("flops", "peak"), [(None, 1e12), (1.0, None)])

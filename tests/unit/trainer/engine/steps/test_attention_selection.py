@@ -35,6 +35,7 @@ from trainer.engine.steps.attention_selection import (
 from trainer.models.build import build
 from trainer.models.transformer import Attention
 from trainer.runtime.errors import TrainerError
+from trainer.tasks.row_task import attention_of
 
 SMALL = Shape(batch=1, heads=2, length=33, width=16)
 
@@ -131,7 +132,9 @@ NETWORK = {"kind": "transformer", "widths": [4, 8, 8, 1], "token_width": 8, "hea
 def settle(asked: str = "auto", before: str | None = None, name: str = "fp32", **more: Any) -> tuple[nn.Module, Any]:
     model, precision = build(NETWORK), Precision(name=name, reason="test", device_type="cpu")
     config = TrainConfig(network="transformer", attention=asked, batch_size=16)
-    chosen = attend(model, NETWORK, config, device="cpu", precision=precision, ranks=Ranks(), before=before, **more)
+    chosen = attend(
+        model, attention_of(NETWORK), config, device="cpu", precision=precision, ranks=Ranks(), before=before, **more
+    )
     return model, chosen
 
 
@@ -231,5 +234,5 @@ def test_a_torch_without_the_choice_is_a_said_refusal(monkeypatch: pytest.Monkey
 
 def test_a_network_without_attention_has_no_kernel() -> None:
     precision = Precision(name="fp32", reason="test", device_type="cpu")
-    found = attend(nn.Linear(2, 1), {"kind": "mlp"}, TrainConfig(), device="cpu", precision=precision, ranks=Ranks())
+    found = attend(nn.Linear(2, 1), None, TrainConfig(), device="cpu", precision=precision, ranks=Ranks())
     assert found is None

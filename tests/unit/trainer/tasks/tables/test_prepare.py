@@ -13,9 +13,9 @@ from trainer.data.loading import chunks as pieces
 from trainer.data.tables.encoding import Parsed
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.bars import prepare
+from trainer.tasks.prepared import Task
 from trainer.tasks.tables import prepare as table_task
 from trainer.tasks.tables.row_policy import Reading
-from trainer.tasks.task import Task
 
 
 def task_of(path: Path, **settings: Any) -> Task:

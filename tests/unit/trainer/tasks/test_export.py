@@ -12,8 +12,8 @@ from torch import nn
 from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.models.mlp import mlp
-from trainer.run.export import compare_onnx, deployable, files, onnx, require
 from trainer.runtime.errors import TrainerError
+from trainer.tasks.export import compare_onnx, deployable, files, onnx, require
 
 RECORD = {
     "features": [{}, {}],

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.fixtures.tokens import IGNORED, Toy, counted, sequences, token_loss
+from tests.fixtures.training import gone_on, interrupted, network, part, same, training, weights
+from trainer.device.precision import Precision
+from trainer.engine.loop import fit
+from trainer.engine.state import Epoch
+from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Plan, Training, changing_state, new_training
+
+BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
+
+
+def run(**more: Any) -> tuple[Training, list[Epoch]]:
+    made = training(**more)
+    return made, fit(made, lambda epoch: None)
+
+
+def tokens(**more: Any) -> Training:
+    torch.manual_seed(3)
+    plan: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0}
+    plan |= {name: more.pop(name) for name in (*plan, *OPTIONS, "micro_batch") if name in more}
+    model = more.pop("model", None) or Toy()
+    how = {"loss_sum": token_loss, "weigh": counted} | more
+    return new_training(model, sequences(50, 0), sequences(15, 1), Plan(**plan), **how)
+
+
+OPTIONS = ("max_steps", "eval_every", "patience", "clip_norm", "best_on_host")
+
+
+@pytest.mark.parametrize(
+    ("more", "steps"),
+    [
+        ({}, [None, None, None]),
+        ({"max_steps": 10}, [7, 10]),
+        ({"max_steps": 14}, [7, 14]),
+        ({"max_steps": 3}, [3]),
+        ({"eval_every": 5}, [5, 10, 15, 20, 21]),
+        ({"eval_every": 7}, [7, 14, 21]),
+        ({"eval_every": 5, "max_steps": 10}, [5, 10]),
+        ({"eval_every": 5, "max_steps": 12}, [5, 10, 12]),
+        ({"eval_every": 100}, [21]),
+        ({"eval_every": 1, "max_steps": 9}, list(range(1, 10))),
+    ],
+)
+def test_a_run_is_measured_after_the_steps_that_are_asked_for(more: dict[str, Any], steps: list[int | None]) -> None:
+    made, history = run_with(more)
+    assert [epoch.step for epoch in history] == steps
+    assert made.state.step == (steps[-1] or 3 * BATCHES)
+
+
+def run_with(more: dict[str, Any]) -> tuple[Training, list[Epoch]]:
+    made = tokens(**more)
+    return made, fit(made, lambda epoch: None)
+
+
+@pytest.mark.parametrize("make", ["rows", "tokens"])
+def test_the_training_loss_of_measurements_is_that_of_their_batches(make: str) -> None:
+    losses: list[tuple[float, float]] = []
+    made = {"rows": planned, "tokens": tokens}[make](eval_every=5)
+    record(made, losses)
+    history = fit(made, lambda epoch: None)
+    for epoch, since in zip(history, (0, 5, 10, 15, 20), strict=True):
+        assert epoch.step is not None
+        batches = losses[since : epoch.step]
+        mean = sum(loss * weight for loss, weight in batches) / sum(weight for _, weight in batches)
+        assert epoch.train_loss == pytest.approx(mean, rel=1e-5)
+
+
+def planned(**more: Any) -> Training:
+    plan: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0}
+    plan |= {name: more.pop(name) for name in (*plan, *OPTIONS, "micro_batch") if name in more}
+    return new_training(network(), part(), part(20, 1), Plan(**plan), **more)
+
+
+def record(made: Training, losses: list[tuple[float, float]]) -> None:
+    """Note each step's loss and weight when its optimizer step is done."""
+
+    def note(*_: Any) -> None:
+        state = made.state
+        rows = made.sampler.sizes(state.epoch)[state.batch].item()
+        weight = rows if made.weigh is None else state.weights[state.batch].item()
+        losses.append((pending[-1], weight))
+
+    pending: list[float] = []
+    made.watch.gradients_are_there = lambda step, rows, loss: pending.append(loss.item())  # type: ignore[method-assign]
+    made.optimizer.register_step_post_hook(note)
+
+
+def test_a_batch_weighs_the_tokens_that_count_however_it_is_cut() -> None:
+    whole, pieces, single = (weights(tokens(micro_batch=size, model=still())) for size in (None, 3, 1))
+    for name, value in whole.items():
+        torch.testing.assert_close(pieces[name], value, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(single[name], value, rtol=1e-4, atol=1e-6)
+
+
+def still() -> Toy:
+    """Without dropout, whose draws depend on the cut."""
+    torch.manual_seed(3)
+    made = Toy()
+    made.dropout = nn.Identity()  # type: ignore[assignment]
+    return made
+
+
+def test_the_loss_of_a_step_is_the_mean_over_tokens() -> None:
+    made = tokens(max_steps=1, learning_rate=1e-12, model=still())
+    batch = made.sampler.order(0)[:8]
+    inputs, targets = made.train.rows(batch, made.device)
+    with torch.no_grad():
+        logits = made.model(**inputs)
+    mean = nn.functional.cross_entropy(logits.reshape(-1, 11), targets.reshape(-1), ignore_index=IGNORED).item()
+    (epoch,) = fit(made, lambda epoch: None)
+    assert epoch.train_loss == pytest.approx(mean, rel=1e-6)
+
+
+def test_the_validation_loss_is_the_mean_over_tokens() -> None:
+    made = tokens(max_steps=2, micro_batch=4)
+    (epoch,) = fit(made, lambda epoch: None)
+    inputs, targets = made.validation.rows(torch.arange(15), made.device)
+    with torch.no_grad():
+        made.model.eval()
+        mean = (token_loss(made.model(**inputs), targets) / counted(targets)).item()
+    assert epoch.validation_loss == pytest.approx(mean, rel=1e-6)
+
+
+def test_a_loss_summed_in_16_bits_is_refused() -> None:
+    def rounded(outputs: Tensor, targets: Tensor) -> Tensor:
+        return token_loss(outputs, targets).bfloat16()
+
+    with pytest.raises(TypeError, match="bfloat16"):
+        fit(tokens(loss_sum=rounded), lambda epoch: None)
+
+
+def test_losses_are_summed_in_32_bits_under_autocast() -> None:
+    seen: list[torch.dtype] = []
+
+    def noting(outputs: Tensor, targets: Tensor) -> Tensor:
+        seen.append(outputs.dtype)
+        return token_loss(outputs, targets)
+
+    made = tokens(loss_sum=noting, precision=Precision(name="bf16", reason="test", device_type="cpu"), max_steps=3)
+    (epoch,) = fit(made, lambda epoch: None)
+    assert set(seen) == {torch.bfloat16}
+    assert made.state.losses.dtype == torch.float32
+    assert epoch.train_loss != torch.tensor(epoch.train_loss).bfloat16().item()
+
+
+def test_an_early_stop_ends_the_run_after_measurements_without_gain() -> None:
+    made, history = run_with({"epochs": 100, "learning_rate": 0.5, "patience": 3})
+    losses = [epoch.validation_loss for epoch in history]
+    assert len(history) < 100
+    assert len(history) - 1 - losses.index(min(losses)) == 3
+    assert made.state.batch == 0
+
+
+def test_without_patience_no_run_ends_early() -> None:
+    assert len(run_with({"epochs": 30, "learning_rate": 0.5})[1]) == 30
+
+
+def gradients_of(made: Training) -> list[Tensor]:
+    return [weight.grad for weight in made.model.parameters() if weight.grad is not None]
+
+
+@pytest.mark.parametrize("more", [{}, {"eval_every": 4}])
+def test_clipped_gradients_have_at_most_this_norm(more: dict[str, Any]) -> None:
+    norms: list[float] = []
+    made = tokens(clip_norm=0.05, **more)
+    made.optimizer.register_step_pre_hook(
+        lambda *_: norms.append(
+            torch.stack([w.grad.norm() for w in made.model.parameters() if w.grad is not None]).norm().item()
+        )
+    )
+    fit(made, lambda epoch: None)
+    assert len(norms) == 3 * BATCHES
+    assert max(norms) == pytest.approx(0.05, rel=1e-3)
+
+
+def test_gradients_below_the_limit_stay_to_the_bit() -> None:
+    assert same(weights(planned(clip_norm=1e6)), weights(planned()))
+
+
+def test_best_weights_on_the_host_are_the_same() -> None:
+    assert same(weights(planned(best_on_host=True)), weights(planned()))
+
+
+def test_frozen_weights_are_neither_trained_nor_copied() -> None:
+    made = tokens()
+    before = made.model.frozen.weight.clone()  # type: ignore[union-attr, operator]
+    fit(made, lambda epoch: None)
+    assert torch.equal(made.model.frozen.weight, before)  # type: ignore[union-attr, arg-type]
+    assert "frozen.weight" not in made.state.best
+    assert made.state.best.keys() == changing_state(made.model).keys()
+    assert sum(len(group["params"]) for group in made.optimizer.param_groups) == 3
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "steps": {"max_steps": 17},
+    "evaluations": {"eval_every": 4},
+    "both": {"eval_every": 5, "max_steps": 18, "clip_norm": 0.1},
+    "early stop": {"epochs": 40, "learning_rate": 0.3, "patience": 2, "eval_every": 3},
+    "host": {"best_on_host": True, "eval_every": 4, "patience": 4},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", [planned, tokens])
+def test_a_resumed_run_equals_the_undisturbed_one_to_the_bit(make: Any, way: str) -> None:
+    def begin(**more: Any) -> Training:
+        return make(**WAYS[way], **more)
+
+    undisturbed = begin()
+    history = fit(undisturbed, lambda epoch: None)
+    for step in sorted(
+        {1, 4, 5, 7, 8, undisturbed.state.step - 1, undisturbed.state.step} & set(range(1, undisturbed.state.step + 1))
+    ):
+        resumed = gone_on(begin, interrupted(begin, step))
+        if make is tokens:
+            resumed.model.frozen.load_state_dict(undisturbed.model.frozen.state_dict())  # type: ignore[union-attr]
+        again = fit(resumed, lambda epoch: None)
+        assert [epoch.facts() for epoch in again] == [epoch.facts() for epoch in history], step
+        assert same(resumed.model.state_dict(), undisturbed.model.state_dict()), step
+
+
+def test_an_epoch_without_the_new_settings_has_the_fields_it_always_had() -> None:
+    _, history = run()
+    assert list(json.loads(json.dumps(history[0].facts()))) == [
+        *("epoch", "train_loss", "validation_loss", "best", "batches", "skipped")
+    ]
+
+
+@pytest.mark.parametrize(
+    "more", [{"eval_every": 3}, {"max_steps": 10}, {"eval_every": 4, "max_steps": 11, "patience": 2}]
+)
+def test_steps_taken_several_at_a_time_are_measured_like_single_ones(more: dict[str, Any]) -> None:
+    found = []
+    for way in ("eager", "direct"):
+        plan = Plan(**({"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0} | more))
+        made = new_training(network(noisy=False), part(), part(20, 1), plan)
+        assert choose_step(way, made).name == way
+        assert (made.launches is not None) == (way == "direct")
+        found.append(([epoch.facts() for epoch in fit(made, lambda epoch: None)], made.model.state_dict()))
+    (eager, weights_of_eager), (direct, weights_of_direct) = found
+    assert eager == direct
+    assert same(weights_of_eager, weights_of_direct)
+
+
+def test_clipping_is_not_taken_several_steps_at_a_time() -> None:
+    made = new_training(
+        network(noisy=False),
+        part(),
+        part(20, 1),
+        Plan(epochs=1, batch_size=8, learning_rate=1e-2, seed=0, clip_norm=1.0),
+    )
+    assert "clipped" in choose_step("auto", made).reason

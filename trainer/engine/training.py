@@ -1,0 +1,205 @@
+"""A training run as one value: what it is to do, what it works on, and who keeps its checkpoints.
+
+This module is below the loop, so that the loop's parts can name it without importing each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from trainer.config.batch_schedule import CONSTANT, BatchSchedule
+from trainer.data.loading.sampler import Sampler
+from trainer.device.memory import first_size
+from trainer.device.precision import Precision
+from trainer.distributed.collectives import Ranks
+from trainer.engine.state import TrainState
+from trainer.models.losses import LossSum, squared_error_sum
+from trainer.runtime.signals import Stop
+from trainer.tasks.task import Partition, Weigh
+from trainer.telemetry.hooks import Watch
+
+Launches = Callable[["Training"], Iterator[tuple[bool, bool]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run is to do.
+
+    Args:
+        epochs: passes over the training rows; with `max_steps` as many as these steps take.
+        batch_size: rows of a step until `batch_schedule` sets another number.
+        micro_batch: rows at a time on a rank at most; None for as many as fit.
+        max_steps: steps of the whole run, None where epochs decide.
+        eval_every: steps between measurements of the validation loss, None for one at the end of each epoch.
+        patience: measurements without a lower validation loss after which the run ends; None for no such end.
+        clip_norm: largest norm of all gradients together; None for no limit.
+        best_on_host: whether the best weights are kept in host memory, not on the device.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+    micro_batch: int | None = None
+    batch_schedule: BatchSchedule = CONSTANT
+    max_steps: int | None = None
+    eval_every: int | None = None
+    patience: int | None = None
+    clip_norm: float | None = None
+    best_on_host: bool = False
+
+
+class Keeper(Protocol):
+    """Who keeps checkpoints: asked once a step whether one is due, told to take one, told of finished epochs."""
+
+    def due(self, state: TrainState) -> bool:
+        """Return whether it is time for a checkpoint; only rank 0's answer counts."""
+
+    def keep(self, training: Training, *, final: bool = False) -> None:
+        """Take a checkpoint on all ranks; with `final`, return when it is on the disk."""
+
+    def memory_ran_out(self, rows: int) -> None:
+        """Leave word that the next attempt is to compute at most `rows` rows at a time; on any rank."""
+
+    def log(self, state: TrainState, line: dict[str, Any]) -> None:
+        """Add a line on the batches of an epoch to the run's log."""
+
+    def close(self) -> None:
+        """Wait until what is being written is written."""
+
+
+class StoppedError(Exception):
+    """The run was asked to end and has kept a checkpoint of where it is."""
+
+
+@dataclass(kw_only=True)
+class Training:
+    """A run in motion. `model` is what holds the weights, `forward` what is called (wrapped for several ranks).
+
+    `most_rows` is what a rank computes at a time at most, by request or because memory ran out in an earlier attempt.
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    train: Partition
+    validation: Partition
+    sampler: Sampler
+    epochs: int
+    state: TrainState
+    precision: Precision
+    scaler: torch.amp.GradScaler | None = None
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
+    forward: nn.Module
+    ranks: Ranks = field(default_factory=Ranks)
+    loss_sum: LossSum = squared_error_sum
+    keeper: Keeper | None = None
+    stop: Stop = field(default_factory=Stop)
+    guarded: bool = False
+    weigh: Weigh | None = None
+    keep_last: bool = False
+    loader_workers: int = 0
+    most_rows: int | None = None
+    watch: Watch = field(default_factory=Watch)
+    launches: Launches | None = None  # takes whole batches faster, in the same way; the loop takes the rest
+    device: torch.device
+    max_steps: int | None = None
+    eval_every: int | None = None
+    patience: int | None = None
+    clip_norm: float | None = None
+    best_on_host: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run, if no early stop ends it."""
+        return self.sampler.steps(self.epochs) if self.max_steps is None else self.max_steps
+
+    @property
+    def ended(self) -> bool:
+        """Whether no step is left: all epochs or steps are taken, or the loss has not fallen for long enough."""
+        state = self.state
+        if state.epoch >= self.epochs or (self.max_steps is not None and state.step >= self.max_steps):
+            return True
+        return self.patience is not None and state.measurements_without_gain() >= self.patience
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the run ended as the validation loss no longer fell."""
+        return self.ended and self.state.epoch < self.epochs and self.state.step < self.steps
+
+    @property
+    def measurements(self) -> int:
+        """Measurements of the whole run, if no early stop ends it."""
+        return self.epochs if self.eval_every is None else -(-self.steps // self.eval_every)
+
+    def steps_until_measured(self) -> int | None:
+        """Return the steps to the next one after which the loop does more than step; None where epochs decide."""
+        step = self.state.step
+        every = [] if self.eval_every is None else [self.eval_every - step % self.eval_every]
+        left = [] if self.max_steps is None else [self.max_steps - step]
+        return min(every + left, default=None)
+
+
+def new_training(
+    model: nn.Module,
+    train: Partition,
+    validation: Partition,
+    plan: Plan,
+    *,
+    precision: Precision | None = None,
+    ranks: Ranks | None = None,
+    device: torch.device | None = None,
+    **more: Any,
+) -> Training:
+    """Return a run at its beginning; `more` are further fields of `Training`.
+
+    `device` is where this rank computes. It is the model's own unless that is to be split among ranks: such a one
+    waits in host memory until `ranks.prepare` has cut it.
+    """
+    ranks, weights = ranks or Ranks(), next(model.parameters())
+    device = device or weights.device
+    precision = precision or Precision(name="fp32", reason="default", device_type=device.type)
+    scaler = precision.scaler()
+    sampler = Sampler(rows=len(train), batch_size=plan.batch_size, seed=plan.seed, schedule=plan.batch_schedule)
+    share = -(-min(plan.batch_size, len(train)) // ranks.world_size)
+    summed = torch.promote_types(weights.dtype, torch.float32)
+    losses, sizes = (torch.zeros(sampler.count(0), device=device, dtype=summed) for _ in range(2))
+    return Training(
+        model=model,
+        forward=ranks.prepare(model),
+        optimizer=adamw(model, plan.learning_rate, fused=ranks.world_size == 1 and scaler is None),
+        train=train,
+        validation=validation,
+        sampler=sampler,
+        epochs=plan.epochs if plan.max_steps is None else sampler.epochs(plan.max_steps),
+        state=TrainState(losses=losses, weights=sizes, micro_batch=first_size(plan.micro_batch, share)),
+        precision=precision,
+        scaler=scaler,
+        ranks=ranks,
+        most_rows=plan.micro_batch,
+        device=device,
+        max_steps=plan.max_steps,
+        eval_every=plan.eval_every,
+        patience=plan.patience,
+        clip_norm=plan.clip_norm,
+        best_on_host=plan.best_on_host,
+        # only an accelerator's memory runs out by exception
+        **({"guarded": device.type != "cpu" and ranks.undoes} | more),
+    )
+
+
+def changing_state(model: nn.Module) -> dict[str, Tensor]:
+    """Return the weights that training changes and the buffers; frozen weights are made again from where they came."""
+    frozen = {name for name, weight in model.named_parameters() if not weight.requires_grad}
+    return {name: value for name, value in model.state_dict().items() if name not in frozen}
+
+
+def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim.AdamW:
+    """Return the optimizer of the weights that are trained; `fused` is one kernel for all, on CPUs and cards alike."""
+    known = {weight.device.type for weight in model.parameters()} <= {"cpu", "cuda"}
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    return torch.optim.AdamW(trained, lr=learning_rate, fused=(fused and known) or None)

@@ -1,0 +1,20 @@
+"""Which learning task a configuration describes."""
+
+from __future__ import annotations
+
+from trainer.config.train import TrainConfig
+from trainer.tasks.bars import prepare
+from trainer.tasks.row_task import BarTask, TableTask
+from trainer.tasks.task import LearningTask
+
+
+def task_of(config: TrainConfig) -> LearningTask:
+    """Read the data and return the task; every rank does so by itself.
+
+    Raises:
+        TrainerError: RM510 to RM518, RM571 to RM583, where the data are wrong or hold too little.
+    """
+    data = prepare(config)
+    if data.horizon is None:
+        return TableTask(data=data, kind="table")
+    return BarTask(data=data, kind="bars")

@@ -1,0 +1,127 @@
+"""Bars and tables as learning tasks: rows of numbers with scalers, one target, three parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from trainer.config.train import TrainConfig
+from trainer.data.bar import Floats
+from trainer.data.dataset import Dataset
+from trainer.models.build import build, fitting_layers
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.tasks import export
+from trainer.tasks.metrics.score import as_numbers, score_of
+from trainer.tasks.metrics.summary import row_lines
+from trainer.tasks.prepared import Task
+from trainer.tasks.row_records import model_record, row_records
+from trainer.tasks.scaling import fed, scaled
+from trainer.tasks.task import (
+    AttentionShape,
+    Evaluation,
+    LossSum,
+    NetworkSpec,
+    Partitions,
+    Placement,
+    Trained,
+    Weigh,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowTask:
+    """A task whose data are one matrix of numbers, read and split already; see `LearningTask` for the methods."""
+
+    data: Task
+    kind: str = "rows"
+
+    @property
+    def data_name(self) -> str:
+        """Name of the data file."""
+        return self.data.file.name
+
+    @property
+    def data_sha256(self) -> str:
+        """SHA-256 of the data file."""
+        return self.data.file.sha256
+
+    @property
+    def train_rows(self) -> int:
+        """Number of rows of the training part."""
+        return len(self.data.split.train)
+
+    def network(self, config: TrainConfig) -> NetworkSpec:
+        """Return the network from these inputs to the target."""
+        description = model_record(config, self.data)
+        return NetworkSpec(
+            description=description,
+            build=partial(build, description),
+            attention=attention_of(description),
+            remedy=lambda most: f"--hidden-layers {','.join(map(str, fitting_layers(description, most)))} would fit",
+        )
+
+    def partitions(self, placement: Placement) -> Partitions:
+        """Return the scaled rows, held as --feed wants them."""
+        train, validation, feed = fed(self.data, placement)
+        return Partitions(train=train, validation=validation, feed=feed.name, reason=feed.reason, workers=feed.workers)
+
+    def loss(self) -> LossSum:
+        """Return cross entropy for classes, squared error for a number."""
+        return loss_sum_of(CROSS_ENTROPY if self.data.labels else SQUARED_ERROR, self.data.class_weights)
+
+    def weigh(self) -> Weigh | None:
+        """Return the sum of the class weights of a batch, None where all rows weigh the same."""
+        return weigh_of(self.data.class_weights)
+
+    def evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the figures on the validation and the test part, in the weights' precision."""
+        split = self.data.split
+        parts = {"validation": split.validation, "test": split.test}
+        return {
+            name: score_of(self.data, part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()
+        }
+
+    def describe(self, network: NetworkSpec) -> dict[str, Any]:
+        """Return the entries of metadata.json that the first schema has."""
+        return row_records(self.data, network.description)
+
+    def replay_settings(self) -> dict[str, Any]:
+        """Return the class weights."""
+        return {"class_weights": self.data.class_weights}
+
+    def files(self, model: torch.nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
+        """Return weights, recipe and what --export asks for."""
+        return export.files(model, config, record)
+
+    def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
+        """Return the lines on data, best epoch and scores."""
+        return row_lines(record, trained)
+
+
+class BarTask(RowTask):
+    """What the next bars do, from features of those before them."""
+
+
+class TableTask(RowTask):
+    """One column of a table from the others."""
+
+
+@torch.no_grad()
+def outputs_of(task: Task, part: Dataset, evaluation: Evaluation) -> Floats:
+    """Return the network's raw outputs for `part`, shape (rows, outputs)."""
+    rows = scaled(part, task, evaluation.dtype)
+    return np.concatenate([as_numbers(evaluation.forward(each.inputs.to(evaluation.device))) for each in rows])
+
+
+def attention_of(description: Mapping[str, Any]) -> AttentionShape | None:
+    """Return the shape of a transformer over columns: one token each and one for the answer; None for others."""
+    if "heads" not in description:
+        return None
+    heads = description["heads"]
+    width = description["token_width"] // heads
+    return AttentionShape(heads=heads, length=description["widths"][0] + 1, width=width, causal=False)

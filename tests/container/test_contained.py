@@ -77,8 +77,10 @@ def test_an_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image
 @pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"])
 def test_a_container_that_was_killed_from_outside_is_no_trouble_of_the_host(client, image, sent):
     def kill(_):
-        (running,) = client.containers.list(filters={"label": f"rocmatrix-test={sent}"})
-        running.kill(sent)
+        until = time.monotonic() + 10
+        while not (running := client.containers.list(filters={"label": f"rocmatrix-test={sent}"})):
+            assert time.monotonic() < until  # the engine lists it a moment after its first word
+        running[0].kill(sent)
 
     done = ran(
         client,

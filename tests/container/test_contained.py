@@ -86,7 +86,7 @@ def test_a_container_that_was_killed_from_outside_is_no_trouble_of_the_host(clie
         client,
         image,
         f"trap 'exit 143' TERM; echo '{VERDICT}'; sleep 30 & wait",
-        "--label=rocmatrix-test=killed",
+        f"--label=rocmatrix-test={sent}",
         show=kill,
     )
     assert (done.status, done.trouble) == (137 if sent == "SIGKILL" else 143, None)

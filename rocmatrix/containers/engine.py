@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rocmatrix.containers import seal
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ _ADVICE: dict[type[OSError], str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """An image that the engine holds. `id` is its digest, `size` is in bytes as the engine counts them."""
+    """An image that the engine holds. `id` is its digest, `size` is in bytes as the engine counts them.
+
+    `sealed` says whether its labels were written for its layers and settings (`rocmatrix.containers.seal`).
+    """
 
     id: str
     labels: dict[str, str]
     size: int
+    sealed: bool = False
 
 
 def connect() -> docker.DockerClient:
@@ -136,6 +141,20 @@ def obtain(client: docker.DockerClient, reference: str) -> Image:
         raise RocmatrixError("RM204", what=f"{reference} is not on this engine", why=why) from error
 
 
+def sealed(client: docker.DockerClient, reference: str) -> Image | None:
+    """Bind the labels of an image that was just built to its layers, and return it; None where there is none.
+
+    Raises RM202 where the engine refuses or is gone.
+    """
+    try:
+        if image(client, reference) is None:
+            return None
+        seal.put(client, reference)
+        return image(client, reference)
+    except failures() as error:
+        raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
+
+
 def image_id(reference: str) -> str:
     """Return the id of an image. Raises RM203 when the engine does not hold it, RM201 when none answers."""
     client = connect()
@@ -149,7 +168,9 @@ def image_id(reference: str) -> str:
 
 
 def _described(found: docker.models.images.Image) -> Image:
-    return Image(id=str(found.id), labels=dict(found.labels), size=int(found.attrs["Size"]))
+    return Image(
+        id=str(found.id), labels=dict(found.labels), size=int(found.attrs["Size"]), sealed=seal.holds(found.attrs)
+    )
 
 
 def _reason(error: BaseException) -> str:

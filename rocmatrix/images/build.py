@@ -232,16 +232,17 @@ def _build(
     client: docker.DockerClient, planned: Built, cell: Cell, *, held: engine.Image | None, wheels: Path, log: Path
 ) -> Built:
     started = time.monotonic()
-    if held is not None and held.labels.get(INPUTS_LABEL) == planned.inputs:
+    if held is not None and is_of(held, planned.inputs):
         return replace(planned, image=held)
     engine.require_buildx()
     watched = room.of_engine(client)
     try:
         _prepare(client, planned, cell, wheels)
         run_buildx(planned.argv, log=log, watched=watched)
+        image = engine.sealed(client, planned.tag)
     except RocmatrixError as error:
         raise failed(error, planned, client, watched) from error
-    image = _arrived(engine.image(client, planned.tag), planned, log)
+    image = _arrived(image, planned, log)
     return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
 
 
@@ -257,7 +258,9 @@ def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Pa
 
 def failed(error: RocmatrixError, planned: Built, client: docker.DockerClient, watched: room.Room) -> RocmatrixError:
     """Return a build's failure with what of the host ended it; what was refused before it began stays what it is."""
-    stages: dict[str, Stage] = {"RM204": "registry", "RM104": "registry", "RM205": "disk", "RM206": "disk"}
+    stages: dict[str, Stage] = {
+        "RM202": "engine", "RM204": "registry", "RM104": "registry", "RM205": "disk", "RM206": "disk",
+    }  # fmt: skip # RM202 not of BuildKit is the engine's, which would not seal the image
     stage = _stage(error, client, watched) if isinstance(error, BuildKitError) else stages.get(error.code)
     if stage is None and not isinstance(error, BuildKitError):
         return error
@@ -278,9 +281,14 @@ def _stage(error: BuildKitError, client: docker.DockerClient, watched: room.Room
     return None
 
 
+def is_of(image: engine.Image | None, inputs: str) -> bool:
+    """Whether an image was built of these inputs, and is as it was built: one made FROM it inherits its labels only."""
+    return image is not None and image.sealed and image.labels.get(INPUTS_LABEL) == inputs
+
+
 def _arrived(image: engine.Image | None, planned: Built, log: Path) -> engine.Image:
     """Look after BuildKit: the tag is there and was made of these inputs."""
-    if image is None or image.labels.get(INPUTS_LABEL) != planned.inputs:
+    if image is None or not is_of(image, planned.inputs):
         what = f"the builder reported success, but the engine holds no {planned.tag} with these inputs"
         raise RocmatrixError("RM202", what=what, where=str(log))
     return image

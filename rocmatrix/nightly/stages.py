@@ -77,7 +77,7 @@ class OnEngine:
             return True
         with closing(engine.connect()) as client:
             image = engine.image(client, build.tag(cell))
-            if image is None or image.labels.get(build.INPUTS_LABEL) != self._inputs(cell):
+            if not build.is_of(image, self._inputs(cell)):
                 return False
             return bool(client.images.get(build.tag(cell)).tag(*bake.candidate(cell).split(":")))
 
@@ -133,10 +133,10 @@ class OnEngine:
             try:
                 self._obtain_bases(client, cells)
                 bake.run(argv, log=log, watched=watched)
+                images = {cell.name: engine.sealed(client, bake.candidate(cell)) for cell in cells}
             except RocmatrixError as error:
                 planned = build.Built(tag="", inputs="", argv=tuple(argv))
                 raise build.failed(error, planned, client, watched) from error
-            images = {cell.name: engine.image(client, bake.candidate(cell)) for cell in cells}
         seconds = time.monotonic() - began
         for cell in cells:
             inputs, labels = self._inputs(cell), self._labels(cell)
@@ -163,8 +163,9 @@ class OnEngine:
         image = candidate(cell)
         with keeping.proving(cell, image) as keep:
             proven = proof.of_image(
-                self.matrix, cell, image.id, today=self.today, recorded=baseline.recorded(self.evidence, cell, image)
-            )
+                self.matrix, cell, image.id, today=self.today, root=self.root, wheels=self.wheels,
+                recorded=baseline.recorded(self.evidence, cell, image),
+            )  # fmt: skip
             keep(proven)
         findings = "; ".join(finding.words for finding in proven.findings[:3])
         return Outcome(state="passed" if proven.proven else "failed", words=findings)
@@ -225,7 +226,7 @@ class OnEngine:
         """Whether the engine holds the candidate of these inputs."""
         with closing(engine.connect()) as client:
             image = engine.image(client, bake.candidate(cell))
-        return image is not None and image.labels.get(build.INPUTS_LABEL) == self._inputs(cell)
+        return build.is_of(image, self._inputs(cell))
 
     def make_room(self) -> str | None:
         """Keep to the budget; return RM632 in words where what may be removed does not suffice."""

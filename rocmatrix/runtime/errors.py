@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from rocmatrix.runtime.codes.bytes import BYTES
 from rocmatrix.runtime.codes.entry import CatalogEntry, catalog
 from rocmatrix.runtime.codes.hosts import HOSTS
 from rocmatrix.runtime.codes.images import IMAGES
@@ -19,7 +20,7 @@ from rocmatrix.runtime.codes.records import RECORDS
 
 __all__ = ["CATALOG", "CatalogEntry", "RocmatrixError", "nearest", "suggestion"]
 
-CATALOG = catalog(MATRIX, IMAGES, HOSTS, RECORDS)
+CATALOG = catalog(MATRIX, IMAGES, HOSTS, RECORDS, BYTES)
 
 
 class RocmatrixError(Exception):

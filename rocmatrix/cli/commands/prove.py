@@ -14,6 +14,7 @@ from rocmatrix.evidence import recorder as keeping
 from rocmatrix.images import build
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 from rocmatrix.verify import kernel_code, proof
 from rocmatrix.verify.proof import Proof
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
 
 @edge
-def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, accept_size: str = "") -> None:
+def prove(
+    *, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "", accept_size: str = ""
+) -> None:
     """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong.
 
-    `accept_size` is a person's reason to take the image's size, which later images are then compared with.
+    `wheelhouse` names another folder of the locked wheels; `accept_size` is a person's reason to take the image's
+    size, which later images are then compared with.
     """
     if not cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
@@ -35,7 +39,8 @@ def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, accept_
         names = [name.strip() for name in only.split(",") if name.strip()]
         proven = proof.of_tree(matrix, chosen, Path(tree), only=names)
     else:
-        proven = _of_image(matrix, chosen, image or build.tag(chosen), accept_size)
+        wheels = Path(wheelhouse).expanduser().resolve() if wheelhouse else None
+        proven = _of_image(matrix, chosen, image or build.tag(chosen), wheels=wheels, accept=accept_size)
     if as_json:
         print_json(proven.described())
     else:
@@ -45,7 +50,7 @@ def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, accept_
     say(f"{proven.subject} holds what {proven.cell} claims: by its files; nothing was run on a card")
 
 
-def _of_image(matrix: Matrix, cell: Cell, name: str, accept: str) -> Proof:
+def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, accept: str) -> Proof:
     """Prove the image that `name` means now, by its id: a tag may be moved meanwhile."""
     with closing(engine.connect()) as client:
         image = engine.image(client, name)
@@ -53,7 +58,9 @@ def _of_image(matrix: Matrix, cell: Cell, name: str, accept: str) -> Proof:
         raise RocmatrixError("RM203", what=f"the engine holds no image {name}")
     with keeping.proving(cell, image) as keep:
         recorded = baseline.recorded(keeping.evidence_file(), cell, image)
-        proven = proof.of_image(matrix, cell, image.id, today=today(), recorded=recorded, accept=accept)
+        proven = proof.of_image(
+            matrix, cell, image.id, today=today(), root=ROOT, wheels=wheels, recorded=recorded, accept=accept
+        )
         proven = replace(proven, subject=f"image {name} ({image.id})")
         keep(proven)
     return proven

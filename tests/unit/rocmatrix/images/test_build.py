@@ -9,6 +9,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import docker.errors
 import pytest
 
 from rocmatrix.containers import engine
@@ -147,6 +148,57 @@ def test_a_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch,
     assert f"{build.INPUTS_LABEL}={built.inputs}" in built.argv
     assert sorted(checkout.rglob("*")) == before
     assert built.words == "dry run: nothing was built"
+
+
+def held(inputs, *, sealed=True):
+    labels = {build.INPUTS_LABEL: inputs} if inputs else {}
+    return engine.Image(id="sha256:a", labels=labels, size=1, sealed=sealed)
+
+
+@pytest.mark.parametrize(
+    ("image", "same"),
+    [(held("abc"), True), (held("abd"), False), (held(None), False), (held("abc", sealed=False), False), (None, False)],
+    ids=["these", "others", "none", "derived", "no image"],
+)
+def test_only_a_sealed_image_of_these_inputs_is_the_one_that_was_built(image, same, tmp_path):
+    planned = build.Built(tag="t", inputs="abc", argv=())
+    assert build.is_of(image, "abc") is same
+    if same:
+        assert build._arrived(image, planned, tmp_path) is image
+        return
+    with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*with these inputs"):
+        build._arrived(image, planned, tmp_path)
+
+
+@pytest.fixture
+def builder(monkeypatch):
+    """A build in which BuildKit does nothing and the engine has an image of its inputs."""
+    monkeypatch.setattr(engine, "require_buildx", lambda: None)
+    monkeypatch.setattr(engine, "obtain", lambda *_: held(None))
+    monkeypatch.setattr(engine, "image", lambda *_: held("abc"))
+    monkeypatch.setattr(engine.seal, "put", lambda *_: None)
+    monkeypatch.setattr(build.room, "of_engine", lambda _: build.room.Room(folder=None))
+    monkeypatch.setattr(build, "fetch", lambda *_: None)
+    monkeypatch.setattr(build, "run_buildx", lambda *_, **__: None)
+    return build.Built(tag="t", inputs="abc", argv=("x",))
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_an_image_that_was_changed_since_is_not_up_to_date(checkout, builder, sealed):
+    there = held("abc", sealed=sealed)
+    built = build._build(None, builder, CPU, held=there, wheels=checkout, log=checkout / "log")
+    assert built.rebuilt is not sealed
+
+
+def test_an_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkout, builder, monkeypatch):
+    def refuse(*_):
+        raise docker.errors.APIError("the daemon is shutting down")
+
+    monkeypatch.setattr(engine.seal, "put", refuse)
+    with pytest.raises(build.BuildFailedError, match="RM202") as failed:
+        build._build(None, builder, CPU, held=None, wheels=checkout, log=checkout / "log")
+    assert failed.value.trouble is not None
+    assert failed.value.trouble.stage == "engine"
 
 
 def test_what_was_forced_is_a_label_and_an_input():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import docker.models.images
 
 TIMEOUT_SECONDS = 20
+WORK_SECONDS = 900  # a busy engine was seen to make a container, or send the first bytes of an export, after minutes
 _ADVICE: dict[type[OSError], str] = {
     PermissionError: "this user may not open the socket; join its group (`docker`) and log in again",
     FileNotFoundError: "there is no such socket: the daemon is not running, or listens elsewhere",
@@ -38,8 +39,11 @@ class Image:
     sealed: bool = False
 
 
-def connect() -> docker.DockerClient:
-    """Return a client that has had an answer. Raises RM201 with the address tried and what it met there."""
+def connect(*, work: bool = False) -> docker.DockerClient:
+    """Return a client that has had an answer. Raises RM201 with the address tried and what it met there.
+
+    An engine that is there answers the first question within TIMEOUT_SECONDS; with `work`, later ones may take long.
+    """
     import docker
     import docker.errors
     import requests
@@ -49,6 +53,8 @@ def connect() -> docker.DockerClient:
         client.ping()
     except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
         raise RocmatrixError("RM201", what=_reason(error), where=address()) from error
+    if work:
+        client.api.timeout = WORK_SECONDS
     return client
 
 

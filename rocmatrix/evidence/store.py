@@ -118,6 +118,6 @@ def _record(body: str, packed: bytes | None, path: Path, place: Sequence[Any]) -
         data = json.loads(body)
         log = zlib.decompress(packed).decode() if packed is not None else ""
         made = Record.model_validate_json(json.dumps(data | {"log": log}))
-    except (ValueError, zlib.error) as error:
+    except (ValueError, TypeError, RecursionError, zlib.error) as error:
         raise RocmatrixError("RM621", what=f"a record cannot be read: {error}", where=str(path)) from error
     return made.model_copy(update={"series": place[0], "number": place[1]})

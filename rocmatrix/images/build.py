@@ -115,7 +115,7 @@ def build(
         told = planned(OtherBase(name=base) if base else None)
         print(shlex.join(told.argv))
         return told
-    with closing(engine.connect()) as client:
+    with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
         try:
             made = planned(chosen(client, base, held))

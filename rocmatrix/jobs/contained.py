@@ -75,7 +75,7 @@ def _created(argv: Sequence[str]) -> _Made | Finished:
         return _never_ran(done.stderr.strip() or "`docker create` failed")
     identity, failures = done.stdout.strip().splitlines()[-1], engine.failures()
     try:
-        client = engine.connect()
+        client = engine.connect(work=True)
         _sweep(client, keep=identity)
         made = _Made(container=_inspected(client, identity), client=client)
     except RocmatrixError as error:

@@ -128,7 +128,7 @@ class OnEngine:
     def _bake(self, file: Path, cells: Sequence[Cell], log: Path) -> None:
         began = time.monotonic()
         argv = bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder)
-        with closing(engine.connect()) as client:
+        with closing(engine.connect(work=True)) as client:
             watched = room.of_engine(client)
             try:
                 self._obtain_bases(client, cells)
@@ -206,7 +206,7 @@ class OnEngine:
         if tested is None:
             what = "no image of these inputs is on record as proven and smoked"
             raise RocmatrixError("RM652", what=what, where=str(self.evidence))
-        with closing(engine.connect()) as client:
+        with closing(engine.connect(work=True)) as client:
             client.images.get(tested).tag(*build.tag(cell).split(":"))
             moved = client.images.get(build.tag(cell)).id == tested
         return Outcome(state="passed" if moved else "failed", words=build.tag(cell))

@@ -80,7 +80,7 @@ def of_image(
     the checkout's own. `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the
     size as it is. Raises RM201, RM203, RM221.
     """
-    with closing(engine.connect()) as client:
+    with closing(engine.connect(work=True)) as client:
         if (held := engine.image(client, reference)) is None:
             raise RocmatrixError("RM203", what=f"the engine holds no image {reference}")
         tree = Tree()

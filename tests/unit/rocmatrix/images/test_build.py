@@ -298,3 +298,26 @@ def test_a_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
     imports = "from rocmatrix.images import build; from rocmatrix.containers import engine"
     code = f"{imports}; import rocmatrix.matrix.loading.load; import sys; assert 'docker' not in sys.modules"
     subprocess.run(program(code), check=True, cwd=ROOT)
+
+
+def test_a_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp_path):
+    """The tag is the same, the id behind it is not: what is up to date is decided by the id."""
+
+    class Client:
+        def __init__(self, *, work):
+            assert work
+
+        def close(self):
+            pass
+
+    made = []
+    monkeypatch.setattr(engine, "connect", Client)
+    monkeypatch.setattr(engine, "image", lambda client, reference: None)
+    monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
+    for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
+        other = base.OtherBase(name="site/base:stable", id=base_id)
+        monkeypatch.setattr(build, "chosen", lambda client, asked, held, found=other: found)
+        build.build(CPU, root=checkout, base="site/base:stable", wheelhouse=tmp_path)
+    first, second = made
+    assert first.inputs != second.inputs
+    assert first.inputs == build.input_hash(CPU, checkout, base="sha256:" + "1" * 64)

@@ -118,7 +118,8 @@ def install_requirements(root: Path, name: str) -> None:
         print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
         content = lock.read_bytes()
         stamp.unlink(missing_ok=True)
-        run_pip([*PIP_INSTALL, f"--requirement={lock}"])
+        # The lock is complete; without --no-deps pip would ask for the torch that excludes.txt leaves out.
+        run_pip([*PIP_INSTALL, "--no-deps", f"--requirement={lock}"])
         stamp.write_bytes(content)
 
 

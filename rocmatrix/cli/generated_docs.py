@@ -76,14 +76,25 @@ def between(text: str, name: str, content: str) -> str:
 def support_table(matrix: Matrix) -> str:
     """One row a cell: cards, architecture, versions, AMD's own list, and why this pairing."""
     head = ("Cards", "Architecture", "ROCm", "PyTorch", "Python", "On AMD's list", "Cell")
-    return _table(head, (_support_row(cell) for cell in matrix.cells))
+    return _table(head, (_support_row(matrix, cell) for cell in matrix.cells))
 
 
-def _support_row(cell: Cell) -> tuple[str, ...]:
+def _support_row(matrix: Matrix, cell: Cell) -> tuple[str, ...]:
     name = f"`{cell.name}`" + (" ★" if cell.recommended else "") + (" (unlocked)" if cell.unlocked_because else "")
-    listed = "-" if cell.architecture is None else "yes" if cell.official else "no"
     release = cell.release
+    listed = _listed(matrix, cell)
     return (_cards(cell), cell.architecture or "-", release.rocm or "-", release.torch, cell.python, listed, name)
+
+
+def _listed(matrix: Matrix, cell: Cell) -> str:
+    """Say which cards of a cell AMD lists: by name where there are few, else how many."""
+    if cell.architecture is None:
+        return "-"
+    listed = matrix.support_of(cell.architecture, cell.release.rocm).cards
+    unlisted = set(cell.cards) - set(matrix.architectures[cell.architecture].chips) - set(listed)
+    if not listed or not unlisted:
+        return "yes" if listed else "no"
+    return f"only {', '.join(listed)}" if len(listed) < CARDS_SHOWN else f"{len(listed)} of its cards"
 
 
 def _cards(cell: Cell) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from rocmatrix.diagnosis.possible import Possible, ordered
 from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
 from rocmatrix.diagnosis.scan import Match, Scanner
 from rocmatrix.diagnosis.signature import Area, Signature
+from rocmatrix.diagnosis.values import Values
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
 
 OTHERS_SHOWN = 5
+CAUSES_SHOWN = 5
 NEXT: dict[Area, str] = {
     "kernels": "`./invokew explain` says which releases hold code for the card; `./invokew smoke --probe device`.",
     "driver": "`./invokew doctor` examines driver, nodes and groups of this host.",
@@ -46,6 +49,8 @@ class Diagnosis:
     ranked: Ranked
     here: Surroundings
     rules: dict[str, Rule]
+    signs: dict[tuple[str, int], Match] = field(default_factory=dict)
+    failed_checks: frozenset[str] = frozenset()
 
     @property
     def best(self) -> Match | None:
@@ -60,12 +65,33 @@ def diagnose(
     signatures: Iterable[Signature],
     here: Surroundings,
     matrix: Matrix | None = None,
+    failed_checks: Iterable[str] = (),
 ) -> Diagnosis:
-    """Diagnose a log that comes as chunks of whole lines. Without a matrix, rules are named only."""
-    scanned = Scanner(signatures).scan(blocks)
+    """Diagnose a log that comes as chunks of whole lines. Without a matrix, rules are named only.
+
+    `failed_checks` are ids of doctor's checks that failed on the host the log is of. What the log itself says of card
+    and versions stands in where `here` knows nothing.
+    """
+    reader = Values()
+    scanned = Scanner(signatures).scan(reader.watched(blocks))
+    here = reader.completed(here)
     ranked = rank(scanned.matches.values(), here)
     rules = {rule.id: rule for rule in every_rule(matrix)} if matrix else {}
-    return Diagnosis(name=name, lines=scanned.lines, bytes=scanned.bytes, ranked=ranked, here=here, rules=rules)
+    return Diagnosis(
+        name=name,
+        lines=scanned.lines,
+        bytes=scanned.bytes,
+        ranked=ranked,
+        here=here,
+        rules=rules,
+        signs=scanned.signs,
+        failed_checks=frozenset(failed_checks),
+    )
+
+
+def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
+    """Return the causes that a symptom can have, those first that log or host speak for."""
+    return ordered(match.signature, found.here, signs=found.signs, failed=found.failed_checks)
 
 
 def every_rule(matrix: Matrix) -> Iterator[Rule]:
@@ -91,6 +117,7 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         f"{signature.id}: {signature.title}",
         f"  seen:   line {best.line}{_times(best)}: {best.text}",
         f"  cause:  {signature.cause}",
+        *_possible(found, best),
         *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
         f"  next:   {next_step(signature)}",
         f"  source: {signature.evidence.words}; words compared: {signature.checked}",
@@ -98,6 +125,12 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
     if fit(signature, found.here) < 0:
         told.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
     return told + [f"  rule:   {line}" for line in _touched(found, signature)]
+
+
+def _possible(found: Diagnosis, best: Match) -> Iterator[str]:
+    for row in possibilities(found, best)[:CAUSES_SHOWN]:
+        shown = f" [{row.why}]" if row.why else ""
+        yield f"  {'likely:' if row.decided else 'maybe: '} {row.says}{shown} Test: {row.test}"
 
 
 def next_step(signature: Signature) -> str:
@@ -168,6 +201,10 @@ def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
         "count": match.count,
         "text": match.text,
         "cause": signature.cause,
+        "causes": [
+            {"says": row.says, "test": row.test, "decided": row.decided, "why": row.why}
+            for row in possibilities(found, match)
+        ],
         "remedy": signature.remedy,
         "next": next_step(signature),
         "sources": signature.evidence.sources,

@@ -8,7 +8,7 @@ from typing import get_args
 
 from rocmatrix.diagnosis.scan import Match
 from rocmatrix.diagnosis.signature import Kind, Signature
-from rocmatrix.matrix.statement import within
+from rocmatrix.matrix.statement import Selector, within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +39,24 @@ class Ranked:
 def rank(matches: Iterable[Match], here: Surroundings) -> Ranked:
     """Put matches in order: by what they say, then where they were seen, then how much text they matched.
 
-    A match whose signature refines another's hides that one.
+    A match whose signature refines another's hides that one. What says that others follow from it comes before all.
     """
     matches = list(matches)
     hidden = _hidden([match.signature for match in matches])
-    shown = sorted((match for match in matches if match.signature.id not in hidden), key=lambda m: _order(m, here))
+    leading = _leading([match.signature for match in matches])
+    shown = [match for match in matches if match.signature.id not in hidden]
+    failures = [match for match in shown if match.signature.is_failure or match.signature.id in leading]
+    remarks = [match for match in shown if match not in failures]
     return Ranked(
-        failures=tuple(match for match in shown if match.signature.is_failure),
-        remarks=tuple(match for match in shown if not match.signature.is_failure),
+        failures=tuple(sorted(failures, key=lambda match: (match.signature.id not in leading, *_order(match, here)))),
+        remarks=tuple(sorted(remarks, key=lambda match: _order(match, here))),
     )
+
+
+def _leading(found: list[Signature]) -> set[str]:
+    """Return the ids of what other matches follow from, as they say themselves."""
+    ids = {signature.id for signature in found}
+    return {signature.id for signature in found if not ids.isdisjoint(signature.leads)}
 
 
 def _hidden(found: list[Signature]) -> set[str]:
@@ -71,7 +80,12 @@ def _order(match: Match, here: Surroundings) -> tuple[int, int, int, int]:
 
 def fit(signature: Signature, here: Surroundings) -> int:
     """Return how well a signature suits the machine and the cell: -1 against, 0 nothing known, more for each axis."""
-    when, speaking = signature.when, 0
+    return suits(signature.when, here)
+
+
+def suits(when: Selector, here: Surroundings) -> int:
+    """Return how well what a selector names suits the machine: -1 against, 0 nothing known, more for each axis."""
+    speaking = 0
     if when.architectures is not None and here.architecture is not None:
         if not here.has(when.architectures):
             return -1

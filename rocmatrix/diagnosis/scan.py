@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, islice
@@ -22,6 +22,7 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
+_Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
 @dataclass(kw_only=True)
@@ -37,9 +38,10 @@ class Match:
 
 @dataclass(kw_only=True)
 class Scanned:
-    """What was read of a log, and the matches by the id of their signature."""
+    """What was read of a log, the matches by the id of their signature, and the signs by that and a cause's place."""
 
     matches: dict[str, Match] = field(default_factory=dict)
+    signs: dict[tuple[str, int], Match] = field(default_factory=dict)
     lines: int = 0
     bytes: int = 0
 
@@ -87,9 +89,9 @@ class Scanner:
     """The automaton of a set of signatures."""
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
-        self._patterns = [(signature, pattern) for signature in signatures for pattern in signature.patterns]
+        self._patterns = list(_searched(signatures))
         by_literal: dict[bytes, list[int]] = defaultdict(list)
-        for number, (_, pattern) in enumerate(self._patterns):
+        for number, (_, _, pattern) in enumerate(self._patterns):
             for literal in pattern.literals:
                 by_literal[literal].append(number)
         self._wanted = list(by_literal.values())
@@ -112,21 +114,24 @@ class Scanner:
         first = done.lines + 1 - kept.count(b"\n")
         known = views(kept)
         for number, text in enumerate(views(kept + block)):
-            found: dict[str, Match] = {}
+            found: dict[_Place, Match] = {}
             self._search(_Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)]))), found)
-            for name, match in found.items():
-                _merge(done.matches, name, match, counts=number == 0)
+            for (name, place), match in found.items():
+                if place is None:
+                    _merge(done.matches, name, match, counts=number == 0)
+                else:
+                    done.signs.setdefault((name, place), match)
 
-    def _search(self, chunk: _Chunk, found: dict[str, Match]) -> None:
-        seen: set[tuple[str, int]] = set()
+    def _search(self, chunk: _Chunk, found: dict[_Place, Match]) -> None:
+        seen: set[tuple[_Place, int]] = set()
         for number, spans in self._around_hits(chunk.squeezed).items():
-            signature, pattern = self._patterns[number]
+            signature, place, pattern = self._patterns[number]
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
             whole = (match for match in new if _is_whole(chunk, pattern, match))
             for match in islice(whole, MOST_COUNTED):
-                _record(found, signature, pattern, match[0], chunk)
-                seen.add((signature.id, chunk.line(match[0])))
+                _record(found, signature, place, pattern, match[0], chunk)
+                seen.add(((signature.id, place), chunk.line(match[0])))
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
@@ -136,7 +141,7 @@ class Scanner:
         spans: dict[int, list[list[int]]] = defaultdict(list)
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
             for number in self._wanted[literal]:
-                width, known = self._patterns[number][1].width, spans[number]
+                width, known = self._patterns[number][2].width, spans[number]
                 if known and start - width <= known[-1][1]:
                     known[-1][1] = max(known[-1][1], end + width)
                 else:
@@ -176,12 +181,22 @@ def _in_word(byte: int) -> bool:
     return chr(byte).isalnum() or byte == ord("_")
 
 
-def _record(found: dict[str, Match], signature: Signature, pattern: Pattern, start: int, chunk: _Chunk) -> None:
-    known = found.get(signature.id)
+def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int | None, Pattern]]:
+    """Yield every pattern with its signature, and with the place of the cause that it is a sign of."""
+    for signature in signatures:
+        yield from ((signature, None, pattern) for pattern in signature.patterns)
+        for place, cause in enumerate(signature.causes):
+            yield from ((signature, place, pattern) for pattern in cause.patterns)
+
+
+def _record(
+    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: _Chunk
+) -> None:
+    known = found.get((signature.id, place))
     line = chunk.first + chunk.line(start)
     if known is None or line < known.line:
         weight, text = known.weight if known else 0, _readable(*chunk.place(start))
-        known = found[signature.id] = Match(signature=signature, line=line, text=text, weight=weight)
+        known = found[signature.id, place] = Match(signature=signature, line=line, text=text, weight=weight)
     known.weight = max(known.weight, pattern.weight)
 
 

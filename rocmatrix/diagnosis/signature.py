@@ -41,11 +41,32 @@ def _pattern(text: str) -> str:
 PatternText = Annotated[str, AfterValidator(_pattern)]
 
 
+class Possibility(Strict):
+    """One cause that a symptom can have, and the `test` that decides: a command, a log line or a version.
+
+    `signs` are patterns of the log that speak for it; `host` are ids of doctor's checks whose failure does; `when` is
+    where it applies: elsewhere it comes last.
+    """
+
+    says: Text
+    test: Text
+    signs: list[PatternText] = Field(default_factory=list)
+    host: list[str] = Field(default_factory=list)
+    when: Selector = Selector()
+
+    @cached_property
+    def patterns(self) -> tuple[pattern.Pattern, ...]:
+        """The signs, ready for squeezed text."""
+        return tuple(map(pattern.parse, self.signs))
+
+
 class Signature(Strict):
     """One way to fail. `match` are patterns of which one suffices; a match of it hides those it `refines`.
 
     `when` says where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix that
-    speak of the same thing. `next` stands where another step than its area's leads on.
+    speak of the same thing. `next` stands where another step than its area's leads on. `causes` are what can be
+    behind a symptom, the most frequent first; `cause` is then what is certain. `leads` makes a degraded state the
+    first answer where the failures it names were seen as well: they follow from it.
     """
 
     id: RuleId
@@ -58,7 +79,9 @@ class Signature(Strict):
     remedy: Text
     next: Text | None = None
     when: Selector = Selector()
+    causes: list[Possibility] = Field(default_factory=list)
     refines: list[RuleId] = Field(default_factory=list)
+    leads: list[RuleId] = Field(default_factory=list)
     rules: list[RuleId] = Field(default_factory=list)
     evidence: Evidence
     checked: Checked
@@ -83,7 +106,7 @@ class Signatures(RootModel[list[Signature]]):
         for signature in self.root:
             if known.count(signature.id) > 1:
                 raise PydanticCustomError("repeated", "'{id}' is given more than once", {"id": signature.id})
-            for other in signature.refines:
+            for other in (*signature.refines, *signature.leads):
                 if other not in known or other == signature.id:
                     context = {"id": signature.id, "other": other, "hint": suggestion(other, known)}
                     raise PydanticCustomError("refines", "'{id}' refines '{other}', which is none; {hint}", context)

@@ -10,6 +10,7 @@ from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge, lies_in, plain_version
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.sysfs import DeviceNode
+from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import within
 
 MOST_SHOWN = 4
@@ -58,12 +59,22 @@ def window(host: Host, known: HostKnowledge) -> Finding:
     seen = f"amdgpu {driver.version} ({entry.package}) serves ROCm {entry.user_space}; the cell has {rocm}"
     if within(rocm, entry.user_space):
         return Finding(code="D102", status="ok", seen=f"{seen} ({entry.evidence.confidence})")
+    if report := _reported(host, str(driver.version)):
+        seen = f"{seen}; that is outside what AMD tests, and rule {report.id} says: {report.reason}"
+        return Finding(code="D102", status="note", seen=f"{seen} ({report.evidence.words})")
     return Finding(
         code="D102",
         status="warning",
         seen=f"{seen} ({entry.evidence.words})",
         fix="./invokew cells, and take a cell whose ROCm lies inside; or install the driver of that ROCm",
     )
+
+
+def _reported(host: Host, version: str) -> Rule | None:
+    """Return the rule by which the cell works under this driver, whatever the window says."""
+    rules = host.cell.rules if host.cell else ()
+    works = (rule for rule in rules if rule.decides and rule.verdict == "works" and rule.drivers is not None)
+    return next((rule for rule in works if lies_in(version, str(rule.drivers))), None)
 
 
 def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
@@ -100,7 +111,8 @@ def listed(host: Host) -> Finding:
     if missing and machine.hidden_nodes >= len(missing):
         return Finding(code="D104", status="note", seen=f"{', '.join(missing)}: hidden by the container, see D105")
     seen = f"{', '.join(missing)} is not in it" if missing else host.no_card
-    return Finding(code="D104", status="error", seen=seen, fix="sudo dmesg | grep -i -e kfd -e amdgpu")
+    status: Status = "warning" if machine.cards else "error"  # a run goes on the cards that are listed
+    return Finding(code="D104", status=status, seen=seen, fix="sudo dmesg | grep -i -e kfd -e amdgpu")
 
 
 def inventory(machine: Hardware) -> str:

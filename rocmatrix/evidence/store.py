@@ -82,5 +82,5 @@ def _record(body: str, packed: bytes | None, path: Path) -> Record:
         data = json.loads(body)
         log = zlib.decompress(packed).decode() if packed is not None else ""
         return Record.model_validate_json(json.dumps(data | {"log": log}))
-    except (ValueError, zlib.error) as error:
+    except (ValueError, TypeError, RecursionError, zlib.error) as error:
         raise RocmatrixError("RM621", what=f"a record cannot be read: {error}", where=str(path)) from error

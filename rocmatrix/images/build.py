@@ -221,7 +221,7 @@ def _build(
     client: docker.DockerClient, planned: Built, cell: Cell, *, held: engine.Image | None, wheels: Path, log: Path
 ) -> Built:
     started = time.monotonic()
-    if held is not None and held.labels.get(INPUTS_LABEL) == planned.inputs:
+    if held is not None and is_of(held, planned.inputs):
         return replace(planned, image=held)
     engine.require_buildx()
     if cell.unlocked_because:
@@ -229,13 +229,18 @@ def _build(
     else:
         fetch(cell, wheels)
     run_buildx(planned.argv, log=log)
-    image = _arrived(engine.image(client, planned.tag), planned, log)
+    image = _arrived(engine.sealed(client, planned.tag), planned, log)
     return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
+
+
+def is_of(image: engine.Image | None, inputs: str) -> bool:
+    """Whether an image was built of these inputs, and is as it was built: one made FROM it inherits its labels only."""
+    return image is not None and image.sealed and image.labels.get(INPUTS_LABEL) == inputs
 
 
 def _arrived(image: engine.Image | None, planned: Built, log: Path) -> engine.Image:
     """Look after BuildKit: the tag is there and was made of these inputs."""
-    if image is None or image.labels.get(INPUTS_LABEL) != planned.inputs:
+    if image is None or not is_of(image, planned.inputs):
         what = f"the builder reported success, but the engine holds no {planned.tag} with these inputs"
         raise RocmatrixError("RM202", what=what, where=str(log))
     return image

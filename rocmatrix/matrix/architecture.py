@@ -1,31 +1,15 @@
-"""GPU instruction sets: the cards people know them by, what they can do, and who supports them."""
+"""GPU instruction sets: the cards people know them by, and what they can do."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from packaging.version import Version
 from pydantic import Field, StringConstraints
 
 from rocmatrix.matrix import gfx
-from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text, VersionText
+from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
 
 IsaVersion = Annotated[str, StringConstraints(pattern=gfx.ISA_PATTERN)]
-
-
-class Official(Strict):
-    """AMD's own support of an architecture, as ROCm versions; `until` is the last one that lists it."""
-
-    since: VersionText | None = None
-    until: VersionText | None = None
-    note: Text | None = None
-    evidence: Evidence
-
-    def covers(self, rocm: str | None) -> bool:
-        """Say whether AMD lists the architecture for this ROCm version."""
-        if rocm is None or self.since is None or Version(rocm) < Version(self.since):
-            return False
-        return self.until is None or Version(rocm) <= Version(self.until)
 
 
 class Override(Strict):
@@ -51,14 +35,17 @@ class OtherNames(Strict):
 
 
 class Architecture(Strict):
-    """A GPU instruction set. `matrix_units` are the types its matrix instructions multiply; [] for none."""
+    """A GPU instruction set. `matrix_units` are the types its matrix instructions multiply; [] for none.
+
+    `chips` are those of its names that mean the chip or its graphics, and so every card made of it.
+    """
 
     family: Text
     cards: list[Text]
     also: OtherNames | None = None
+    chips: list[Text] = Field(default_factory=list)
     integrated: bool
     matrix_units: list[Literal["fp16", "bf16"]]
-    official: Official
     overrides: list[Override] = Field(default_factory=list)
     evidence: Evidence
 

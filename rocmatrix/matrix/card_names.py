@@ -43,6 +43,17 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
     raise RocmatrixError("RM010", what=f"no card or architecture is known as {name!r}", next=hint)
 
 
+def card_of(architectures: Mapping[str, Architecture], name: str | None, architecture: str | None) -> str | None:
+    """Return the card of `architecture` that a name means, None where it means the chip or the architecture."""
+    if name is None or architecture is None or name in architectures:
+        return None
+    entry = architectures[architecture]
+    exact = [card for card in entry.names if card.casefold() == name.strip().casefold()]
+    exact = exact or [card for card in entry.names if same(card, name)]
+    exact = exact or [card for card in entry.names if _short(card) and _short(card) == _short(name)]
+    return exact[0] if exact and exact[0] not in entry.chips else None
+
+
 def same(one: str, other: str) -> bool:
     """Return whether two names are one card's, whatever words of the maker's they bear."""
     return bool(_folded(one)) and _folded(one) == _folded(other)

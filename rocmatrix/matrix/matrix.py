@@ -30,6 +30,7 @@ from rocmatrix.matrix.statement import (
     Verdict,
     VersionText,
 )
+from rocmatrix.matrix.support import Support, SupportTable, support
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
 __all__ = [
@@ -205,6 +206,7 @@ class Matrix(Strict):
     companions: list[Companion]
     kernels: list[KernelLibrary] = Field(min_length=1)
     baselines: list[Baseline]
+    support: list[SupportTable]
     hashes: list[Hashes] = Field(alias="wheels")
     locks: dict[str, dict[VersionText, list[Text]]]
 
@@ -273,6 +275,10 @@ class Matrix(Strict):
         same_layout = other.device_code.layout == release.device_code.layout
         return entry.architecture is not None and same_layout and self.bases[entry.base].python in release.pythons
 
+    def support_of(self, architecture: str | None, rocm: str | None, *, card: str | None = None) -> Support:
+        """Return what AMD's lists say of an architecture, or of one card of it, with one ROCm line."""
+        return support(self.support, architecture=architecture, rocm=rocm, card=card)
+
     def libraries_of(self, cell: Cell) -> dict[str, list[Statement]]:
         """Return what is known of the libraries and drivers of a cell, by library."""
         release = cell.release
@@ -312,7 +318,7 @@ class Matrix(Strict):
             base=base,
             recommended=entry.recommended,
             prune=entry.prune,
-            official=bool(architecture and architecture.official.covers(release.rocm)),
+            official=self.support_of(entry.architecture, release.rocm).official,
             why=entry.why,
             evidence=entry.evidence,
             environment=tuple(v for v in self.environment if v.when.matches(**axes)),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from rocmatrix.matrix.statement import Date, Evidence, Selector, Strict, Text, Verdict
+from rocmatrix.matrix.statement import Date, Evidence, RangeText, Selector, Strict, Text, Verdict
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")]
 _WEIGHTIEST_FIRST: tuple[Verdict, ...] = ("broken", "degraded", "works", "untested")
@@ -22,13 +22,17 @@ class Claim(Strict):
 
 
 class Rule(Strict):
-    """One statement. Where a claim contradicts it, `verdict` follows the side that stands."""
+    """One statement. Where a claim contradicts it, `verdict` follows the side that stands.
+
+    `drivers` are the versions of AMD's driver module under which a report was made, where it says so.
+    """
 
     id: RuleId
     when: Selector
     verdict: Verdict
     reason: Text
     claim: Claim | None = None
+    drivers: RangeText | None = None
     evidence: Evidence
     expires: Date
 

@@ -71,7 +71,7 @@ class OnEngine:
             return True
         with closing(engine.connect()) as client:
             image = engine.image(client, build.tag(cell))
-            if image is None or image.labels.get(build.INPUTS_LABEL) != self._inputs(cell):
+            if not build.is_of(image, self._inputs(cell)):
                 return False
             return bool(client.images.get(build.tag(cell)).tag(*bake.candidate(cell).split(":")))
 
@@ -102,7 +102,7 @@ class OnEngine:
         bake.run(bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder), log=log)
         for cell in cells:
             with closing(engine.connect()) as client:
-                image = engine.image(client, bake.candidate(cell))
+                image = engine.sealed(client, bake.candidate(cell))
             inputs, seconds = self._inputs(cell), time.monotonic() - began
             built = build.Built(
                 tag=bake.candidate(cell), inputs=inputs, argv=(), image=image, rebuilt=True, seconds=seconds
@@ -119,7 +119,9 @@ class OnEngine:
 
     def prove(self, cell: Cell) -> Outcome:
         """Compare the candidate's files with the cell, and record it."""
-        proven = proof.of_image(self.matrix, cell, bake.candidate(cell), today=self.today)
+        proven = proof.of_image(
+            self.matrix, cell, bake.candidate(cell), today=self.today, root=self.root, wheels=self.wheels
+        )
         keeping.keep_proof(cell, proven, bake.candidate(cell), base=self.base)
         findings = "; ".join(finding.words for finding in proven.findings[:3])
         return Outcome(state="passed" if proven.proven else "failed", words=findings)
@@ -146,7 +148,7 @@ class OnEngine:
 
     def promote(self, cell: Cell) -> Outcome:
         """Move the tag that people use to the candidate, and look whether it did."""
-        with closing(engine.connect()) as client:
+        with closing(engine.connect(work=True)) as client:
             image = client.images.get(bake.candidate(cell))
             image.tag(*build.tag(cell).split(":"))
             moved = client.images.get(build.tag(cell)).id == image.id
@@ -156,7 +158,7 @@ class OnEngine:
         """Whether the engine holds the candidate of these inputs."""
         with closing(engine.connect()) as client:
             image = engine.image(client, bake.candidate(cell))
-        return image is not None and image.labels.get(build.INPUTS_LABEL) == self._inputs(cell)
+        return build.is_of(image, self._inputs(cell))
 
     def make_room(self) -> str | None:
         """Keep to the budget; return RM632 in words where what may be removed does not suffice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainer.config.language import LM
 from trainer.config.train import TrainConfig
 from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import BarTask, TableTask
@@ -12,8 +13,12 @@ def task_of(config: TrainConfig) -> LearningTask:
     """Read the data and return the task; every rank does so by itself.
 
     Raises:
-        TrainerError: RM510 to RM518, RM571 to RM583, where the data are wrong or hold too little.
+        TrainerError: RM510 to RM518, RM571 to RM583, RM700 to RM717, where the data are wrong or hold too little.
     """
+    if config.task == LM:
+        from trainer.tasks.language_model import language_task
+
+        return language_task(config)
     data = prepare(config)
     if data.horizon is None:
         return TableTask(data=data, kind="table")

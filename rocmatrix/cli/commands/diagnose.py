@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.runtime.console import edge
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @edge
-def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
+def diagnose(log: str, *, cell: str, gpu: str, as_json: bool, share: bool = False) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     from rocmatrix.diagnosis import after, diagnosis, own, signature
 
@@ -28,13 +29,32 @@ def diagnose(log: str, *, cell: str, gpu: str, as_json: bool) -> None:
     with closing(_blocks(log)) as blocks:
         spoken = after.without_successes(blocks)
         known = (*signature.load(ROOT), *own.signatures())
-        found = diagnosis.diagnose(spoken, name=_name(log), signatures=known, here=here, matrix=matrix)
+        found = diagnosis.diagnose(
+            spoken,
+            name=_name(log),
+            signatures=known,
+            here=here,
+            matrix=matrix,
+            failed_checks=() if cell or gpu not in ("", "auto") else _failed_checks(),
+        )
     if as_json:
-        print_json(diagnosis.described(found))
+        print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
-        print("\n".join(diagnosis.words(found)))
+        told = "\n".join(diagnosis.words(found))
+        print(_shareable(told) if share else told)
     if found.best is None:
         sys.exit(1)
+
+
+def _shareable(told: Any) -> Any:
+    """Return words, or plain data, without what names a person or a machine."""
+    from rocmatrix.diagnosis.share import redacted
+
+    if isinstance(told, str):
+        return redacted(told)
+    if isinstance(told, dict):
+        return {key: _shareable(value) for key, value in told.items()}
+    return [_shareable(value) for value in told] if isinstance(told, list) else told
 
 
 def _name(log: str) -> str:
@@ -51,6 +71,17 @@ def _blocks(log: str) -> Generator[bytes, None, None]:
     if sys.stdin.isatty():
         raise RocmatrixError("RM610", what="standard input is the terminal", where="-", next="Pipe the log in.")
     yield from reading.chunks(sys.stdin.buffer, name=_name(log))
+
+
+def _failed_checks() -> frozenset[str]:
+    """Return the codes of doctor's checks that fail on this host; none where it has no card, as a log of another's."""
+    from rocmatrix.cli.commands.doctor import tree
+    from rocmatrix.doctor import examination, host, knowledge
+
+    examined = examination.examine(host.live(tree(""), cell=None, environment=os.environ), knowledge.load(ROOT))
+    if examined.no_card:
+        return frozenset()
+    return frozenset(finding.code for finding in examined.findings if finding.status == "error")
 
 
 def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:

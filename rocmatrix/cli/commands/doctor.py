@@ -28,18 +28,19 @@ MARKS = {"error": "✗", "warning": "!", "unknown": "?", "note": "·", "ok": "�
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a person asked the doctor for. With none of the last three, the host is examined and its shell linted."""
+    """What a person asked the doctor for. With none of the last four, the host is examined and its shell linted."""
 
     sysfs: str = ""
     cell: str = ""
     env: bool = False
     compose: str = ""
     dockerfile: str = ""
+    script: str = ""
 
     @property
     def host(self) -> bool:
         """Whether the host itself is to be examined."""
-        return not (self.env or self.compose or self.dockerfile)
+        return not (self.env or self.compose or self.dockerfile or self.script)
 
 
 @edge
@@ -139,7 +140,7 @@ def _examined(asked: Asked, cell: Cell | None) -> Examination:
 
 
 def _subjects(asked: Asked, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
-    from rocmatrix.doctor.environment import compose, dockerfile, subject
+    from rocmatrix.doctor.environment import compose, dockerfile, subject, written
     from rocmatrix.host import hardware
 
     found: list[Subject] = []
@@ -151,13 +152,16 @@ def _subjects(asked: Asked, matrix: Matrix, cell: Cell | None) -> tuple[Subject,
         found += compose.of_compose(Path(asked.compose), shell=os.environ, matrix=matrix)
     if asked.dockerfile:
         found += dockerfile.of_dockerfile(Path(asked.dockerfile))
+    if asked.script:
+        found += written.of_file(Path(asked.script))
     return tuple(subject.on_cell(one, cell) for one in found)
 
 
 def _linted(subjects: tuple[Subject, ...], matrix: Matrix) -> tuple[LintFinding, ...]:
-    from rocmatrix.doctor.environment import lint, pairs, rules
+    from rocmatrix.doctor.environment import lint, pairs, placement, rules
 
-    return lint.in_order((*lint.lint(subjects, rules.load(ROOT)), *pairs.unbuilt(subjects, matrix)))
+    known = lint.lint(subjects, rules.load(ROOT))
+    return lint.in_order((*known, *pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -35,7 +35,8 @@ def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str) -> 
     try:
         if take:
             records = _taken(Path(take))
-            say(f"{take}: {len(records)} records, {store.add(path, records, origin=Path(take).name)} of them new")
+            origin = Path(take).name.encode(errors="backslashreplace").decode()
+            say(f"{take}: {len(records)} records, {store.add(path, records, origin=origin)} of them new")
         if export:
             records = store.read(path, cell=cell or None)
             with writing(Path(export), flag="--export"):

@@ -3,36 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import hardware_here, known_matrix, print_json, today
 from rocmatrix.runtime.console import edge, say, show, table
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Cell, Matrix
+    from rocmatrix.matrix.resolver.judgement import Judged
     from rocmatrix.matrix.resolver.resolve import Request
+
+SHOWN_AT_WORK = ("smoked", "two-gpu", "trained")  # the levels at which a card ran the probes
 
 
 @edge
-def cells() -> None:
-    """List the cells with their axes, and how far each is supported on the card that it came farthest on."""
+def cells(*, as_json: bool = False) -> None:
+    """List the cells with their axes, their headline, and the level of the card on which each came farthest."""
     from rocmatrix.cli.commands.evidence import levels
 
     known = known_matrix()
     level = levels(known)
+    judged = _headlines(known, level)
+    if as_json:
+        print_json({"schema": 1, "cells": [_described(c, judged[c.name], level[c.name]) for c in known.cells]})
+        return
     rows = (
-        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, level[c.name], c.why)
+        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, level[c.name], c.why)
         for c in known.cells
+        for verdict in (judged[c.name].verdict,)
     )
-    table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "LEVEL", "WHY"), rows)
+    table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
+
+
+def _headlines(known: Matrix, level: dict[str, str]) -> dict[str, Judged]:
+    from rocmatrix.matrix.resolver.judgement import judge
+
+    shown = _at_work(known, level)
+    return {
+        c.name: judge(known, architecture=c.architecture, release=c.release, rules=c.rules, measured=shown)
+        for c in known.cells
+    }
+
+
+def _described(cell: Cell, judged: Judged, level: str) -> dict[str, Any]:
+    return {
+        "name": cell.name,
+        "architecture": cell.architecture,
+        "rocm": cell.release.rocm,
+        "torch": cell.release.torch,
+        "python": cell.python,
+        "verdict": judged.verdict,
+        "because": judged.because,
+        "holds_for": list(judged.cards),
+        "other_cards": judged.others,
+        "official": cell.official,
+        "level": level,
+        "why": cell.why,
+    }
+
+
+def _at_work(known: Matrix, level: dict[str, str]) -> frozenset[tuple[str | None, str]]:
+    """Return the combinations whose own records show the probes passing on the card."""
+    return frozenset((c.architecture, c.release.name) for c in known.cells if level[c.name] in SHOWN_AT_WORK)
 
 
 @edge
-def explain(request: Request, *, as_json: bool) -> None:
+def explain(request: Request, *, as_json: bool, python: str | None = None) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
     from rocmatrix.matrix.resolver import explanation as argument
 
-    argued = argument.argue(known_matrix(), request, today=today(), cards=hardware_here().architectures)
+    known = known_matrix()
+    cards = hardware_here().architectures
+    argued = argument.argue(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
     if as_json:
         print_json(argued.described())
         return
@@ -47,7 +90,7 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
     from rocmatrix.matrix.resolver import grid
 
     known = known_matrix()
-    whole = grid.grid(known)
+    whole = grid.grid(known, measured=_measured(known))
     if html is not None:
         from rocmatrix.matrix.resolver import html as page
 
@@ -62,11 +105,17 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
 
 
 @edge
-def outdated(*, online: bool, as_json: bool) -> None:
-    """List what asks to be looked at again; indexes are asked only where a person says so."""
+def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
+    """List what asks to be looked at again; indexes are asked only where a person says so.
+
+    `every` lists all statements with their sources and ages instead.
+    """
     from rocmatrix.matrix.resolver import freshness as aging
 
     known = known_matrix()
+    if every:
+        _list_statements(known, as_json=as_json)
+        return
     answers = [aging.ask(known, index) for index in aging.indexes(known)] if online else []
     found = aging.outdated(known, today=today(), answers=answers)
     if as_json:
@@ -75,12 +124,39 @@ def outdated(*, online: bool, as_json: bool) -> None:
     say(f"{len(found.expired)} rules are past their day on {found.today}")
     if found.expired:
         table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.words) for r in found.expired))
+    say(f"{len(found.aged)} other statements are past their day")
+    if found.aged:
+        rows = ((s.file, s.entry, s.expires, s.evidence.words) for s in found.aged)
+        table(("FILE", "ENTRY", "EXPIRED", "SOURCE"), rows)
     say(f"{len(found.newer)} releases are newer than a recommended one and not known to be broken there")
-    rows = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
-    table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), rows)
+    newer = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
+    table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), newer)
     for answer in found.answers:
         news = answer.unheard_because and f"not heard: {answer.unheard_because}"
         say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
+
+
+def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
+    from rocmatrix.evidence import recorder as keeping
+
+    if not keeping.evidence_file().exists():  # most checkouts have none, and reading it takes longer than arguing
+        return frozenset()
+    from rocmatrix.cli.commands.evidence import levels
+
+    return _at_work(known, levels(known))
+
+
+def _list_statements(known: Matrix, *, as_json: bool) -> None:
+    from rocmatrix.matrix.resolver.statements import statements
+
+    day = today()
+    found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))
+    if as_json:
+        print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
+        return
+    rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.words) for s in found)
+    table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
+    say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
 
 
 def _write_page(path: Path, text: str) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from rocmatrix.nightly.night import Running
 from rocmatrix.nightly.plan import STAGES, Plan
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.kernel_lock import HeldError, held
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -54,9 +57,24 @@ def nightly(choices: Choices) -> None:
         return
     path = keeping.evidence_file()
     try:
-        _night(cells, choices, path)
+        with alone(path):
+            _night(cells, choices, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM671.
+
+    The locks are the kernel's: they go with the night, however it ends.
+    """
+    folder = ROOT / ".rocmatrix" / "nightly"
+    try:
+        with held(folder / "night.lock"), held(path.with_name(f"{path.name}.night")):
+            yield
+    except HeldError as error:
+        raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
 
 
 def _night(cells: list[Cell], choices: Choices, path: Path) -> None:

@@ -9,12 +9,13 @@ from rocmatrix.evidence import recorder as keeping
 from rocmatrix.images import build
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 from rocmatrix.verify import kernel_code, proof
 from rocmatrix.verify.proof import Proof
 
 
 @edge
-def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool) -> None:
+def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "") -> None:
     """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong."""
     if not cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
@@ -24,7 +25,10 @@ def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool) -> None
         names = [name.strip() for name in only.split(",") if name.strip()]
         proven = proof.of_tree(matrix, chosen, Path(tree), only=names)
     else:
-        proven = proof.of_image(matrix, chosen, image or build.tag(chosen), today=today())
+        proven = proof.of_image(
+            matrix, chosen, image or build.tag(chosen), today=today(), root=ROOT,
+            wheels=Path(wheelhouse).expanduser().resolve() if wheelhouse else None,
+        )  # fmt: skip
         keeping.keep_proof(chosen, proven, image or build.tag(chosen))
     if as_json:
         print_json(proven.described())

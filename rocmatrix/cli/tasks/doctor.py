@@ -15,6 +15,7 @@ TREE = "read the machine whose file tree starts here, such as a recording, inste
         "env": "only the variables of this shell",
         "compose": "only the variables of a compose file, with those of its env files",
         "dockerfile": "only the variables and the torch of a Dockerfile",
+        "script": "only a shell or Slurm script (with its docker run lines), or a requirements file (.txt, .in)",
     },
 )
 def doctor(
@@ -25,11 +26,12 @@ def doctor(
     env: bool = False,
     compose: str = "",
     dockerfile: str = "",
+    script: str = "",
 ) -> None:
     """Examine the host and its environment: what was seen, why it matters, and what fixes it."""
     from rocmatrix.cli.commands import doctor
 
-    asked = doctor.Asked(sysfs=sysfs, cell=cell, env=env, compose=compose, dockerfile=dockerfile)
+    asked = doctor.Asked(sysfs=sysfs, cell=cell, env=env, compose=compose, dockerfile=dockerfile, script=script)
     doctor.doctor(asked, as_json=json)
 
 

@@ -6,25 +6,27 @@ from invoke.tasks import task
 from rocmatrix.cli.tasks.flags import REQUEST, FlagTask, request_of
 
 
-@task
-def cells(c: Context) -> None:
-    """List the cells of the matrix: card, ROCm, PyTorch and why."""
+@task(auto_shortflags=False, help={"json": "print them as JSON, for programs"})
+def cells(c: Context, json: bool = False) -> None:
+    """List the cells of the matrix: card, ROCm, PyTorch, verdict and why."""
     from rocmatrix.cli.commands import matrix
 
-    matrix.cells()
+    matrix.cells(as_json=json)
 
 
 @task(
     klass=FlagTask,
     auto_shortflags=False,
     help={axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell")}
-    | {"json": "print the argument as JSON, for programs"},
+    | {"python": "Python version, such as 3.12", "json": "print the argument as JSON, for programs"},
 )
-def explain(c: Context, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", json: bool = False) -> None:
+def explain(
+    c: Context, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", python: str = "", json: bool = False
+) -> None:
     """Argue a verdict: the cell or the refusal, every rule that speaks, and its sources."""
     from rocmatrix.cli.commands import matrix
 
-    matrix.explain(request_of(rocm, torch, gpu, cell), as_json=json)
+    matrix.explain(request_of(rocm, torch, gpu, cell), python=python or None, as_json=json)
 
 
 @task(
@@ -43,12 +45,13 @@ def matrix(c: Context, json: bool = False, html: str = "") -> None:
 @task(
     auto_shortflags=False,
     help={
+        "statements": "list every statement instead, with its sources and its age, oldest first",
         "online": "ask the indexes of the recommended cells as well; one that does not answer is only named",
         "json": "print it as JSON, for programs",
     },
 )
-def outdated(c: Context, online: bool = False, json: bool = False) -> None:
-    """List expired rules, and releases newer than the recommended ones."""
+def outdated(c: Context, online: bool = False, json: bool = False, statements: bool = False) -> None:
+    """List expired statements, and releases newer than the recommended ones."""
     from rocmatrix.cli.commands import matrix
 
-    matrix.outdated(online=online, as_json=json)
+    matrix.outdated(online=online, as_json=json, every=statements)

@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text, substituted
+from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.subject import Assignment, Command, Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
@@ -80,7 +81,31 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
         architectures=(cell.architecture,) if cell and cell.architecture else (),
         torch=cell.release.torch if cell else None,
         rocm=cell.release.rocm if cell else None,
+        image=_interpolated(image, shell) or None,
+        where=_where(path, parts["image"]) if "image" in parts else _where(path, node),
+        launch=_launch(parts, _where(path, node), _interpolated(image, shell), rows),
     )
+
+
+def _launch(parts: Mapping[str, yaml.Node], where: str, image: str, rows: Mapping[str, Assignment]) -> Launch:
+    """Return how a service is started; words that are no list of texts are left out."""
+    single = {key: node.value for key, node in parts.items() if isinstance(node, yaml.ScalarNode)}
+    return Launch(
+        image=image,
+        where=where,
+        devices=tuple(text.split(":")[0] for text in _texts(parts.get("devices"))),
+        groups=_texts(parts.get("group_add")),
+        shared_memory=single.get("shm_size"),
+        ipc=single.get("ipc"),
+        user=single.get("user"),
+        privileged=str(single.get("privileged", "")).lower() == "true",
+        variables=tuple((row.name, row.value) for row in rows.values()),
+    )
+
+
+def _texts(node: yaml.Node | None) -> tuple[str, ...]:
+    rows = node.value if isinstance(node, yaml.SequenceNode) else []
+    return tuple(str(row.value) for row in rows if isinstance(row, yaml.ScalarNode))
 
 
 def _environment(node: yaml.Node | None, path: Path, shell: Mapping[str, str]) -> Iterator[Assignment]:

@@ -34,6 +34,8 @@ class _Stage:
     commands: list[Command] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     inherited: Pair | None = None
+    image: str | None = None
+    where: str | None = None
 
     @property
     def known(self) -> dict[str, str]:
@@ -54,7 +56,8 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     for row in _instructions(text):
         where = f"{path}:{row['startline'] + 1}"
         if row["instruction"] == "FROM":
-            stages.append(_stage(row["value"], stages, path))
+            stages.append(_stage(substituted(row["value"], defaults), stages, path))
+            stages[-1].where = where
         elif not stages:
             defaults |= _arguments(row, where)
         else:
@@ -144,7 +147,8 @@ def _stage(value: str, stages: Sequence[_Stage], path: Path) -> _Stage:
     name = f"{path} stage {alias or len(stages)}"
     # a stage built on another has its variables, which were judged there
     variables = dict(base.variables) if base else {}
-    return _Stage(name=name, variables=variables, inherited=base.pair if base else None)
+    image = base.image if base else (words[0] if words else None)
+    return _Stage(name=name, variables=variables, inherited=base.pair if base else None, image=image)
 
 
 def _take(
@@ -221,4 +225,6 @@ def _subject(stage: _Stage) -> Subject:
         pairs=tuple(stage.pairs),
         torch=exact[1] if exact else None,
         rocm=first.rocm if first else None,
+        image=stage.image,
+        where=stage.where,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
 from rocmatrix.doctor.environment.subject import Assignment, Subject
@@ -44,7 +44,29 @@ def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple
     for subject in subjects:
         for finding in _of(subject, known):
             found.setdefault((finding.rule, finding.where, finding.what), finding)
-    return in_order(found.values())
+    return in_order(_without_contradiction(found.values()))
+
+
+def _without_contradiction(findings: Iterable[LintFinding]) -> Iterator[LintFinding]:
+    """Yield findings, those that hold on different versions or cards of one unknown run as one that says which."""
+    alike: dict[tuple[str, str], list[LintFinding]] = {}
+    for finding in findings:
+        if finding.condition is None:
+            yield finding
+        else:
+            alike.setdefault((finding.where, finding.what), []).append(finding)
+    for rows in alike.values():
+        yield rows[0] if len(rows) == 1 else _on_condition(rows)
+
+
+def _on_condition(rows: list[LintFinding]) -> LintFinding:
+    return replace(
+        rows[0],
+        truth="; ".join(f"{row.condition}: {row.truth}" for row in rows),
+        instead="name the cell or the card (--cell) to be told which holds; "
+        + "; ".join(dict.fromkeys(row.instead for row in rows)),
+        condition="one of them holds, depending on the versions and the card",
+    )
 
 
 def in_order(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:

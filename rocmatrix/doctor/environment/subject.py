@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.matrix.matrix import Cell
 
@@ -37,7 +38,10 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One environment. Architectures and versions are what is known of the run; None or empty where nothing is."""
+    """One environment. Architectures and versions are what is known of the run; None or empty where nothing is.
+
+    `image` is what it is built on or started from, named at `where`; `launch` how it is started, where that is written.
+    """
 
     name: str
     variables: tuple[Assignment, ...] = ()
@@ -46,6 +50,9 @@ class Subject:
     architectures: tuple[str, ...] = ()
     torch: str | None = None
     rocm: str | None = None
+    image: str | None = None
+    where: str | None = None
+    launch: Launch | None = None
 
 
 def of_shell(environment: Mapping[str, str], hardware: Hardware, cell: Cell | None = None) -> Subject:

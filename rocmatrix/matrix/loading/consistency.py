@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.matrix.matrix import Cell, Matrix, Release
 
 Mistake = tuple[tuple[str | int, ...], str]
 
@@ -15,6 +15,9 @@ def contradictions(matrix: Matrix) -> Iterator[Mistake]:
 
     Every reference of the matrix must lead somewhere: cells are resolved for it.
     """
+    yield from _opposed(matrix)
+    yield from _harmful_helps(matrix)
+    yield from _unreported_defaults(matrix)
     recommended: dict[str | None, str] = {}
     for index, cell in enumerate(matrix.cells):
         yield from ((("cells", index), message) for message in _impossible(cell))
@@ -23,6 +26,50 @@ def contradictions(matrix: Matrix) -> Iterator[Mistake]:
             yield ("cells", index, "recommended"), f"{first} is the recommended cell of {cell.architecture} already"
         if cell.recommended:
             recommended.setdefault(cell.architecture, cell.name)
+
+
+def _opposed(matrix: Matrix) -> Iterator[Mistake]:
+    """Yield every rule that says `works` of a combination that another calls broken."""
+    for index, rule in enumerate(matrix.rules):
+        if rule.verdict != "works" or not rule.decides or rule.when.package is not None:
+            continue
+        for gfx in rule.when.architectures or matrix.architectures:
+            for release in matrix.releases:
+                if rule.when.matches(architecture=gfx, torch=release.torch, rocm=release.rocm):
+                    yield from (
+                        (("rules", index), f"it says that {gfx} with {release.name} works, and rule {other} breaks it")
+                        for other in _broken_by(matrix, gfx, release)
+                    )
+
+
+def _broken_by(matrix: Matrix, gfx: str, release: Release) -> Iterator[str]:
+    rules = matrix.rules_on(gfx, release)
+    yield from (rule.id for rule in rules if rule.decides and rule.verdict == "broken")
+
+
+def _harmful_helps(matrix: Matrix) -> Iterator[Mistake]:
+    """Yield every override that is said to help where a rule on the same override calls it broken."""
+    for gfx, entry in matrix.architectures.items():
+        for index, override in enumerate(entry.overrides):
+            setting = f"HSA_OVERRIDE_GFX_VERSION={override.value}"
+            against = [rule for rule in matrix.rules if rule.verdict == "broken" and setting in (rule.when.given or "")]
+            for release in matrix.releases if override.effect == "helps" else ():
+                if not override.when.matches(architecture=None, torch=release.torch, rocm=release.rocm):
+                    continue
+                for rule in against:
+                    if rule.when.matches(architecture=gfx, torch=release.torch, rocm=release.rocm):
+                        message = f"it is said to help with {release.name}, and rule {rule.id} calls it broken there"
+                        yield ("architectures", gfx, "overrides", index), message
+
+
+def _unreported_defaults(matrix: Matrix) -> Iterator[Mistake]:
+    """Yield every recommended cell that neither AMD lists nor an owner reports, beside one that an owner reports."""
+    told = {cell.architecture: cell.name for cell in matrix.cells if cell.verdict == "works"}
+    for index, cell in enumerate(matrix.cells):
+        backed = cell.verdict == "works" or cell.official
+        if cell.recommended and not backed and cell.architecture in told:
+            other = told[cell.architecture]
+            yield ("cells", index, "recommended"), f"nobody reports it, and {other} is reported to work"
 
 
 def _impossible(cell: Cell) -> Iterator[str]:

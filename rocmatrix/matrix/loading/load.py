@@ -1,6 +1,6 @@
 """Reading the matrix from disk: strict, and every mistake with its file and line.
 
-People write matrix.yaml and seven of the files beside it; `./invokew lock` writes those of `WRITTEN`.
+People write matrix.yaml and the files beside it; `./invokew lock` writes those of `WRITTEN`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ PART_FILES = {
         "companions",
         "kernels",
         "baselines",
+        "support",
         "wheels",
         "locks",
     )
@@ -122,6 +123,7 @@ def dangling(matrix: Matrix) -> Iterator[Mistake]:
     yield from _dangling_cells(matrix)
     yield from _dangling_architectures(matrix)
     yield from _dangling_locks(matrix)
+    yield from _dangling_support(matrix)
     yield from _dangling_baselines(matrix)
     yield from _repeated_releases(matrix)
     yield from _repeated_wheels(matrix)
@@ -177,6 +179,20 @@ def _named_architectures(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, list
     for index, kernels in enumerate(matrix.kernels):
         for number, when in enumerate(kernels.required):
             yield ("kernels", index, "required", number, "architectures"), _selected(when)
+
+
+def _dangling_support(matrix: Matrix) -> Iterator[Mistake]:
+    lines = {release.rocm for release in matrix.releases if release.rocm}
+    for index, table in enumerate(matrix.support):
+        for rocm in table.rocm:
+            if rocm not in lines:
+                yield ("support", index, "rocm"), _unknown("ROCm line", rocm, lines)
+        for field in ("listed", "maintained"):
+            for gfx, cards in getattr(table, field).items():
+                known = matrix.architectures[gfx].names if gfx in matrix.architectures else ()
+                for position, card in enumerate(cards):
+                    if card not in known:
+                        yield ("support", index, field, gfx, position), _unknown(f"card of {gfx}", card, known)
 
 
 def _selected(selector: Selector) -> list[str]:

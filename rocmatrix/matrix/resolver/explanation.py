@@ -5,92 +5,39 @@ Pure: today's date is a parameter, so that the same matrix argues the same on ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rocmatrix.matrix import derived_rules as derive
-from rocmatrix.matrix.matrix import Architecture, Cell, Matrix, Release
-from rocmatrix.matrix.resolver.refusal import releases_of
+from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.resolver import axes
+from rocmatrix.matrix.resolver.axes import ChosenAxis
+from rocmatrix.matrix.resolver.judgement import Judged, Measured, judge
+from rocmatrix.matrix.resolver.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
+from rocmatrix.matrix.resolver.refusal import known_first, releases_of
 from rocmatrix.matrix.resolver.resolve import Choice, Request, resolve, with_hardware
-from rocmatrix.matrix.rule import Claim, Rule, verdict_of
-from rocmatrix.matrix.statement import Evidence, Selector, Verdict
+from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.runtime.errors import RocmatrixError
 
-SCHEMA = 1
-LIBRARY_TITLES = {
-    "rocblas": "rocBLAS",
-    "rccl": "RCCL",
-    "hipblaslt": "hipBLASLt",
-    "attention": "attention",
-    "allocator": "allocator",
-    "drivers": "driver",
-}
+__all__ = ["Argument", "Point", "Section", "Subject", "argue", "rules_on", "sections"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """One statement with its evidence. `given` is the circumstance in which alone a caution holds."""
-
-    about: str
-    says: str
-    evidence: Evidence
-    expires: str
-    expired: bool
-    verdict: Verdict | None = None
-    given: str | None = None
-    claim: Claim | None = None
-
-    def described(self) -> dict[str, Any]:
-        """Return it for programs; what does not apply is left out."""
-        optional = {"verdict": self.verdict, "given": self.given, "claim": self.claim and self.claim.model_dump()}
-        return {
-            "about": self.about,
-            "says": self.says,
-            **{key: value for key, value in optional.items() if value is not None},
-            **self.evidence.model_dump(),
-            "expires": self.expires,
-            "expired": self.expired,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """Points of one kind under the title that a person reads; `name` is for programs."""
-
-    name: str
-    title: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """The combination argued about. Without a `release` these versions were never built together."""
-
-    architecture: str | None
-    torch: str | None
-    rocm: str | None
-    release: Release | None
-
-    @property
-    def words(self) -> str:
-        """The combination as a person would say it."""
-        rocm = f"ROCm {self.rocm}" if self.rocm else "no ROCm"
-        return f"{self.architecture or 'no card'}, {rocm}, torch {self.torch or 'of any version'}"
+SCHEMA = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
-    """Verdict and reasons. Exactly one of `choice` and `refusal` is there."""
+    """Headline and reasons. Exactly one of `choice` and `refusal` is there; `chosen` are the axes left open."""
 
     request: Request
     today: str
     subject: Subject
     cards: tuple[str, ...]
-    verdict: Verdict
+    judged: Judged
     choice: Choice | None
     refusal: RocmatrixError | None
     sections: tuple[Section, ...]
+    chosen: tuple[ChosenAxis, ...] = ()
+    python: str | None = None
 
     @property
     def cell(self) -> Cell | None:
@@ -110,11 +57,17 @@ class Argument:
             "request": {axis: value for axis, value in vars(self.request).items() if value is not None},
             "today": self.today,
             "architecture": self.subject.architecture,
+            "card": self.subject.card,
             "cards": list(self.cards),
             "rocm": self.subject.rocm,
             "torch": self.subject.torch,
             "release": self.subject.release.name if self.subject.release else None,
-            "verdict": self.verdict,
+            "python": self.python,
+            "verdict": self.judged.verdict,
+            "because": self.judged.because,
+            "holds_for": list(self.judged.cards),
+            "other_cards": self.judged.others,
+            "chosen": [vars(axis) for axis in self.chosen],
             "cell": _described_choice(self.choice) if self.choice else None,
             "refusal": _described_refusal(self.refusal) if self.refusal else None,
             **{section.name: [point.described() for point in section.points] for section in self.sections},
@@ -122,12 +75,23 @@ class Argument:
         }
 
 
-def argue(matrix: Matrix, request: Request, *, today: str, cards: tuple[str, ...] = ()) -> Argument:
+def argue(
+    matrix: Matrix,
+    request: Request,
+    *,
+    today: str,
+    cards: tuple[str, ...] = (),
+    python: str | None = None,
+    measured: Measured = (),
+) -> Argument:
     """Argue a request. `today` is a date such as 2026-11-21; `cards` are those of the machine, best first.
 
-    A refusal is part of the argument. Raises RM010 for a name that the matrix does not hold.
+    `measured` is what this project's records show at work. A refusal is part of the argument. Raises RM010 for a name
+    that the matrix does not hold, RM404 for a `python` that is no version.
     """
+    axes.checked_python(python)
     choice, refusal = _answer(matrix, request, cards)
+    cell = choice.cell if choice else None
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
     return Argument(
@@ -135,33 +99,46 @@ def argue(matrix: Matrix, request: Request, *, today: str, cards: tuple[str, ...
         today=today,
         subject=subject,
         cards=architecture.names if architecture else (),
-        verdict=verdict_of(rules_on(matrix, subject)),
+        judged=_judged(matrix, subject, python, measured),
         choice=choice,
         refusal=refusal,
-        sections=tuple(sections(matrix, subject, today=today)),
+        sections=tuple(sections(matrix, subject, today=today, asked=_asked(matrix, request, subject))),
+        chosen=_chosen(matrix, request, subject, cell, cards, python),
+        python=python or (cell.python if cell else None),
     )
 
 
-def sections(matrix: Matrix, subject: Subject, *, today: str) -> Iterator[Section]:
-    """Yield all that is known of a combination: rules, cautions, support, overrides, libraries. None is left out."""
+def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
+    release = subject.release
+    if release is not None and python is not None and release.pythons and not axes.built_for(release, python):
+        return Judged(verdict="unavailable", because=axes.python_words(matrix, release, python, cell=None))
     rules = rules_on(matrix, subject)
-    cautions = [rule for rule in rules if not rule.decides]
-    architecture = matrix.architectures.get(subject.architecture or "")
-    found = (
-        ("rules", "What judges it", [_rule(rule, today) for rule in rules if rule.decides]),
-        ("cautions", "What to beware of", [_rule(rule, today) for rule in cautions if rule.when.architectures]),
-        ("support", "Who builds and supports it", _support(architecture, subject, today)),
-        ("overrides", "HSA_OVERRIDE_GFX_VERSION", _overrides(architecture, subject, today)),
-        ("libraries", "Libraries and drivers", _libraries(matrix, subject, today)),
-        ("general", "True of every card", [_rule(rule, today) for rule in cautions if not rule.when.architectures]),
-    )
-    for name, title, points in found:
-        yield Section(name=name, title=title, points=tuple(points))
+    gfx, card = subject.architecture, subject.card
+    return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
 
 
-def rules_on(matrix: Matrix, subject: Subject) -> tuple[Rule, ...]:
-    """Return every rule, written or derived, that speaks of a combination, even of one never built."""
-    return tuple(rule for rule in (*matrix.rules, *matrix.derived_rules) if _speaks(rule.when, subject))
+def _chosen(
+    matrix: Matrix, request: Request, subject: Subject, cell: Cell | None, cards: tuple[str, ...], python: str | None
+) -> tuple[ChosenAxis, ...]:
+    found = "" if request.cell else with_hardware(matrix, request, cards)[1]
+    gfx, release = subject.architecture, subject.release
+    taken = [*axes.chosen(matrix, request, architecture=gfx, release=release, cell=cell, found=found)]
+    if cell is not None and python is None:
+        taken.append(
+            ChosenAxis(axis="python", value=cell.python, why="its base image brings it; --python asks for another")
+        )
+    elif release is not None and python is not None:
+        taken.append(ChosenAxis(axis="python", value=python, why=axes.python_words(matrix, release, python, cell=cell)))
+    return tuple(taken)
+
+
+def _asked(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
+    """Return the releases that a request allows, where it narrows them at all."""
+    if request.rocm is None and request.torch is None:
+        return ()
+    kind = "cpu" if subject.rocm is None else subject.architecture
+    rocm = None if subject.rocm is None else request.rocm
+    return tuple(releases_of(matrix, Request(rocm=rocm, torch=request.torch, gpu=kind)))
 
 
 def _answer(
@@ -179,76 +156,24 @@ def _subject(matrix: Matrix, request: Request, choice: Choice | None, cards: tup
     """Return the cell's combination, else the newest release asked for, one that no rule breaks before others."""
     named = choice.cell if choice else matrix.cell(request.cell) if request.cell else None
     if named is not None:
-        return _built(named.architecture, named.release)
+        return _built(named.architecture, named.release, _card(matrix, request, named.architecture))
+    card = request.gpu
     request, _ = with_hardware(matrix, request, cards)
     gfx = None if request.gpu == "cpu" else request.gpu
-    asked = [_built(gfx, release) for release in releases_of(matrix, request)]
+    named_card = _card(matrix, Request(gpu=card), gfx)
+    asked = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
     sound = (subject for subject in asked if verdict_of(rules_on(matrix, subject)) != "broken")
-    never_built = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None)
+    never_built = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=named_card)
     return next(sound, asked[0] if asked else never_built)
 
 
-def _built(architecture: str | None, release: Release) -> Subject:
-    return Subject(architecture=architecture, torch=release.torch, rocm=release.rocm, release=release)
+def _built(architecture: str | None, release: Release, card: str | None) -> Subject:
+    return Subject(architecture=architecture, torch=release.torch, rocm=release.rocm, release=release, card=card)
 
 
-def _speaks(when: Selector, subject: Subject) -> bool:
-    if subject.torch is None:
-        return False
-    return when.matches(architecture=subject.architecture, torch=subject.torch, rocm=subject.rocm)
-
-
-def _rule(rule: Rule, today: str) -> Point:
-    return Point(
-        about=rule.id,
-        says=rule.reason,
-        evidence=rule.evidence,
-        expires=rule.expires,
-        expired=rule.expired(today),
-        verdict=rule.verdict,
-        given=rule.when.given,
-        claim=rule.claim,
-    )
-
-
-def _point(about: str, says: str, evidence: Evidence, today: str) -> Point:
-    expires = derive.look_again(evidence.date)
-    return Point(about=about, says=says, evidence=evidence, expires=expires, expired=expires < today)
-
-
-def _support(architecture: Architecture | None, subject: Subject, today: str) -> Iterator[Point]:
-    if subject.release is not None:
-        code = subject.release.device_code
-        yield _point("device code", _device_code(subject.release, subject.architecture), code.evidence, today)
-    if architecture is not None and subject.rocm is not None:
-        official = architecture.official
-        listed = f"{'on' if official.covers(subject.rocm) else 'not on'} AMD's list for ROCm {subject.rocm}"
-        says = "; ".join([listed, *([official.note] if official.note else [])])
-        yield _point("official support", says, official.evidence, today)
-
-
-def _device_code(release: Release, architecture: str | None) -> str:
-    if architecture is None:
-        return f"served by {release.index}"
-    if release.architectures is None:
-        return f"which architectures {release.name} holds code for is not recorded"
-    held = "holds" if architecture in release.architectures else "holds no"
-    layout = "in one wheel for all" if release.device_code.layout == "bundled" else "in a package for each architecture"
-    return f"{release.name} {held} code for {architecture}, {layout}; served by {release.index.split('://')[-1]}"
-
-
-def _overrides(architecture: Architecture | None, subject: Subject, today: str) -> Iterator[Point]:
-    for override in architecture.overrides if architecture else ():
-        if subject.torch and override.when.matches(architecture=None, torch=subject.torch, rocm=subject.rocm):
-            says = f"{override.effect}: {override.why}"
-            yield _point(f"HSA_OVERRIDE_GFX_VERSION={override.value}", says, override.evidence, today)
-
-
-def _libraries(matrix: Matrix, subject: Subject, today: str) -> Iterator[Point]:
-    for library, statements in matrix.libraries.by_name.items() if subject.rocm else ():
-        for entry in statements:
-            if _speaks(entry.when, subject):
-                yield _point(LIBRARY_TITLES[library], entry.words(subject.architecture), entry.evidence, today)
+def _card(matrix: Matrix, request: Request, architecture: str | None) -> str | None:
+    """Return the card that a request names, None where it means the architecture, or another one."""
+    return naming.card_of(matrix.architectures, request.gpu, architecture)
 
 
 def _described_choice(choice: Choice) -> dict[str, Any]:

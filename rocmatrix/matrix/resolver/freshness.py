@@ -1,4 +1,4 @@
-"""What in the matrix asks to be looked at again: rules past their day, and releases newer than the recommended ones.
+"""What in the matrix asks to be looked at again: statements past their day, and releases newer than the recommended.
 
 Pure but for `ask`, which reads an index over the network and never fails because there is none.
 """
@@ -14,10 +14,11 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
-from rocmatrix.matrix.rule import Rule, verdict_of
-from rocmatrix.matrix.statement import Verdict
+from rocmatrix.matrix.resolver.judgement import Judgement, judge
+from rocmatrix.matrix.resolver.statements import StatementAt, statements
+from rocmatrix.matrix.rule import Rule
 
-SCHEMA = 1
+SCHEMA = 2
 TIMEOUT = 10  # seconds for an index to answer
 _WHEEL = re.compile(r"\btorch-(\d[\w.]*)(?:\+|%2B)[\w.]+-cp\d+")
 
@@ -29,7 +30,7 @@ class Newer:
     architecture: str | None
     recommended: str
     release: str
-    verdict: Verdict
+    verdict: Judgement
     cell: str | None
 
 
@@ -44,10 +45,14 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Outdated:
-    """All that asks to be looked at again on one day. `answers` is empty where no index was asked."""
+    """All that asks to be looked at again on one day. `answers` is empty where no index was asked.
+
+    `aged` are the statements that are no rules of the matrix: companions, releases, lists, cells.
+    """
 
     today: str
     expired: tuple[Rule, ...]
+    aged: tuple[StatementAt, ...]
     newer: tuple[Newer, ...]
     answers: tuple[Answer, ...] = ()
 
@@ -57,17 +62,21 @@ class Outdated:
             "schema": SCHEMA,
             "today": self.today,
             "expired": [{"rule": r.id, "expires": r.expires, **r.evidence.model_dump()} for r in self.expired],
+            "aged": [statement.described(self.today) for statement in self.aged],
             "newer": [asdict(entry) for entry in self.newer],
             "indexes": [asdict(answer) for answer in self.answers],
         }
 
 
 def outdated(matrix: Matrix, *, today: str, answers: Iterable[Answer] = ()) -> Outdated:
-    """Return the rules that expired before `today`, first come first, and the releases that a person may move to."""
+    """Return the statements that expired before `today`, oldest first, and the releases that a person may move to."""
+    ids = {rule.id for rule in matrix.rules}
+    aged = (s for s in statements(matrix) if s.expired(today) and not (s.claim or s.entry in ids))
     rules = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.expired(today))
     return Outdated(
         today=today,
         expired=tuple(sorted(rules, key=lambda rule: (rule.expires, rule.id))),
+        aged=tuple(sorted(aged, key=lambda statement: (statement.expires, statement.file, statement.entry))),
         newer=tuple(entry for cell in matrix.cells if cell.recommended for entry in _newer(matrix, cell)),
         answers=tuple(answers),
     )
@@ -83,12 +92,17 @@ def _newer(matrix: Matrix, cell: Cell) -> list[Newer]:
             architecture=cell.architecture,
             recommended=cell.release.name,
             release=release.name,
-            verdict=verdict_of(matrix.rules_on(cell.architecture, release)),
+            verdict=_headline(matrix, cell.architecture, release),
             cell=names.get((cell.architecture, release.name)),
         )
         for release in later
     )
     return [entry for entry in entries if entry.verdict != "broken"]
+
+
+def _headline(matrix: Matrix, architecture: str | None, release: Release) -> Judgement:
+    rules = matrix.rules_on(architecture, release)
+    return judge(matrix, architecture=architecture, release=release, rules=rules).verdict
 
 
 def age(release: Release) -> tuple[Version, Version]:

@@ -7,20 +7,26 @@ from typing import Any
 
 from packaging.version import Version
 
-from rocmatrix.matrix.matrix import Architecture, Cell, Matrix, Release
-from rocmatrix.matrix.rule import verdict_of
-from rocmatrix.matrix.statement import Verdict
+from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.resolver.judgement import Judgement, Measured, judge
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Square:
-    """One architecture with one release. `locked` and `recommended` speak of its cell, and are False without one."""
+    """One architecture with one release. `locked` and `recommended` speak of its cell, and are False without one.
+
+    `verdict` is the headline, `because` the reason for it. `listed` are the cards on AMD's list; where these are not
+    all cards of the architecture, `others` is the headline of the rest.
+    """
 
     architecture: str
     release: str
-    verdict: Verdict
+    verdict: Judgement
+    because: str
+    listed: tuple[str, ...]
+    others: Judgement | None
     cell: str | None
     locked: bool
     recommended: bool
@@ -56,10 +62,10 @@ class Grid:
         return {"schema": SCHEMA, "releases": columns, "architectures": [asdict(row) for row in self.rows]}
 
 
-def grid(matrix: Matrix) -> Grid:
+def grid(matrix: Matrix, *, measured: Measured = ()) -> Grid:
     """Judge every architecture with every release for a ROCm, by ROCm and then by torch.
 
-    The CPU's build is in no column: no architecture runs it.
+    The CPU's build is in no column: no architecture runs it. `measured` is what this project's records show at work.
     """
     releases = sorted((release for release in matrix.releases if release.rocm), key=_age)
     cells = {(cell.architecture, cell.release.name): cell for cell in matrix.cells}
@@ -68,7 +74,7 @@ def grid(matrix: Matrix) -> Grid:
             architecture=gfx,
             family=entry.family,
             names=entry.names,
-            squares=tuple(_square(matrix, gfx, entry, r, cells.get((gfx, r.name))) for r in releases),
+            squares=tuple(_square(matrix, gfx, r, cells.get((gfx, r.name)), measured) for r in releases),
         )
         for gfx, entry in matrix.architectures.items()
     )
@@ -79,13 +85,19 @@ def _age(release: Release) -> tuple[Version, Version]:
     return Version(str(release.rocm)), Version(release.torch)
 
 
-def _square(matrix: Matrix, gfx: str, entry: Architecture, release: Release, cell: Cell | None) -> Square:
+def _square(matrix: Matrix, gfx: str, release: Release, cell: Cell | None, measured: Measured) -> Square:
+    rules = matrix.rules_on(gfx, release)
+    judged = judge(matrix, architecture=gfx, release=release, rules=rules, measured=measured)
+    support = matrix.support_of(gfx, release.rocm)
     return Square(
         architecture=gfx,
         release=release.name,
-        verdict=verdict_of(matrix.rules_on(gfx, release)),
+        verdict=judged.verdict,
+        because=judged.because,
+        listed=support.cards,
+        others=judged.others,
         cell=cell.name if cell else None,
         locked=cell is not None and cell.unlocked_because is None,
         recommended=cell is not None and cell.recommended,
-        official=entry.official.covers(release.rocm),
+        official=support.official,
     )

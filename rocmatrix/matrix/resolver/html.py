@@ -30,6 +30,7 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
         today=today,
         data=arguments(matrix, grid, today=today),
         symbols=terminal.SYMBOLS,
+        badges=terminal.RULE_SYMBOLS,
         marks=terminal.CELLS,
         symbol=terminal.symbol,
     )
@@ -71,7 +72,14 @@ def _subject(square: Square, release: Release) -> Subject:
 
 def _described(square: Square, told: list[Section], points: Numbered) -> dict[str, Any]:
     numbers = {section.name: [points.number(point.described()) for point in section.points] for section in told}
-    return {"verdict": square.verdict, "cell": square.cell, "official": square.official, "points": numbers}
+    return {
+        "verdict": square.verdict,
+        "because": square.because,
+        "others": square.others,
+        "listed": list(square.listed),
+        "cell": square.cell,
+        "points": numbers,
+    }
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

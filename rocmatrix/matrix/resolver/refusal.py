@@ -14,7 +14,7 @@ NO_FORCE = "--force overrides a rule, and none stands in the way here; a cell in
 def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
     """Return RM012 where a rule blocks every release asked for, else RM011; with the nearest cells that work."""
     near = nearest_cells(matrix, request)
-    asked = list(releases_of(matrix, request))
+    asked = known_first(releases_of(matrix, request))
     blocking = [rule for rule in map(_blocker(matrix, request), asked) if rule is not None]
     if not asked or len(blocking) == len(asked):
         rule = blocking[0] if blocking else _unpaired(matrix, request)
@@ -32,6 +32,12 @@ def releases_of(matrix: Matrix, request: Request) -> Iterator[Release]:
     """Yield the releases of a request, newest first."""
     kind = (release for release in reversed(matrix.releases) if (release.rocm is None) == (request.gpu == "cpu"))
     yield from (r for r in kind if same_version(request.rocm, r.rocm) and same_version(request.torch, r.torch))
+
+
+def known_first(releases: Iterable[Release]) -> list[Release]:
+    """Return the releases whose architectures are known, and the others only where there are none."""
+    found = list(releases)
+    return [release for release in found if release.architectures is not None] or found
 
 
 def _blocker(matrix: Matrix, request: Request) -> Callable[[Release], Rule | None]:

@@ -163,7 +163,7 @@ def _check_names(matrix: Matrix, request: Request) -> None:
 
 def _merits(cell: Cell) -> str:
     marks = ["recommended for its architecture"] if cell.recommended else []
-    marks += ["on AMD's list for this ROCm"] if cell.official else []
+    marks += ["AMD lists cards of it for this ROCm"] if cell.official else []
     return "; ".join([", ".join(marks), cell.why] if marks else [cell.why])
 
 
@@ -171,7 +171,7 @@ def _why_less(cell: Cell, best: Cell) -> str:
     if cell.unlocked_because and not best.unlocked_because:
         return f"unlocked: {cell.unlocked_because}"
     if best.official and not cell.official:
-        return f"AMD does not list {cell.architecture} for ROCm {cell.release.rocm}"
+        return f"AMD lists no card of {cell.architecture} for ROCm {cell.release.rocm}"
     if best.recommended and not cell.recommended:
         return "not the recommended cell of its architecture"
     if cell.architecture != best.architecture:

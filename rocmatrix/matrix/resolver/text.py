@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rocmatrix.matrix.statement import Verdict
-
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.text import Text
@@ -18,8 +16,30 @@ if TYPE_CHECKING:
 
 PROSE_WIDTH = 110
 GRID_WIDTH = 160
-SYMBOLS: dict[Verdict, str] = {"works": "✓", "degraded": "~", "broken": "✗", "untested": "·"}
-STYLES: dict[Verdict, str] = {"works": "bold green", "degraded": "yellow", "broken": "red", "untested": "cyan"}
+# Headlines, the strongest first; a rule of its own may also say `works`.
+SYMBOLS: dict[str, str] = {
+    "measured": "◆",
+    "supported": "✓",
+    "reported": "◇",
+    "expected": "·",
+    "untested": "?",
+    "degraded": "~",
+    "broken": "✗",
+    "unavailable": "∅",
+}
+NOTE = "note"  # the word for a rule that refutes a claim and judges nothing
+RULE_SYMBOLS = SYMBOLS | {"works": "✓", "untested": "·"}
+STYLES: dict[str, str] = {
+    "measured": "bold green",
+    "supported": "bold green",
+    "works": "bold green",
+    "reported": "green",
+    "expected": "cyan",
+    "untested": "dim",
+    "degraded": "yellow",
+    "broken": "red",
+    "unavailable": "red",
+}
 CELLS = {"★": "recommended cell", "●": "cell", "○": "cell, unlocked"}
 
 
@@ -28,19 +48,36 @@ def argument(argued: Argument) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    judged = (f"{SYMBOLS[argued.verdict]} {argued.verdict}", STYLES[argued.verdict])
-    parts: list[RenderableType] = [Text.assemble((argued.subject.words, "bold"), ": ", judged)]
+    verdict = argued.judged.verdict
+    judged = (f"{SYMBOLS[verdict]} {verdict}", STYLES[verdict])
+    parts: list[RenderableType] = [Text.assemble((argued.subject.words, "bold"), ": ", judged, _restricted(argued))]
+    parts.append(_item("", argued.judged.because))
     if argued.cards:
         parts.append(_item("", f"cards: {', '.join(argued.cards)}"))
     if argued.refusal is not None:
         parts += _refusal(argued.refusal)
     if argued.choice is not None:
         parts += _choice(argued.choice)
+    parts += _chosen(argued)
     for section in argued.sections:
         parts += _section(section)
     if argued.unrecorded:
         parts += [Text(""), Text(f"Nothing is recorded here of {', '.join(argued.unrecorded)}.")]
     return Group(*parts)
+
+
+def _restricted(argued: Argument) -> str:
+    judged = argued.judged
+    return f" on {', '.join(judged.cards)}; {judged.others} on its other cards" if judged.others else ""
+
+
+def _chosen(argued: Argument) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    if argued.chosen:
+        yield Text("\nChosen for you", style="bold underline")
+    for axis in argued.chosen:
+        yield _item("-", Text.assemble((f"{axis.axis} {axis.value}", "bold"), f": {axis.why}"))
 
 
 def _refusal(error: RocmatrixError) -> Iterator[RenderableType]:
@@ -81,7 +118,7 @@ def _section(section: Section) -> Iterator[RenderableType]:
 def _point(point: Point) -> tuple[str | Text, Text]:
     from rich.text import Text
 
-    verdict = f"{point.verdict}: " if point.verdict else ""
+    verdict = f"{NOTE if point.verdict == 'untested' else point.verdict}: " if point.verdict else ""
     given = f"where {point.given}: " if point.given else ""
     text = Text.assemble((point.about, "bold"), ": ", verdict, given, point.says, "\n")
     if point.claim is not None:
@@ -90,7 +127,7 @@ def _point(point: Point) -> tuple[str | Text, Text]:
     text.append(point.evidence.words, style="dim")
     if point.expired:
         text.append(f"; EXPIRED {point.expires}, look at it again", style="bold red")
-    return Text(SYMBOLS[point.verdict], style=STYLES[point.verdict]) if point.verdict else "-", text
+    return Text(RULE_SYMBOLS[point.verdict], style=STYLES[point.verdict]) if point.verdict else "-", text
 
 
 def _item(mark: str | Text, text: str | Text) -> RenderableType:
@@ -127,10 +164,10 @@ def _by_rocm(whole: Grid, row: Row) -> Iterator[Text]:
 
 
 def symbol(square: Square) -> str:
-    """Return one character: of the verdict, or of the cell where nothing judges it yet."""
-    if square.cell is None or square.verdict != "untested":
-        return SYMBOLS[square.verdict]
-    return "★" if square.recommended else "●" if square.locked else "○"
+    """Return two characters: the verdict's, and the cell's or a space where there is none."""
+    if square.cell is None:
+        return f"{SYMBOLS[square.verdict]} "
+    return SYMBOLS[square.verdict] + ("★" if square.recommended else "●" if square.locked else "○")
 
 
 def _legend(whole: Grid) -> Iterator[Text]:

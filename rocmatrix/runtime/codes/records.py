@@ -77,4 +77,16 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
         "Name an empty or a new folder with --out.",
     ),
+    (
+        "RM671",
+        "Another night is under way",
+        "Two nights at once would move the same tags, use the same cards and remove each other's candidates.",
+        "Let it end, or end the process that is named: the next call goes on where it was.",
+    ),
+    (
+        "RM672",
+        "The engine did not answer in words",
+        "The container engine was reached, and then took too long, broke the connection off or refused a request.",
+        "Look at the engine (`docker info`, `systemctl status docker`), then run the same command again.",
+    ),
 )

@@ -1,11 +1,13 @@
 """Every shipped signature finds its own sample first, names rules that exist, and cannot run away."""
 
 import json
+import math
 import re
 
 import pytest
 
 from rocmatrix.diagnosis import diagnosis, document, signature
+from rocmatrix.doctor.catalog import CHECKS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best
@@ -77,13 +79,22 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
         signature.load(tmp_path)
 
 
-def test_the_page_tells_the_figures_that_were_measured():
-    measured = json.loads((ROOT / "benchmarks" / "results" / "diagnose_reports.json").read_text(encoding="utf-8"))
-    for one in measured["sets"]:
-        rows = one["rows"]
-        before, after = (sum(row[when] for row in rows) for when in ("right_before", "right_after"))
-        assert (len(rows), before, after) == (one["texts"], one["right_before"], one["right_after"])
-        assert re.search(rf"^\| {len(rows)},? .*\| {before} \| {after} \|$", document.HEAD, re.MULTILINE)
+def test_the_page_states_the_figures_that_were_measured():
+    measured = json.loads((ROOT / "benchmarks" / "results" / "diagnose_cases.json").read_text(encoding="utf-8"))
+    rows = {row["set"]: row for row in measured["rows"]}
+    for name in ("learn", "held_out", "fresh"):
+        row = rows[name]
+        keys = ("right_first_percent", "first_three_percent", "wrong_first_percent")
+        right, three, wrong = (math.floor(row[key] + 0.5) for key in keys)
+        assert re.search(
+            rf"^\| {row['cases']} .*\| {right} % \| {three} % \| {wrong} % \|", document.HEAD, re.MULTILINE
+        ), (name, row)
+
+
+def test_every_check_that_a_cause_names_is_one_of_doctors():
+    named = {code for one in SIGNATURES for cause in one.causes for code in cause.host}
+    assert named
+    assert named <= set(CHECKS)
 
 
 def test_the_page_holds_every_signature():

@@ -148,6 +148,38 @@ def test_a_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch,
     assert built.words == "dry run: nothing was built"
 
 
+def held(inputs, *, sealed=True):
+    labels = {build.INPUTS_LABEL: inputs} if inputs else {}
+    return engine.Image(id="sha256:a", labels=labels, size=1, sealed=sealed)
+
+
+@pytest.mark.parametrize(
+    ("image", "same"),
+    [(held("abc"), True), (held("abd"), False), (held(None), False), (held("abc", sealed=False), False), (None, False)],
+    ids=["these", "others", "none", "derived", "no image"],
+)
+def test_only_a_sealed_image_of_these_inputs_is_the_one_that_was_built(image, same, tmp_path):
+    planned = build.Built(tag="t", inputs="abc", argv=())
+    assert build.is_of(image, "abc") is same
+    if same:
+        assert build._arrived(image, planned, tmp_path) is image
+        return
+    with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*with these inputs"):
+        build._arrived(image, planned, tmp_path)
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_an_image_that_was_changed_since_is_not_up_to_date(checkout, monkeypatch, sealed):
+    planned = build.Built(tag="t", inputs="abc", argv=("x",))
+    monkeypatch.setattr(engine, "require_buildx", lambda: None)
+    monkeypatch.setattr(engine, "sealed", lambda *_: held("abc"))
+    monkeypatch.setattr(build, "fetch", lambda *_: None)
+    monkeypatch.setattr(build, "run_buildx", lambda *_, **__: None)
+    there = held("abc", sealed=sealed)
+    built = build._build(None, planned, CPU, held=there, wheels=checkout, log=checkout / "log")
+    assert built.rebuilt is not sealed
+
+
 def test_what_was_forced_is_a_label_and_an_input():
     argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", forced=["rule-a", "rule-b"])
     assert f"{build.FORCED_LABEL}=rule-a,rule-b" in argv
@@ -245,3 +277,22 @@ def test_a_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
     imports = "from rocmatrix.images import build; from rocmatrix.containers import engine"
     code = f"{imports}; import rocmatrix.matrix.loading.load; import sys; assert 'docker' not in sys.modules"
     subprocess.run(program(code), check=True, cwd=ROOT)
+
+
+def test_a_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp_path):
+    """The tag is the same, the id behind it is not: what is up to date is decided by the id."""
+
+    class Client:
+        def close(self):
+            pass
+
+    made = []
+    monkeypatch.setattr(engine, "connect", Client)
+    monkeypatch.setattr(engine, "image", lambda client, reference: None)
+    monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
+    for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
+        monkeypatch.setattr(build, "_base", lambda client, asked, held, found=base_id: ("site/base:stable", found))
+        build.build(CPU, root=checkout, base="site/base:stable", wheelhouse=tmp_path)
+    first, second = made
+    assert first.inputs != second.inputs
+    assert first.inputs == build.input_hash(CPU, checkout, base="sha256:" + "1" * 64)

@@ -41,7 +41,7 @@ def axes(cell):
 def test_the_companions_people_ask_for_are_all_described():
     assert set(NAMES) == {
         "torchvision", "torchaudio", "triton", "transformers", "peft", "accelerate", "bitsandbytes", "flash-attn",
-        "aiter", "torchao", "deepspeed", "transformer-engine",
+        "aiter", "torchao", "deepspeed", "transformer-engine", "vllm", "xformers", "apex",
     }  # fmt: skip
 
 
@@ -59,7 +59,17 @@ def test_every_verdict_has_a_source_a_date_and_an_expiry():
         ("bitsandbytes", "rocm7.2-torch2.12.1-gfx1100", "works"),
         ("bitsandbytes", "rocm7.2-torch2.12.1-gfx950", "works"),
         ("flash-attn", "rocm7.2-torch2.12.1-gfx942", "degraded"),
-        ("flash-attn", "rocm7.2-torch2.12.1-gfx1030", "broken"),
+        ("flash-attn", "rocm7.2-torch2.12.1-gfx1030", "degraded"),
+        ("flash-attn", "rocm7.2-torch2.12.1-gfx908", "broken"),
+        ("bitsandbytes", "rocm7.2-torch2.12.1-gfx1030", "broken"),
+        ("bitsandbytes", "rocm7.2-torch2.12.1-gfx908", "broken"),
+        ("bitsandbytes", "rocm7.14-torch2.14.1-gfx1100", "works"),
+        ("vllm", "rocm7.2-torch2.12.1-gfx1100", "degraded"),
+        ("vllm", "rocm7.2-torch2.12.1-gfx950", "degraded"),
+        ("vllm", "rocm6.3-torch2.7.1-gfx906", "untested"),
+        ("vllm", "rocm6.0-torch2.4.1-gfx906", "broken"),
+        ("xformers", "rocm7.2-torch2.12.1-gfx1100", "untested"),
+        ("apex", "rocm7.2-torch2.12.1-gfx1100", "degraded"),
         ("aiter", "rocm7.2-torch2.12.1-gfx1151", "degraded"),
         ("transformer-engine", "rocm7.2-torch2.12.1-gfx1100", "untested"),
         ("torchao", "rocm6.0-torch2.4.1-gfx906", "broken"),

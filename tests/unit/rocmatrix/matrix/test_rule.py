@@ -6,6 +6,7 @@ import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.rule import verdict_of
+from rocmatrix.matrix.statement import within
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.rules}
@@ -27,7 +28,10 @@ def axes(architecture, torch, rocm):
         ("gfx1151-native", "untested", axes("gfx1151", "2.12.1", "7.2")),
         ("gfx1151-windows", "untested", axes("gfx1151", "2.12.1", "7.2")),
         ("gfx942-torch-2.6-rocm-6.2.4", "degraded", axes("gfx942", "2.6.0", "6.2.4")),
-        ("gfx1102-torch-2.1.2-rocm-6.1", "broken", axes("gfx1102", "2.1.2", "6.1")),
+        ("gfx1102-override-from-rocm-6.0", "broken", axes("gfx1102", "2.4.0", "6.0")),
+        ("rdna4-narrow-products", "broken", axes("gfx1200", "2.12.1", "7.2")),
+        ("rdna4-narrow-products", "broken", axes("gfx1201", "2.13.0", "10.0")),
+        ("gfx1033-trains-to-nan", "broken", axes("gfx1033", "2.13.0", "10.0")),
         ("gfx1100-visible-igpu", "degraded", axes("gfx1100", "2.13.0", "7.2")),
         ("expandable-segments", "degraded", axes("gfx1100", "2.13.0", "7.2")),
         ("backend-hccl", "broken", axes("gfx1100", "2.5.1", "6.2")),
@@ -80,3 +84,27 @@ def test_a_rule_of_another_package_does_not_speak_of_torch():
 def test_every_rule_expires_after_it_was_read():
     for rule in (*MATRIX.rules, *MATRIX.derived_rules):
         assert rule.expires > rule.evidence.date
+
+
+def test_a_rule_holds_through_the_day_it_expires_and_asks_from_the_next_on():
+    rule = MATRIX.rules[0].model_copy(update={"expires": "2026-11-22"})
+    assert not rule.expired("2026-11-21")
+    assert not rule.expired("2026-11-22")
+    assert rule.expired("2026-11-23")
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "held"),
+    [
+        ("2.13.0rc1", ">=2.12", True),
+        ("2.13.0rc1", "<2.14", True),
+        ("2.14.0.dev20261101", ">=2.13", True),
+        ("2.13.0rc1", ">=2.13", False),
+        ("2.12.0+rocm7.2", "==2.12.0", True),
+        (None, ">=2", False),
+        (None, None, True),
+    ],
+)
+def test_a_range_holds_prereleases_as_it_holds_releases(version, bounds, held):
+    """A candidate of a release is served by the same index, and a rule on the range speaks of it, too."""
+    assert within(version, bounds) is held

@@ -146,3 +146,31 @@ def test_a_code_that_nobody_gave_is_no_error_of_the_project(tmp_path, capsys):
     path = tmp_path / "a.log"
     path.write_text("RM998 No attention kernel is right\nRM566 holds a number of ours and other words\n")
     assert diagnosed(path, capsys)[0] == 1
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
+    path = tmp_path / "a.log"
+    path.write_text("/home/greg/a.py at 10.3.68.117: RuntimeError: HIP error: invalid device function\n")
+    _, plain, _ = diagnosed(path, capsys, as_json=as_json)
+    _, shared, _ = diagnosed(path, capsys, as_json=as_json, share=True)
+    assert "greg" in plain
+    assert "10.3.68.117" in plain
+    assert "greg" not in shared
+    assert "10.3.68.117" not in shared
+    assert "invalid device function" in shared
+
+
+def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkeypatch):
+    log.write_text("RuntimeError: No HIP GPUs are available\n")
+    monkeypatch.setattr(command, "_failed_checks", lambda: frozenset({"D110"}))
+    assert "likely: The device nodes are closed" in diagnosed(log, capsys)[1]
+    assert "likely:" not in diagnosed(log, capsys, gpu="gfx1100")[1]
+
+
+def test_a_host_without_a_card_says_nothing_of_a_log(monkeypatch):
+    from rocmatrix.doctor import examination
+
+    failing = examination.Examination(findings=(), no_card=True)
+    monkeypatch.setattr(examination, "examine", lambda *_: failing)
+    assert command._failed_checks() == frozenset()

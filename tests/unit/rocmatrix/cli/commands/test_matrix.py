@@ -34,7 +34,7 @@ def test_an_unknown_card_ends_with_2(capsys):
 
 def test_the_grid_for_programs_is_json_and_nothing_else(capsys):
     matrix.matrix(as_json=True, html=None)
-    assert json.loads(capsys.readouterr().out)["schema"] == 1
+    assert json.loads(capsys.readouterr().out)["schema"] == 2
 
 
 def test_a_page_is_written_and_its_size_said(tmp_path, capsys):
@@ -66,3 +66,27 @@ def test_a_reader_that_has_enough_is_no_defect():
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
+
+
+def test_cells_for_programs_have_a_headline_and_its_reason(capsys):
+    matrix.cells(as_json=True)
+    told = {cell["name"]: cell for cell in json.loads(capsys.readouterr().out)["cells"]}
+    w6800 = told["rocm7.2-torch2.12.1-gfx1030"]
+    assert (w6800["verdict"], w6800["other_cards"]) == ("supported", "expected")
+    assert w6800["holds_for"] == ["Radeon Pro W6800", "Radeon Pro V620"]
+    assert all(cell["because"] for cell in told.values())
+
+
+def test_every_statement_is_listed_with_its_sources_and_age(capsys):
+    matrix.outdated(online=False, as_json=True, every=True)
+    found = json.loads(capsys.readouterr().out)["statements"]
+    assert len(found) > 300
+    assert all(entry["sources"] and entry["age_days"] >= 0 and entry["expires"] for entry in found)
+    matrix.outdated(online=False, as_json=False, every=True)
+    assert "statements, " in capsys.readouterr().err
+
+
+def test_a_python_that_is_no_version_ends_with_2(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        matrix.explain(Request(gpu="gfx1100"), python="three", as_json=True)
+    assert capsys.readouterr().err.startswith("RM404")

@@ -1,6 +1,8 @@
 """The pages, made of SIMULATED records: whole, offline, safe against what logs hold, for every reader."""
 
 import html
+import http.client
+import os
 import re
 import threading
 import urllib.error
@@ -237,6 +239,74 @@ def test_it_is_shown_on_the_loopback_address_to_this_machine_s_names_only(folder
             urllib.request.urlopen(f"http://127.0.0.1:{port}/../site.py", timeout=20)
         assert caught.value.code == 404
         server.shutdown()
+
+
+@pytest.fixture
+def own(texts, tmp_path):
+    """The pages in a folder that a test may spoil."""
+    site.write(tmp_path / "pages", texts)
+    return tmp_path / "pages"
+
+
+@pytest.fixture
+def asked(own):
+    """Return a function that asks a server of the folder for a path and gives status and body."""
+    with site.server(own, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def ask(path):
+            connection = http.client.HTTPConnection(*server.server_address, timeout=20)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        yield ask
+        server.shutdown()
+
+
+def test_a_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.html").write_text("hunter2")
+    (own / "cells" / "link.html").symlink_to(tmp_path / "secret" / "key.html")
+    (own / "more").symlink_to(tmp_path / "secret")
+    (own / "notes.txt").write_text("hunter2")
+    (own / "cells" / "deep").mkdir()
+    os.mkfifo(own / "cells" / "pipe.html")
+    names = ("cells/link.html", "more/key.html", "more/", "notes.txt", "cells/", "cells", ".rocmatrix-dashboard",
+             "cells/pipe.html", "cells/../notes.txt", "%2e%2e/%2e%2e/etc/passwd", "cells/%2e%2e/notes.txt",
+             "//etc/passwd", "cells//link.html", "cells/link.html?x", "index.html/", "cells/deep.html")  # fmt: skip
+    for name in names:
+        status, body = asked(f"/{name}")
+        assert status == 404, name
+        assert b"hunter2" not in body
+    assert asked("/")[0] == asked("/index.html?new")[0] == 200
+    page = next((own / "cells").glob("*torch*.html")).name
+    assert asked(f"/cells/{page}")[0] == 200
+
+
+def test_a_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, asked, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (own / "cells").rename(elsewhere)
+    (own / "cells").symlink_to(elsewhere)
+    page = next(elsewhere.glob("*torch*.html")).name
+    assert asked(f"/cells/{page}")[0] == 404
+    before = {path.name: path.read_text() for path in elsewhere.iterdir()}
+    with pytest.raises(RocmatrixError) as caught:
+        site.write(own, {"index.html": "", "cells/a.html": ""})
+    assert caught.value.code == "RM640"
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == before
+
+
+def test_a_page_is_not_written_through_a_link(own, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    for name in ("index.html", site.MARKER, "cells/a.html"):
+        (own / name).unlink(missing_ok=True)
+        (own / name).symlink_to(precious)
+    site.write(own, {"index.html": "new", "cells/a.html": "new"})
+    assert precious.read_text() == "kept"
+    assert (own / "index.html").read_text() == "new"
+    assert not (own / "index.html").is_symlink()
 
 
 def test_the_command_reads_the_store(tmp_path, monkeypatch, capsys):

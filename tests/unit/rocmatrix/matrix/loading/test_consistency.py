@@ -3,6 +3,8 @@
 import pytest
 
 from rocmatrix.matrix.loading.consistency import contradictions
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.matrix.statement import Evidence, Selector
 from tests.fixtures.cells import MATRIX
 
 
@@ -56,3 +58,38 @@ def fresh():
     """`model_copy` drops what was computed; the shipped matrix itself stays as it is."""
     yield
     assert MATRIX.cells
+
+
+def rule(**fields):
+    when = Selector(architectures=["gfx1030"], torch="==2.12.1", rocm="==7.2", given=fields.pop("given", None))
+    evidence = Evidence(sources=["this test"], confidence="reported", date="2026-11-22")
+    return Rule(when=when, reason="so", evidence=evidence, expires="2027-01-01", **fields)
+
+
+def test_two_rules_that_say_opposite_things_of_one_combination():
+    rules = [*MATRIX.rules, rule(id="x", verdict="works"), rule(id="y", verdict="broken")]
+    found = dict(contradictions(MATRIX.model_copy(update={"rules": rules})))
+    assert (
+        found["rules", len(MATRIX.rules)] == "it says that gfx1030 with rocm7.2-torch2.12.1 works, and rule y breaks it"
+    )
+    alone = [*MATRIX.rules, rule(id="x", verdict="works"), rule(id="y", verdict="broken", given="the moon is full")]
+    assert not [path for path, _ in contradictions(MATRIX.model_copy(update={"rules": alone})) if path[0] == "rules"]
+
+
+def test_an_override_that_helps_where_a_rule_calls_it_broken():
+    gfx, entry = next((g, e) for g, e in MATRIX.architectures.items() if g == "gfx1031")
+    setting = f"HSA_OVERRIDE_GFX_VERSION={entry.overrides[0].value} is set"
+    against = rule(id="x", verdict="broken", given=setting).model_copy(
+        update={"when": Selector(architectures=[gfx], given=setting)}
+    )
+    found = dict(contradictions(MATRIX.model_copy(update={"rules": [*MATRIX.rules, against]})))
+    assert "rule x calls it broken there" in found["architectures", gfx, "overrides", 0]
+
+
+def test_a_default_that_nobody_reports_beside_a_cell_that_an_owner_reports():
+    rules = [r for r in MATRIX.rules if r.id != "gfx906-mi50-torch-2.7-rocm-6.3"]
+    found = dict(contradictions(MATRIX.model_copy(update={"rules": rules})))
+    index = next(i for i, c in enumerate(MATRIX.cell_entries) if c.recommended and c.architecture == "gfx906")
+    assert (
+        found["cells", index, "recommended"] == "nobody reports it, and rocm6.0-torch2.4.1-gfx906 is reported to work"
+    )

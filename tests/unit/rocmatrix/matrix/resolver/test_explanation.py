@@ -23,7 +23,7 @@ def abouts(argued, name):
 
 def test_a_reported_pair_is_argued_from_both_sides():
     argued = argue(MATRIX, RX_7900_XT, today=TODAY)
-    assert argued.verdict == "degraded"
+    assert argued.judged.verdict == "degraded"
     assert argued.cell is None
     assert argued.refusal.code == "RM011"
     hipblas = next(point for point in points(argued, "rules") if point.about == "gfx1100-torch-2.5.1-hipblas")
@@ -38,17 +38,20 @@ def test_a_reported_pair_is_argued_from_both_sides():
     ("request_", "verdict", "cell", "refusal"),
     [
         (Request(gpu="MI50", rocm="7.2"), "broken", None, "RM012"),
-        (Request(gpu="MI50", rocm="6.0", torch="2.4.1"), "works", "rocm6.0-torch2.4.1-gfx906", None),
-        (Request(torch="2.5.1", rocm="6.3"), "broken", None, "RM012"),
-        (Request(gpu="cpu"), "untested", "cpu-torch2.13.0", None),
-        (Request(gpu="cpu", torch="2.7.1"), "untested", None, "RM011"),
-        (Request(cell="rocm6.3-torch2.7.1-gfx906"), "untested", "rocm6.3-torch2.7.1-gfx906", None),
-        (Request(), "untested", "cpu-torch2.13.0", None),
+        (Request(gpu="MI50", rocm="6.0", torch="2.4.1"), "supported", "rocm6.0-torch2.4.1-gfx906", None),
+        (Request(gpu="MI60", rocm="6.0", torch="2.4.1"), "reported", "rocm6.0-torch2.4.1-gfx906", None),
+        (Request(torch="2.5.1", rocm="6.3"), "unavailable", None, "RM012"),
+        (Request(gpu="cpu"), "measured", "cpu-torch2.13.0", None),
+        (Request(gpu="cpu", torch="2.7.1"), "unavailable", None, "RM011"),
+        (Request(cell="rocm6.3-torch2.7.1-gfx906"), "reported", "rocm6.3-torch2.7.1-gfx906", None),
+        (Request(gpu="RX 6800 XT", rocm="6.4"), "expected", None, "RM011"),
+        (Request(gpu="W6800", rocm="6.4"), "supported", None, "RM011"),
+        (Request(), "measured", "cpu-torch2.13.0", None),
     ],
 )
 def test_a_request_has_its_verdict_and_answer(request_, verdict, cell, refusal):
     argued = argue(MATRIX, request_, today=TODAY)
-    assert argued.verdict == verdict
+    assert argued.judged.verdict == verdict
     assert (argued.cell and argued.cell.name) == cell
     assert (argued.refusal and argued.refusal.code) == refusal
 
@@ -56,7 +59,7 @@ def test_a_request_has_its_verdict_and_answer(request_, verdict, cell, refusal):
 def test_the_release_argued_about_is_one_that_no_rule_breaks():
     argued = argue(MATRIX, Request(gpu="gfx906", torch="2.8.0"), today=TODAY)
     assert argued.subject.release.name == "rocm6.3-torch2.8.0"
-    assert argued.verdict == "untested"
+    assert argued.judged.verdict == "expected"
 
 
 def test_this_machines_card_is_argued_about():
@@ -97,9 +100,9 @@ def test_every_refusal_that_cites_a_rule_shows_it_among_the_reasons():
             if argued.refusal is not None and argued.refusal.code == "RM012":
                 refused += 1
                 assert argued.refusal.where.removeprefix("rule ") in abouts(argued, "rules")
-                assert argued.verdict == "broken"
+                assert argued.judged.verdict in ("broken", "unavailable")
             if argued.cell is not None:
-                assert argued.verdict == argued.cell.verdict
+                assert argued.judged.verdict not in ("broken", "unavailable")
     assert refused > 100
 
 
@@ -132,3 +135,75 @@ def test_programs_are_told_whether_the_cell_is_locked():
     unlocked = argue(MATRIX, Request(gpu="gfx1031"), today=TODAY).described()["cell"]
     assert unlocked["locked"] is False
     assert "no hash" in unlocked["unlocked_because"]
+
+
+def test_an_open_axis_is_said_with_the_reason_for_its_value():
+    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.2"), today=TODAY)
+    taken = {axis.axis: axis for axis in argued.chosen}
+    assert set(taken) == {"torch"}
+    assert taken["torch"].value == "2.5.0"
+    assert "rocm6.2-torch2.5.1 (rule gfx906-mi50-torch-2.5.1)" in taken["torch"].why
+    with_cell = argue(MATRIX, Request(), today=TODAY, cards=("gfx1100",))
+    assert {axis.axis: axis.value for axis in with_cell.chosen} == {
+        "gpu": "gfx1100", "rocm": "7.2", "torch": "2.12.1", "python": "3.12"
+    }  # fmt: skip
+    assert next(axis.why for axis in with_cell.chosen if axis.axis == "gpu") == "this machine has a gfx1100"
+
+
+def test_a_request_that_names_every_axis_chooses_none_but_the_python():
+    argued = argue(MATRIX, Request(gpu="gfx1100", rocm="7.2", torch="2.12.1"), today=TODAY)
+    assert [axis.axis for axis in argued.chosen] == ["python"]
+    named = argue(MATRIX, Request(cell="rocm7.2-torch2.12.1-gfx1100"), today=TODAY, python="3.12")
+    assert [(axis.axis, axis.value) for axis in named.chosen] == [("python", "3.12")]
+
+
+@pytest.mark.parametrize("request_", [Request(gpu="MI50", rocm="6.2"), Request(gpu="MI50", rocm="6.2", torch="2.5.0")])
+def test_the_rule_of_a_patch_release_beside_it_is_shown(request_):
+    argued = argue(MATRIX, request_, today=TODAY)
+    beside = {point.about: point for point in points(argued, "neighbours")}
+    assert beside["gfx906-mi50-torch-2.5.1"].verdict == "broken"
+    assert beside["gfx906-mi50-torch-2.5.1"].says.startswith("rocm6.2-torch2.5.1: ")
+    assert "gfx906-mi50-torch-2.5.1" not in abouts(argued, "rules")
+
+
+def test_a_rule_on_the_release_itself_is_no_neighbour():
+    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.2", torch="2.5.1"), today=TODAY)
+    assert "gfx906-mi50-torch-2.5.1" in abouts(argued, "rules")
+    assert "gfx906-mi50-torch-2.5.1" not in abouts(argued, "neighbours")
+
+
+@pytest.mark.parametrize(
+    ("python", "verdict"),
+    [
+        ("3.12", "supported"),
+        ("3.13", "supported"),
+        ("3.14t", "supported"),
+        ("3.9", "unavailable"),
+        ("3.13t", "unavailable"),
+    ],
+)
+def test_a_python_that_a_release_was_not_built_for_makes_it_unavailable(python, verdict):
+    argued = argue(MATRIX, Request(gpu="RX 7900 XT", rocm="7.2", torch="2.12.1"), today=TODAY, python=python)
+    assert argued.judged.verdict == verdict
+    assert argued.described()["python"] == python
+
+
+@pytest.mark.parametrize("text", ["3", "3.x", "312", "python3.12", "3.12.1", "2.7", ""])
+def test_a_python_that_is_no_version_is_refused(text):
+    with pytest.raises(RocmatrixError, match="RM404"):
+        argue(MATRIX, Request(gpu="gfx1100"), today=TODAY, python=text)
+
+
+def test_a_card_off_the_list_is_not_supported_because_a_sister_is():
+    sister = argue(MATRIX, Request(gpu="gfx1030", rocm="7.2"), today=TODAY)
+    assert sister.judged.verdict == "supported"
+    assert sister.judged.cards == ("Radeon Pro W6800", "Radeon Pro V620")
+    assert sister.judged.others == "expected"
+    assert argue(MATRIX, Request(gpu="RX 6900 XT", rocm="7.2"), today=TODAY).judged.verdict == "expected"
+    assert argue(MATRIX, Request(gpu="Navi 21", rocm="7.2"), today=TODAY).subject.card is None
+
+
+def test_a_rule_that_speaks_of_both_releases_is_no_news_of_the_neighbour():
+    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.3", torch="2.7.0"), today=TODAY)
+    assert "gfx906-mi50-torch-2.7-rocm-6.3" in abouts(argued, "rules")
+    assert "gfx906-mi50-torch-2.7-rocm-6.3" not in abouts(argued, "neighbours")

@@ -20,14 +20,31 @@ def test_there_is_a_square_for_every_architecture_and_rocm_release():
 
 
 @pytest.mark.parametrize("gfx", MATRIX.architectures)
-def test_every_verdict_is_that_of_the_rules(gfx):
+def test_every_verdict_follows_from_rules_lists_and_device_code(gfx):
     for release in GRID.releases:
         square = SQUARES[gfx, release.name]
         deciding = {rule.verdict for rule in MATRIX.rules_on(gfx, release) if rule.decides}
-        assert square.verdict == verdict_of(MATRIX.rules_on(gfx, release))
+        against = verdict_of(MATRIX.rules_on(gfx, release))
         assert (square.verdict == "broken") == ("broken" in deciding)
-        assert square.verdict in deciding | {"untested"}
-        assert square.official == MATRIX.architectures[gfx].official.covers(release.rocm)
+        assert (square.verdict == "degraded") == (against == "degraded")
+        assert (square.verdict == "untested") == (
+            against not in ("broken", "degraded") and release.architectures is None
+        )
+        if square.verdict == "supported":
+            assert square.listed
+        if square.verdict in ("supported", "reported", "expected"):
+            assert gfx in release.architectures
+        assert square.official == bool(square.listed) == MATRIX.support_of(gfx, release.rocm).official
+
+
+def test_what_our_own_records_show_is_measured_and_a_broken_rule_still_wins():
+    shown = frozenset({("gfx1100", "rocm7.2-torch2.12.1"), ("gfx906", "rocm7.2-torch2.12.1")})
+    squares = {(s.architecture, s.release): s for row in grid(MATRIX, measured=shown).rows for s in row.squares}
+    assert squares["gfx1100", "rocm7.2-torch2.12.1"].verdict == "measured"
+    assert squares["gfx906", "rocm7.2-torch2.12.1"].verdict == "broken"
+    assert [key for key, square in squares.items() if square.verdict == "measured"] == [
+        ("gfx1100", "rocm7.2-torch2.12.1")
+    ]
 
 
 def test_every_cell_is_in_its_square_with_its_marks():
@@ -36,7 +53,8 @@ def test_every_cell_is_in_its_square_with_its_marks():
     assert set(shown) == {cell.name for cell in cells}
     for cell in cells:
         square = shown[cell.name]
-        assert (square.recommended, square.verdict) == (cell.recommended, cell.verdict)
+        assert square.recommended == cell.recommended
+        assert cell.verdict not in ("broken", "degraded") or square.verdict == cell.verdict
         assert square.locked == (cell.unlocked_because is None)
 
 
@@ -60,4 +78,13 @@ def test_programs_get_the_grid_with_its_version():
     row = next(row for row in described["architectures"] if row["architecture"] == "gfx906")
     assert "Instinct MI50" in row["names"]
     assert len(row["squares"]) == len(described["releases"])
-    assert row["squares"][0].keys() >= {"verdict", "cell", "locked", "recommended", "official"}
+    assert row["squares"][0].keys() >= {
+        "verdict",
+        "because",
+        "listed",
+        "others",
+        "cell",
+        "locked",
+        "recommended",
+        "official",
+    }

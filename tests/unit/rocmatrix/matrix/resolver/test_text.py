@@ -1,6 +1,7 @@
 """What a person reads of an argument, compared with files that were looked at."""
 
 import io
+from typing import get_args
 
 import pytest
 from rich.console import Console
@@ -8,14 +9,15 @@ from rich.console import Console
 from rocmatrix.matrix.resolver import text as terminal
 from rocmatrix.matrix.resolver.explanation import argue
 from rocmatrix.matrix.resolver.grid import grid
+from rocmatrix.matrix.resolver.judgement import Judgement
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 from tests.fixtures.golden import assert_golden
 
 
-def printed(renderable, *, colour=False):
+def printed(renderable, *, colour=False, width=terminal.PROSE_WIDTH):
     out = io.StringIO()
-    Console(file=out, width=terminal.PROSE_WIDTH, force_terminal=colour, highlight=False).print(renderable)
+    Console(file=out, width=width, force_terminal=colour, highlight=False).print(renderable)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
@@ -26,6 +28,7 @@ def printed(renderable, *, colour=False):
         ("mi50-on-7.2", Request(rocm="7.2", gpu="MI50"), "2026-11-21"),
         ("rx-6600-unlocked", Request(gpu="RX 6600"), "2027-12-01"),
         ("never-built", Request(rocm="6.3", torch="2.5.1"), "2026-11-21"),
+        ("mi50-on-6.2", Request(gpu="MI50", rocm="6.2"), "2026-11-21"),
     ],
 )
 def test_an_argument_reads_as_it_was_looked_at(name, request_, today):
@@ -46,15 +49,17 @@ def test_what_expired_is_marked():
 
 
 def test_every_verdict_has_a_symbol_of_its_own():
-    assert len(set(terminal.SYMBOLS.values())) == len(terminal.STYLES) == 4
+    assert set(terminal.SYMBOLS) == set(get_args(Judgement))
+    assert len(set(terminal.SYMBOLS.values())) == len(terminal.SYMBOLS)
+    assert set(terminal.STYLES) == set(terminal.SYMBOLS) | {"works"}
 
 
 def test_the_grid_has_a_line_for_every_architecture_and_says_what_its_symbols_mean():
     whole = grid(MATRIX)
-    text = printed(terminal.grid(whole))
+    text = printed(terminal.grid(whole), width=terminal.GRID_WIDTH)
     lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("gfx")}
     assert set(lines) == set(MATRIX.architectures)
     for row in whole.rows:
-        assert "".join(lines[row.architecture].split()[1:]) == "".join(terminal.symbol(s) for s in row.squares)
+        assert "".join(lines[row.architecture].split()[1:]) == "".join(terminal.symbol(s).strip() for s in row.squares)
     assert all(meaning in text for meaning in [*terminal.SYMBOLS, *terminal.CELLS.values()])
-    assert max(map(len, text.splitlines())) <= terminal.PROSE_WIDTH
+    assert max(map(len, text.splitlines())) <= terminal.GRID_WIDTH

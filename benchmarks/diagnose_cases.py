@@ -1,0 +1,145 @@
+"""How often the first answer is right: failures of public threads, judged by words of the settled cause.
+
+    python -m benchmarks.diagnose_cases                  each set: right first, among the first three, wrong first
+    python -m benchmarks.diagnose_cases --set learn -v   every case of one set that is not right first
+
+A case is right where the words of the answer (title and cause, or one of its listed causes) name the settled cause;
+*wrong first* where the first answer states another one as certain. An answer that says that the cause is not
+identified is neither: it is counted as *open*. The texts are in benchmarks/diagnosis_cases/; the set of
+../shared/data/failures is used where it is present.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rocmatrix.diagnosis import diagnosis, own, signature
+from rocmatrix.diagnosis.diagnosis import Diagnosis
+from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.signature import Signature
+
+ROOT = Path(__file__).resolve().parents[1]
+CASES = ROOT / "benchmarks" / "diagnosis_cases"
+GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
+RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
+SETS = ("learn", "held_out", "fresh", "given")
+FIRST = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A failure: its deciding lines, the settled cause, and words of which the answer has to hold one of each row."""
+
+    source: str
+    log: str
+    cause: str
+    words: tuple[str, ...]
+    reconstructed: bool = False
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text names the settled cause."""
+        small = " ".join(text.lower().split())
+        return all(re.search(words, small) for words in self.words)
+
+
+def cases(name: str) -> tuple[Case, ...]:
+    """Return the cases of a set; empty where its file is not present."""
+    path = CASES / f"{name}.yaml"
+    rows = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
+    if name == "given":
+        rows = [{**row, "log": log} for row in rows if (log := _given_log(row["source"]))]
+    return tuple(Case(**{**row, "words": tuple(row["words"])}) for row in rows)
+
+
+def _given_log(source: str) -> str | None:
+    if not GIVEN.is_file():
+        return None
+    rows: list[dict[str, Any]] = json.loads(GIVEN.read_text(encoding="utf-8"))
+    return next((str(row["log"]) for row in rows if row["source"] == source), None)
+
+
+def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
+    """Diagnose one text with nothing known of card or versions but what the text itself says."""
+    return diagnosis.diagnose([log.encode()], name="case", signatures=known, here=Surroundings())
+
+
+def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
+    """Yield what a user reads, in order: the words, and whether they state a cause as certain."""
+    for match in found.ranked.failures:
+        one = match.signature
+        stated = f"{one.title} {one.cause}"
+        if not one.causes:
+            yield stated, one.kind == "cause"
+            continue
+        rows = diagnosis.possibilities(found, match)
+        yield f"{stated} {rows[0].says}", rows[0].decided
+        yield from ((f"{one.title} {row.says}", False) for row in rows[1:])
+
+
+def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:
+    """Return how the diagnosis of a case is judged, and the id of its first answer."""
+    found = diagnosed(case.log, known)
+    told = list(answers(found))
+    first = found.best.signature.id if found.best else "-"
+    if told and case.is_named_in(told[0][0]):
+        return "right first", first
+    if any(case.is_named_in(text) for text, _ in told[1:FIRST]):
+        return ("first three, wrong first" if told[0][1] else "first three"), first
+    if not told:
+        remarks = [f"{match.signature.title} {match.signature.cause}" for match in found.ranked.remarks[:FIRST]]
+        return ("as a remark" if any(map(case.is_named_in, remarks)) else "nothing"), first
+    return ("wrong first" if told[0][1] else "open"), first
+
+
+def measured(name: str, known: tuple[Signature, ...], *, verbose: bool) -> dict[str, object]:
+    """Judge every case of a set."""
+    rows = [(case, *verdict(case, known)) for case in cases(name)]
+    for case, judged, first in rows:
+        if verbose and judged != "right first":
+            print(f"{judged:24} {first:34} {case.source}: {case.cause}")
+    return {"set": name, **_summary([judged for _, judged, _ in rows]), "without_reconstructed": _summary(
+        [judged for case, judged, _ in rows if not case.reconstructed]
+    )}  # fmt: skip
+
+
+def _summary(judged: list[str]) -> dict[str, object]:
+    counted = Counter(judged)
+    total = max(1, len(judged))
+    return {
+        "cases": len(judged),
+        "right_first_percent": round(100 * counted["right first"] / total, 1),
+        "first_three_percent": round(
+            100 * sum(n for key, n in counted.items() if key.startswith(("right", "first three"))) / total, 1
+        ),
+        "wrong_first_percent": round(100 * sum(n for key, n in counted.items() if "wrong first" in key) / total, 1),
+        "counts": dict(sorted(counted.items())),
+    }
+
+
+def main() -> None:
+    """Judge the sets and keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", choices=SETS)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    wanted = parser.parse_args()
+    known = (*signature.load(ROOT), *own.signatures())
+    names = [wanted.set] if wanted.set else [name for name in SETS if cases(name)]
+    rows = [measured(name, known, verbose=wanted.verbose) for name in names]
+    print(json.dumps(rows, indent=1))
+    if not wanted.set:
+        found = {"date": date.today().isoformat(), "signatures": len(signature.load(ROOT)), "rows": rows}
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

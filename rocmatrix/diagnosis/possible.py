@@ -1,0 +1,43 @@
+"""The causes that one symptom can have, in the order in which log, host and versions speak for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from rocmatrix.diagnosis.ranking import Surroundings, suits
+from rocmatrix.diagnosis.scan import Match
+from rocmatrix.diagnosis.signature import Possibility, Signature
+
+
+@dataclass(frozen=True, kw_only=True)
+class Possible:
+    """A cause with its test. `decided` where log or host show it, with `why` in words."""
+
+    says: str
+    test: str
+    decided: bool
+    why: str | None
+
+
+def ordered(
+    signature: Signature,
+    here: Surroundings,
+    *,
+    signs: Mapping[tuple[str, int], Match],
+    failed: Collection[str] = (),
+) -> tuple[Possible, ...]:
+    """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed."""
+    rows = [
+        (cause, _why(cause, signs.get((signature.id, place)), failed)) for place, cause in enumerate(signature.causes)
+    ]
+    rows.sort(key=lambda row: (row[1] is None, -suits(row[0].when, here)))
+    return tuple(Possible(says=cause.says, test=cause.test, decided=why is not None, why=why) for cause, why in rows)
+
+
+def _why(cause: Possibility, sign: Match | None, failed: Collection[str]) -> str | None:
+    """Say what shows a cause: a line of the log, or a check that failed on this host."""
+    if sign is not None:
+        return f"line {sign.line} shows it."
+    check = next((name for name in cause.host if name in failed), None)
+    return f"doctor's check {check} fails on this host." if check else None

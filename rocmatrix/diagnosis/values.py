@@ -1,0 +1,55 @@
+"""What a log says of itself: the card's architecture, the torch and the ROCm it ran with.
+
+Only forms in which a program names its own card count: lists of supported ones do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rocmatrix.diagnosis.ranking import Surroundings
+
+_CARD = re.compile(
+    rb"(?:GPU arch ?: ?|gpu_type=|AMD arch: |unsupported target: '|amdhsa--|code objects? found for: ?|"
+    rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compiling for |compute=)(gfx[0-9a-f]{3,4})\b"
+)
+_TORCH = re.compile(
+    rb"(?:py)?torch(?:[ _]version)?(?:==|[:=] {0,2}|-)(\d{1,2}\.\d{1,2}\.\d{1,2})\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
+)
+MOST = 8  # a log that names more cards than this lists them
+
+
+class Values:
+    """What was read of a log's own words while it passes."""
+
+    def __init__(self) -> None:
+        self.architectures: dict[str, None] = {}
+        self.versions: dict[tuple[str, str], None] = {}
+
+    def watched(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the blocks unchanged, and read them until more cards are named than one run has."""
+        for block in blocks:
+            if len(self.architectures) <= MOST:
+                self._look_at(block)
+            yield block
+
+    def completed(self, here: Surroundings) -> Surroundings:
+        """Return the surroundings, with what the log says where nothing was known and it says one thing only."""
+        card = next(iter(self.architectures)) if len(self.architectures) == 1 else None
+        torch, rocm = next(iter(self.versions)) if len(self.versions) == 1 else (None, None)
+        return replace(
+            here,
+            architecture=here.architecture or card,
+            torch=here.torch or torch,
+            rocm=here.rocm or rocm,
+        )
+
+    def _look_at(self, block: bytes) -> None:
+        if b"gfx" in block:
+            found = (match[1].decode() for match in _CARD.finditer(block))
+            self.architectures.update(dict.fromkeys(found))
+        if b"+rocm" in block:
+            for match in _TORCH.finditer(block):
+                self.versions[match[1].decode(), match[2].decode()] = None

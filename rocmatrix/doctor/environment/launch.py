@@ -1,0 +1,94 @@
+"""How a container is started: what a compose service or a docker run line hands to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+# options of docker run and podman run that take a value; the first other word is the image
+_VALUED = frozenset((
+    "-e", "--env", "--env-file", "-v", "--volume", "--mount", "-p", "--publish",
+    "-w", "--workdir", "-u", "--user", "--name", "--hostname", "-h", "--network",
+    "--net", "--device", "--group-add", "--shm-size", "--ipc", "--security-opt", "--cap-add", "--cap-drop",
+    "--ulimit", "--memory", "-m", "--cpus", "--gpus", "--runtime", "--entrypoint", "--restart",
+    "--label", "-l", "--add-host", "--pid", "--userns", "--platform", "--pull", "--tmpfs",
+    "--log-driver", "--cidfile", "--device-cgroup-rule", "--annotation", "--hooks-dir", "--dns",
+    "--env-host", "--stop-timeout",
+    "--link",
+))  # fmt: skip
+_RUNNERS = ("docker", "podman", "nerdctl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What a container is given. `user` is None where the image decides, which is root for most."""
+
+    image: str
+    where: str
+    devices: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    gpus: str | None = None
+    shared_memory: str | None = None
+    ipc: str | None = None
+    user: str | None = None
+    privileged: bool = False
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def for_amd(self) -> bool:
+        """Whether something of it is meant for an AMD card."""
+        named = any(name.startswith(("HSA_", "ROC", "HIP_")) for name, _ in self.variables)
+        return named or self.privileged or any("kfd" in device or "dri" in device for device in self.devices)
+
+
+def of_command(words: Sequence[str], where: str) -> Launch | None:
+    """Return what `docker run` (or podman, nerdctl; with sudo before it) hands over; None for other commands."""
+    runner = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in _RUNNERS), None)
+    if runner is None:
+        return None
+    rest = [word for word in words[runner + 1 :] if word != "container"]
+    if not rest or rest[0] not in ("run", "create"):
+        return None
+    told, image = _options(rest[1:])
+    if image is None:
+        return None
+    return Launch(
+        image=image,
+        where=where,
+        devices=tuple(value.split(":")[0] for value in told.get("--device", ())),
+        groups=tuple(told.get("--group-add", ())),
+        gpus=_last(told, "--gpus"),
+        shared_memory=_last(told, "--shm-size"),
+        ipc=_last(told, "--ipc"),
+        user=_last(told, "-u") or _last(told, "--user"),
+        privileged="--privileged" in told,
+        variables=tuple(_variables([*told.get("-e", ()), *told.get("--env", ())])),
+    )
+
+
+def _options(words: Sequence[str]) -> tuple[dict[str, list[str]], str | None]:
+    """Return the options by name, and the image: the first word that is no option nor the value of one."""
+    told: dict[str, list[str]] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            return told, word
+        name, equals, value = word.partition("=")
+        if equals:
+            told.setdefault(name, []).append(value)
+        elif name in _VALUED:
+            told.setdefault(name, []).append(next(rest, ""))
+        else:
+            told.setdefault(name, [])
+    return told, None
+
+
+def _last(told: dict[str, list[str]], name: str) -> str | None:
+    values = told.get(name)
+    return values[-1] if values else None
+
+
+def _variables(rows: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        name, _, value = row.partition("=")
+        yield name, value

@@ -1,0 +1,177 @@
+"""What is wrong between an image, what is installed into it and how it is started, before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from rocmatrix.doctor.environment.dockerfile import INDEX
+from rocmatrix.doctor.environment.launch import Launch
+from rocmatrix.doctor.environment.lint import LintFinding
+from rocmatrix.doctor.environment.rules import Kind, Severity
+from rocmatrix.doctor.environment.subject import Command, Subject
+from rocmatrix.doctor.environment.written import parts
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.matrix.statement import within
+
+SOURCE = "matrix/companions.yaml; images and indexes as their makers publish them"
+_ROCM_TAG = re.compile(r"rocm[-_]?(?P<rocm>\d+\.\d+(?:\.\d+)?)")
+_CUDA_IMAGES = re.compile(
+    r"(?:^|/)(?:vllm/vllm-openai(?!-rocm)|nvidia/cuda|pytorch/pytorch|nvcr\.io/|huggingface/text-generation-inference)|"
+    r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
+)
+_PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
+_TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Install:
+    """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index."""
+
+    name: str
+    exact: str | None
+    rocm: str | None
+    where: str
+
+
+def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
+    """Yield what is wrong with images, installs and starts of containers."""
+    for subject in subjects:
+        installs = [one for command in subject.commands for one in _installs(command)]
+        yield from _of_image(subject)
+        yield from _of_installs(subject, installs)
+        yield from _of_companions(subject, installs, matrix)
+        if subject.launch is not None:
+            yield from _of_launch(subject, subject.launch)
+
+
+def _installs(command: Command) -> Iterator[_Install]:
+    for words in parts(command.text):
+        if "install" not in words or not any(re.fullmatch(r"(?:.*/)?(?:pip[\d.]*|uv)", word) for word in words):
+            continue
+        rest = words[words.index("install") + 1 :]
+        index = next((match[1] for word in rest if (match := INDEX.search(word.partition("=")[2] or word))), None)
+        other = any("://" in word for word in rest)
+        for word in rest:
+            try:
+                wanted = Requirement(word)
+            except InvalidRequirement:
+                continue
+            exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier))
+            local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
+            rocm = index or (local[1] if local else None) or ("" if other or wanted.url else None)
+            yield _Install(name=wanted.name.lower(), exact=exact[1] if exact else None, rocm=rocm, where=command.where)
+
+
+def _of_image(subject: Subject) -> Iterator[LintFinding]:
+    image, where = subject.image, subject.where or subject.name
+    if image is None:
+        return
+    tag = image.partition(":")[2]
+    if image.startswith("rocm/pytorch:") and tag.startswith("rocm") and not _PYTORCH_TAG.match(tag):
+        yield _said(
+            "image-tag-form", subject, where, image, "invented", "error",
+            "tags of rocm/pytorch name ROCm, distribution, Python and torch (rocm6.4_ubuntu22.04_py3.10_pytorch_"
+            "release_2.6.0); this one has not all four, so none of that name was published",
+            "take a whole tag from hub.docker.com/r/rocm/pytorch/tags",
+        )  # fmt: skip
+    amd = (subject.launch and subject.launch.for_amd) or any(
+        row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in subject.variables
+    )
+    if amd and _CUDA_IMAGES.search(image) and "rocm" not in image:
+        yield _said(
+            "cuda-image", subject, where, image, "conflict", "error",
+            "this image is built for CUDA, and the settings beside it are for an AMD card: it finds no card",
+            "take the ROCm image of the same project (rocm/vllm, vllm/vllm-openai-rocm, rocm/pytorch)",
+        )  # fmt: skip
+
+
+def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFinding]:
+    torch = next((one for one in installs if one.name == "torch"), None)
+    if torch is not None and torch.rocm is None and subject.image is not None and not _is_rocm(subject.image):
+        yield _said(
+            "torch-from-default-index", subject, torch.where, f"pip install torch on {subject.image}", "conflict",
+            "error",
+            "the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
+            "add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
+        )  # fmt: skip
+    vision = next((one for one in installs if one.name == "torchvision"), None)
+    if torch and vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
+        yield _said(
+            "torchvision-of-another-torch", subject, vision.where, f"torch {torch.exact}, torchvision {vision.exact}",
+            "conflict", "error",
+            f"torchvision of another torch is refused or crashes (operator torchvision::nms does not exist); "
+            f"torch {torch.exact} goes with torchvision 0.{int(torch.exact.split('.')[1]) + _TORCHVISION_AHEAD}",
+            "install both from one index in one command, without a version of torchvision",
+        )  # fmt: skip
+
+
+def _belongs(torch: str, vision: str) -> bool:
+    one, other = torch.split("."), vision.split(".")
+    return one[0] != "2" or int(one[1]) + _TORCHVISION_AHEAD == int(other[1])
+
+
+def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -> Iterator[LintFinding]:
+    """Yield companions that a rule of the matrix calls broken with the ROCm of the image or the index."""
+    rocm = subject.rocm or next((one.rocm for one in installs if one.rocm), None) or _rocm_of(subject.image)
+    if rocm is None:
+        return
+    for one in installs:
+        companion = next((row for row in matrix.companions if row.package == one.name), None)
+        for rule in companion.rules if companion else ():
+            bound = rule.when
+            if rule.verdict == "broken" and bound.rocm and not bound.architectures and within(rocm, bound.rocm):
+                yield _said(
+                    rule.id, subject, one.where, f"{one.name} with ROCm {rocm}", "never built", "error", rule.words,
+                    "./invokew explain names the releases that the package goes with",
+                )  # fmt: skip
+
+
+def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
+    for device in launch.devices:
+        if not device.startswith("/dev/") and "=" not in device:
+            yield _said(
+                "device-path", subject, launch.where, device, "malformed", "error",
+                "device nodes lie below /dev; the engine refuses a path that does not exist",
+                f"/dev/{device.strip('/').removeprefix('dev/')}",
+            )  # fmt: skip
+    if launch.privileged or not launch.for_amd:
+        return
+    if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
+        yield _said(
+            "kfd-not-given", subject, launch.where, " ".join(launch.devices), "conflict", "error",
+            "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card", "add --device /dev/kfd",
+        )  # fmt: skip
+    if launch.user not in (None, "0", "root", "0:0", "root:root") and not launch.groups:
+        yield _said(
+            "groups-not-given", subject, launch.where, f"user {launch.user}", "conflict", "warning",
+            "another user than root is in none of the groups that own the device nodes",
+            "add the numbers of the host's groups render and video (group_add, --group-add)",
+        )  # fmt: skip
+    if launch.shared_memory is None and launch.ipc != "host":
+        yield _said(
+            "shared-memory-small", subject, launch.where, launch.image or subject.name, "harmful", "note",
+            "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",
+            "shm_size: 8g (--shm-size 8g), or ipc: host",
+        )  # fmt: skip
+
+
+def _is_rocm(image: str) -> bool:
+    return bool(re.search(r"rocm|amd|hip|gfx|\$", image, re.IGNORECASE)) or image == "scratch"
+
+
+def _rocm_of(image: str | None) -> str | None:
+    match = _ROCM_TAG.search(image or "")
+    return match["rocm"] if match else None
+
+
+def _said(
+    rule: str, subject: Subject, where: str, what: str, kind: Kind, severity: Severity, truth: str, instead: str
+) -> LintFinding:
+    return LintFinding(
+        rule=rule, subject=subject.name, where=where, what=what, kind=kind, severity=severity, truth=truth,
+        instead=instead, source=SOURCE,
+    )  # fmt: skip

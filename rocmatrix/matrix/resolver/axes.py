@@ -1,0 +1,120 @@
+"""The axes that a request left open: what was chosen for each, and what is known of the releases beside the choice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rocmatrix.matrix.matrix import Cell, Matrix, Release, Rule
+from rocmatrix.matrix.resolver.refusal import known_first, releases_of
+from rocmatrix.matrix.resolver.request import Request
+from rocmatrix.runtime.errors import RocmatrixError
+
+_PYTHON = re.compile(r"3\.\d{1,2}t?")
+CPU_WORDS = ("cpu", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenAxis:
+    """An axis that the request left open, the value taken for it, and why."""
+
+    axis: str
+    value: str
+    why: str
+
+
+def checked_python(text: str | None) -> str | None:
+    """Return a Python version such as 3.12, or 3.13t for a free-threaded build. Raises RM404 for anything else."""
+    if text is not None and not _PYTHON.fullmatch(text):
+        raise RocmatrixError("RM404", what=f"--python takes a version such as 3.12, or 3.13t, not {text!r}")
+    return text
+
+
+def built_for(release: Release, python: str) -> bool:
+    """Say whether a release has wheels for a Python; 3.13t is the free-threaded build of 3.13."""
+    return python.removesuffix("t") in (release.free_threaded if python.endswith("t") else release.pythons)
+
+
+def chosen(
+    matrix: Matrix,
+    request: Request,
+    *,
+    architecture: str | None,
+    release: Release | None,
+    cell: Cell | None,
+    found: str,
+) -> Iterator[ChosenAxis]:
+    """Yield every axis that was left open. `found` says what this machine's cards decided, `cell` what was taken."""
+    if release is None or request.cell is not None:
+        return
+    if request.gpu in (None, "auto") and request.rocm not in CPU_WORDS:
+        words = found.strip("; ") or "no card is named, and the axes fit no single one"
+        yield ChosenAxis(axis="gpu", value=architecture or ("cpu" if cell else "none"), why=words)
+    why = f"the axis of {cell.name}: {cell.why}" if cell else _newest(matrix, request, architecture, release)
+    if request.rocm is None and release.rocm is not None:
+        yield ChosenAxis(axis="rocm", value=release.rocm, why=why)
+    if request.torch is None:
+        yield ChosenAxis(axis="torch", value=release.torch, why=why)
+
+
+def _newest(matrix: Matrix, request: Request, architecture: str | None, release: Release) -> str:
+    """Say why a release stands for a request that no cell fits."""
+    passed = []
+    for newer in known_first(releases_of(matrix, _open(request, architecture))):
+        if newer == release:
+            break
+        broken = (rule for rule in matrix.rules_on(architecture, newer) if rule.verdict == "broken" and rule.decides)
+        passed += [f"{newer.name} (rule {rule.id})" for rule in broken][:1]
+    if not passed:
+        return "the newest release with the other axes"
+    more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
+    return f"the newest release with the other axes that no rule calls broken; not {', '.join(passed[:3])}{more}"
+
+
+def _open(request: Request, architecture: str | None) -> Request:
+    cpu = architecture is None and request.rocm in (None, *CPU_WORDS)
+    return Request(rocm=None if cpu else request.rocm, torch=request.torch, gpu="cpu" if cpu else architecture)
+
+
+def neighbours(
+    matrix: Matrix, *, architecture: str | None, release: Release | None, asked: Iterable[Release] = ()
+) -> Iterator[tuple[Release, Rule]]:
+    """Yield the rules that judge a release beside the one argued about, and not that one itself.
+
+    Beside it are its patch releases for the same ROCm, and the others that the request would have allowed.
+    """
+    if release is None or architecture is None:
+        return
+    own = {rule.id for rule in matrix.rules_on(architecture, release)}
+    beside = [r for r in matrix.releases if r.rocm == release.rocm and _minor(r) == _minor(release)]
+    for other in dict.fromkeys(r.name for r in (*beside, *asked) if r.name != release.name):
+        found = matrix.release_by_name[other]
+        written = (rule for rule in matrix.rules if rule.decides and rule.verdict != "untested")
+        spoken = (
+            rule for rule in written if rule.when.matches(architecture=architecture, torch=found.torch, rocm=found.rocm)
+        )
+        yield from ((found, rule) for rule in spoken if rule.id not in own)
+
+
+def _minor(release: Release) -> list[str]:
+    return release.torch.split(".")[:2]
+
+
+def python_words(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
+    """Say what a Python comes to: who built for it, and whether its wheels are locked."""
+    built = (
+        ", ".join((*release.pythons, *(f"{version}t" for version in release.free_threaded))) or "no Python known here"
+    )
+    if not built_for(release, python):
+        others = [r for r in reversed(matrix.releases) if r.rocm and built_for(r, python)]
+        newest = f"; {others[0].name} was built for it" if others and release.rocm else ""
+        return f"{release.name} has no wheel for Python {python}: it was built for {built}{newest}"
+    if cell is None:
+        return f"{release.name} was built for Python {built}; no cell holds it"
+    if cell.python == python:
+        return f"the image of {cell.name} has Python {python}"
+    locked = "are locked, for a native run" if matrix.for_python(cell, python) else "are not locked"
+    return (
+        f"{release.name} was built for Python {built}; {cell.name} has {cell.python}, and wheels for {python} {locked}"
+    )

@@ -1,0 +1,123 @@
+"""Every statement of the matrix with its evidence: what it says, where it stands, its sources and its age.
+
+Pure: today's date is a parameter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix.matrix import Architecture, Matrix
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.matrix.statement import Evidence
+
+# Words for a source that no reader can open again. A claim that is refuted may be quoted from such a place.
+UNOPENABLE = re.compile(r"\bunnamed\b|\bcommunity notes\b|\bpublic how-to\b|^an? public \w+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementAt:
+    """One statement: the file and entry it stands in, its words, its evidence, and the day it asks to be looked at."""
+
+    file: str
+    entry: str
+    says: str
+    evidence: Evidence
+    expires: str
+    claim: bool = False
+
+    def age_days(self, today: str) -> int:
+        """Return the days since its sources were read."""
+        return (date.fromisoformat(today) - date.fromisoformat(self.evidence.date)).days
+
+    def expired(self, today: str) -> bool:
+        """Say whether it is past its day."""
+        return self.expires < today
+
+    def described(self, today: str) -> dict[str, Any]:
+        """Return it for programs."""
+        told = {"file": self.file, "entry": self.entry, "says": self.says, "claim": self.claim}
+        return {**told, **self.evidence.model_dump(), "expires": self.expires, "age_days": self.age_days(today)}
+
+
+def statements(matrix: Matrix) -> Iterator[StatementAt]:
+    """Yield every statement that was written with evidence, file by file. Derived rules follow from these."""
+    for rule in matrix.rules:
+        yield from _of_rule("matrix/rules.yaml", rule)
+    for companion in matrix.companions:
+        for pairing in companion.versions:
+            says = f"{pairing.version} goes with torch {pairing.when.torch or 'of any version'}"
+            yield _dated("matrix/companions.yaml", companion.package, says, pairing.evidence)
+        for rule in companion.rules:
+            yield from _of_rule("matrix/companions.yaml", rule)
+    for gfx, architecture in matrix.architectures.items():
+        yield from _of_architecture(gfx, architecture)
+    yield from _of_releases(matrix)
+    yield from _of_tables(matrix)
+    yield from _of_cells(matrix)
+
+
+def without_a_source(found: Iterable[StatementAt]) -> Iterator[tuple[StatementAt, str]]:
+    """Yield statements, claims set aside, with each of their sources that no reader can open again."""
+    for statement in found:
+        for source in () if statement.claim else statement.evidence.sources:
+            if UNOPENABLE.search(source):
+                yield statement, source
+
+
+def _of_rule(file: str, rule: Rule) -> Iterator[StatementAt]:
+    yield StatementAt(file=file, entry=rule.id, says=rule.reason, evidence=rule.evidence, expires=rule.expires)
+    if rule.claim is not None:
+        claim = rule.claim
+        yield StatementAt(
+            file=file, entry=rule.id, says=claim.says, evidence=claim.evidence, expires=rule.expires, claim=True
+        )
+
+
+def _of_architecture(gfx: str, architecture: Architecture) -> Iterator[StatementAt]:
+    file = "matrix/architectures.yaml"
+    yield _dated(file, gfx, f"its cards are {', '.join(architecture.cards)}", architecture.evidence)
+    if architecture.also is not None:
+        yield _dated(file, gfx, f"also known as {', '.join(architecture.also.names)}", architecture.also.evidence)
+    for override in architecture.overrides:
+        yield _dated(file, f"{gfx} {override.value}", f"{override.effect}: {override.why}", override.evidence)
+
+
+def _of_releases(matrix: Matrix) -> Iterator[StatementAt]:
+    file = "matrix/releases.yaml"
+    for series in matrix.series:
+        name = f"torch {', '.join(series.torch)} for ROCm {', '.join(series.rocm) or 'none'}"
+        held = ", ".join(series.device_code.architectures or []) or "no architecture known"
+        yield _dated(file, name, f"Pythons {', '.join(series.pythons) or 'not known'}", series.evidence)
+        yield _dated(file, name, f"device code for {held}", series.device_code.evidence)
+
+
+def _of_tables(matrix: Matrix) -> Iterator[StatementAt]:
+    for library, entries in matrix.libraries.by_name.items():
+        for entry in entries:
+            yield _dated("matrix/libraries.yaml", library, entry.note, entry.evidence)
+    for kernels in matrix.kernels:
+        yield _dated("matrix/kernels.yaml", kernels.library, kernels.note, kernels.evidence)
+    for table in matrix.support:
+        says = f"AMD lists {sum(map(len, table.listed.values()))} cards"
+        yield _dated("matrix/support.yaml", f"ROCm {', '.join(table.rocm)}", table.note or says, table.evidence)
+
+
+def _of_cells(matrix: Matrix) -> Iterator[StatementAt]:
+    file = "matrix.yaml"
+    for name, base in matrix.bases.items():
+        yield _dated(file, name, f"{base.image} with Python {base.python}", base.evidence)
+    for variable in matrix.environment:
+        yield _dated(file, variable.name, variable.why, variable.evidence)
+    for entry in matrix.cell_entries:
+        yield _dated(file, entry.name, entry.why, entry.evidence)
+
+
+def _dated(file: str, entry: str, says: str, evidence: Evidence) -> StatementAt:
+    """Return a statement that names no day of its own: it asks to be looked at again after a year."""
+    return StatementAt(file=file, entry=entry, says=says, evidence=evidence, expires=derive.look_again(evidence.date))

@@ -1,0 +1,57 @@
+"""The judge of diagnoses: right where the settled cause is named, wrong where another is stated as certain."""
+
+import hashlib
+
+import pytest
+
+from benchmarks import diagnose_cases as bench
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
+
+
+def case(log, *words):
+    return bench.Case(source="a/b#1", log=log, cause="a cause", words=words)
+
+
+def judged(log, *words):
+    return bench.verdict(case(log, *words), SIGNATURES)[0]
+
+
+def test_a_named_cause_is_right_and_another_stated_one_is_wrong():
+    log = "amdgpu: probe of 0000:09:00.0 failed with error -12\n"
+    assert judged(log, "bios", "address space") == "right first"
+    assert judged(log, "firmware file of the moon") == "wrong first"
+    assert judged(log, "bios", "the moon") == "wrong first"
+
+
+def test_a_symptom_whose_causes_name_it_further_down_is_among_the_first_three():
+    assert judged("RuntimeError: No HIP GPUs are available\n", "no driver serves") == "first three"
+
+
+def test_an_answer_that_is_not_certain_is_open_and_none_is_nothing():
+    assert judged("RuntimeError: No HIP GPUs are available\n", "the moon") == "open"
+    assert judged("all went well\n", "the moon") == "nothing"
+
+
+@pytest.mark.parametrize("name", ["learn", "held_out", "fresh"])
+def test_every_case_has_lines_words_and_a_thread_of_its_own(name):
+    rows = bench.cases(name)
+    assert len({row.source for row in rows}) == len(rows) > 20
+    assert all(row.log.strip() and row.cause and row.words and "#" in row.source for row in rows)
+
+
+def test_the_sets_are_divided_by_the_name_of_the_thread():
+    for name, held in (("learn", False), ("held_out", True)):
+        for row in bench.cases(name):
+            assert (hashlib.sha256(row.source.encode()).digest()[0] % 10 < 4) is held, row.source
+
+
+def test_no_thread_is_in_two_sets():
+    names = [row.source for name in ("learn", "held_out", "fresh") for row in bench.cases(name)]
+    assert len(names) == len(set(names))
+
+
+def test_what_signatures_were_written_from_is_answered():
+    known = tuple(SIGNATURES)
+    verdicts = [bench.verdict(row, known)[0] for row in bench.cases("learn")]
+    assert verdicts.count("right first") >= 0.9 * len(verdicts)
+    assert not any("wrong" in verdict for verdict in verdicts)

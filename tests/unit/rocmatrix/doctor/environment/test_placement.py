@@ -1,0 +1,146 @@
+"""Images, what is installed into them and how they are started: mistakes are found before the run."""
+
+import shlex
+
+import pytest
+
+from rocmatrix.doctor.environment import compose, dockerfile, lint, written
+from rocmatrix.doctor.environment import rules as environment_rules
+from rocmatrix.doctor.environment.launch import of_command
+from rocmatrix.doctor.environment.placement import misplaced
+from rocmatrix.matrix.loading import load
+from tests.unit.rocmatrix.diagnosis.known import ROOT
+
+MATRIX = load.load(ROOT)
+ON_AMD = "devices: [/dev/kfd, /dev/dri]"
+
+
+def rules(subjects):
+    return [finding.rule for finding in misplaced(subjects, MATRIX)]
+
+
+def of_dockerfile(tmp_path, text):
+    path = tmp_path / "Dockerfile"
+    path.write_text(text)
+    return rules(dockerfile.of_dockerfile(path))
+
+
+def of_compose(tmp_path, *rows):
+    path = tmp_path / "compose.yaml"
+    path.write_text("services:\n  one:\n" + "".join(f"    {row}\n" for row in rows))
+    return rules(compose.of_compose(path, shell={}))
+
+
+def of_script(tmp_path, text, name="run.sh"):
+    path = tmp_path / name
+    path.write_text(text)
+    return rules(written.of_file(path))
+
+
+def test_torch_of_the_default_index_on_a_plain_image_is_a_cuda_wheel(tmp_path):
+    assert of_dockerfile(tmp_path, "FROM python:3.12\nRUN pip install torch\n") == ["torch-from-default-index"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM rocm/pytorch:latest\nRUN pip install torch\n",
+        "FROM python:3.12\nRUN pip install torch --index-url https://download.pytorch.org/whl/rocm6.4\n",
+        "FROM python:3.12\nRUN pip install 'torch==2.9.1+rocm6.4'\n",
+        "FROM python:3.12\nRUN pip install numpy\n",
+        "ARG BASE\nFROM $BASE\nRUN pip install torch\n",
+    ],
+)
+def test_torch_of_a_rocm_index_or_on_a_rocm_image_is_let_be(tmp_path, text):
+    assert "torch-from-default-index" not in of_dockerfile(tmp_path, text)
+
+
+def test_a_tag_that_lacks_python_and_torch_was_never_published(tmp_path):
+    assert of_dockerfile(tmp_path, "FROM rocm/pytorch:rocm6.0_ubuntu22.04\n") == ["image-tag-form"]
+    whole = "FROM rocm/pytorch:rocm6.1.3_ubuntu22.04_py3.10_pytorch_release-2.1.2\n"
+    assert of_dockerfile(tmp_path, whole) == []
+    assert of_dockerfile(tmp_path, "FROM rocm/pytorch:latest\n") == []
+
+
+def test_torchvision_of_another_torch_is_found_and_its_own_is_let_be(tmp_path):
+    index = "--index-url https://download.pytorch.org/whl/rocm6.4"
+    wrong = f"FROM python:3.12\nRUN pip install torch==2.9.1 torchvision==0.23.0 {index}\n"
+    assert of_dockerfile(tmp_path, wrong) == ["torchvision-of-another-torch"]
+    assert of_dockerfile(tmp_path, wrong.replace("0.23.0", "0.24.1")) == []
+
+
+def test_a_companion_that_a_rule_calls_broken_on_the_images_rocm_is_found(tmp_path):
+    image = "FROM rocm/pytorch:rocm{}_ubuntu22.04_py3.10_pytorch_release_2.6.0\nRUN pip install bitsandbytes\n"
+    assert of_dockerfile(tmp_path, image.format("6.1")) == ["bitsandbytes-needs-rocm-6.4"]
+    assert of_dockerfile(tmp_path, image.format("6.4")) == []
+
+
+def test_a_cuda_image_with_amd_devices_is_found_and_without_them_let_be(tmp_path):
+    rows = ("image: vllm/vllm-openai:latest", "ipc: host")
+    assert of_compose(tmp_path, *rows, ON_AMD) == ["cuda-image"]
+    assert of_compose(tmp_path, *rows) == []
+    assert of_compose(tmp_path, "image: vllm/vllm-openai-rocm:latest", "ipc: host", ON_AMD) == []
+
+
+def test_devices_groups_and_shared_memory_of_a_service_are_examined(tmp_path):
+    assert of_compose(tmp_path, "image: a", "ipc: host", "devices: [/dev/dri]") == ["kfd-not-given"]
+    assert of_compose(tmp_path, "image: a", "ipc: host", "devices: [/dev/kfd, /dri]") == ["device-path"]
+    assert of_compose(tmp_path, "image: a", "ipc: host", ON_AMD, "user: '1000'") == ["groups-not-given"]
+    assert of_compose(tmp_path, "image: a", "ipc: host", ON_AMD, "user: '1000'", "group_add: ['44']") == []
+    assert of_compose(tmp_path, "image: a", ON_AMD) == ["shared-memory-small"]
+    assert of_compose(tmp_path, "image: a", ON_AMD, "shm_size: 8g") == []
+    assert of_compose(tmp_path, "image: a") == []
+
+
+def test_docker_run_in_a_script_is_read_over_continued_lines(tmp_path):
+    text = "#!/bin/bash\n#SBATCH -N 1\nsudo docker run -it --rm \\\n  --device=/dev/dri --ipc=host \\\n  ubuntu bash\n"
+    assert of_script(tmp_path, text) == ["kfd-not-given"]
+    assert of_script(tmp_path, text.replace("--ipc", "--device /dev/kfd --ipc")) == []
+
+
+def test_a_requirements_file_is_read_with_its_index(tmp_path):
+    rows = "--extra-index-url https://download.pytorch.org/whl/rocm6.1\ntorch==2.6.0\ntorchvision == 0.19.0  # old\n"
+    assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch"]
+
+
+def test_the_words_of_a_run_are_divided_into_options_and_image():
+    launch = of_command(
+        shlex.split("podman run -e HSA_X=1 --group-add keep-groups -v /a:/b:z --rm -it img:1 --ipc host"), "x"
+    )
+    assert (launch.image, launch.groups, launch.ipc) == ("img:1", ("keep-groups",), None)
+    assert launch.variables == (("HSA_X", "1"),)
+    assert of_command(["docker", "build", "."], "x") is None
+    assert of_command(["ls"], "x") is None
+
+
+GIVEN = ROOT.parent / "shared" / "data" / "lint"
+
+
+@pytest.mark.skipif(
+    not GIVEN.is_dir(), reason="the public files that the linter is measured on are not beside this checkout"
+)
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Dockerfile.bad", {"torch-from-default-index", "bitsandbytes-needs-rocm-6.4"}),
+        ("bad.yml", {"image-tag-form", "kfd-not-given", "shared-memory-small"}),
+        ("13-Dockerfile.axolotl-amd", {"bitsandbytes-needs-rocm-6.4"}),
+        ("14-Dockerfile.prizm", {"bitsandbytes-needs-rocm-6.4"}),
+        ("15-env.bestbox.yml", {"cuda-image", "device-path"}),
+        ("06-nvidia.yml", set()),
+        ("17-sglang.yml", set()),
+    ],
+)
+def test_files_of_others_show_what_was_missed_before(name, found):
+    path = GIVEN / name
+    subjects = compose.of_compose(path, shell={}) if name.endswith("yml") else dockerfile.of_dockerfile(path)
+    assert set(rules(subjects)) == found
+
+
+def test_rules_for_different_versions_are_one_finding_where_the_version_is_not_known(tmp_path):
+    path = tmp_path / "Dockerfile"
+    path.write_text("FROM a\nENV PYTORCH_HIP_ALLOC_CONF=expandable_segments:True\n")
+    found = lint.lint(dockerfile.of_dockerfile(path), environment_rules.load(ROOT))
+    assert len(found) == 1
+    assert "with torch <2.12: " in found[0].truth
+    assert "with torch >=2.12 and with ROCm >=7.0: " in found[0].truth

@@ -1,0 +1,60 @@
+"""Questions that people ask, with answers that sources settle: the headline alone must be right."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.resolve import Request
+from tests.fixtures.cells import MATRIX
+
+FOLDER = Path(__file__).resolve().parents[4] / "fixtures"
+NAMES = ("questions.yaml", "questions_by_hand.yaml", "questions_by_lists.yaml")
+SETS = {name: yaml.safe_load((FOLDER / name).read_text(encoding="utf-8")) for name in NAMES}
+LEAST = 0.95
+
+
+def headline(question):
+    """Return what the program says first."""
+    request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
+    argued = argue(MATRIX, request, today="2026-11-22", python=question.get("python"))
+    return argued.judged.verdict
+
+
+@pytest.mark.parametrize("name", ["questions.yaml", "questions_by_hand.yaml"])
+def test_at_least_95_of_100_headlines_are_right(name):
+    told = [(question, headline(question)) for question in SETS[name]]
+    wrong = [
+        f"{q['gpu']} {q['rocm']} {q['torch']}: {said}, settled {q['answer']}" for q, said in told if said != q["answer"]
+    ]
+    assert 1 - len(wrong) / len(told) >= LEAST, "\n".join(wrong)
+
+
+def test_the_questions_ask_for_every_headline_that_sources_can_settle():
+    questions = SETS["questions.yaml"]
+    assert len(questions) >= 60
+    kinds = Counter(question["answer"] for question in questions)
+    assert set(kinds) == {"supported", "expected", "reported", "broken", "degraded", "unavailable", "untested"}
+    assert len({tuple(sorted(question.items())) for question in questions}) == len(questions)
+    assert all(len(question["from"]) > 5 for question in questions)
+
+
+def test_silence_is_rare():
+    """A headline of `untested` is for where nothing is known; most squares are known."""
+    said = [headline(question) for question in SETS["questions.yaml"]]
+    assert said.count("untested") <= 2
+
+
+def test_where_lists_and_wheels_say_otherwise_a_report_is_the_reason():
+    """These answers leave reports out, so only a rule with a report may differ from them, and only for the worse."""
+    written = {rule.id for rule in MATRIX.rules if rule.evidence.confidence == "reported"}
+    questions = SETS["questions_by_lists.yaml"]
+    other = [question for question in questions if headline(question) != question["answer"]]
+    for question in other:
+        request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
+        judged = argue(MATRIX, request, today="2026-11-22").judged
+        assert judged.verdict in ("broken", "degraded"), question
+        assert judged.because.removeprefix("rule ") in written, question
+    assert len(other) <= len(questions) // 10

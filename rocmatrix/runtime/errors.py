@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from rocmatrix.runtime.codes.bytes import BYTES
 from rocmatrix.runtime.codes.entry import CatalogEntry, catalog
 from rocmatrix.runtime.codes.hosts import HOSTS
 from rocmatrix.runtime.codes.images import IMAGES
@@ -19,7 +20,7 @@ from rocmatrix.runtime.codes.records import RECORDS
 
 __all__ = ["CATALOG", "CatalogEntry", "RocmatrixError", "nearest", "suggestion"]
 
-CATALOG = catalog(MATRIX, IMAGES, HOSTS, RECORDS)
+CATALOG = catalog(MATRIX, IMAGES, HOSTS, RECORDS, BYTES)
 
 
 class RocmatrixError(Exception):
@@ -30,6 +31,12 @@ class RocmatrixError(Exception):
         self.code, self.title = code, entry.title
         self.what, self.where, self.why, self.next = what, where, why, next or entry.next
         super().__init__(self.render())
+
+    @property
+    def brief(self) -> str:
+        """The error in one line, for a table or a journal."""
+        place = f" ({self.where})" if self.where else ""
+        return " ".join(f"{self.code} {self.what}{place}".split())
 
     def render(self) -> str:
         """Return the error as lines: code and title, then each part that is known."""

@@ -15,4 +15,6 @@ TEMPLATES = ROOT / "templates"
 TRAINER_OPTIONS = PACKAGE / "runtime" / "trainer" / "options.json"
 TRAINER_ERRORS = PACKAGE / "runtime" / "trainer" / "errors.json"
 TRAINER_PROBES = PACKAGE / "runtime" / "trainer" / "probes.json"
+# Runs in an image, with its Python.
+RECOMPILE = PACKAGE / "verify" / "files" / "recompile.py"
 SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"

@@ -13,6 +13,7 @@ from rocmatrix.matrix.kernel_library import KernelLibrary
 from rocmatrix.verify import hygiene
 from rocmatrix.verify.devicecode.filetree import Entry
 from rocmatrix.verify.devicecode.inspection import DeviceFile, inspect
+from rocmatrix.verify.files.tree import Tree
 
 _METADATA = re.compile(r"/site-packages/[^/]+\.dist-info/METADATA$")
 _HOST_TORCH = re.compile(r"/torch/lib/libtorch_cpu\.so$")
@@ -49,8 +50,11 @@ class Contents:
         return next(found, Library(name=name, paths=(), files=()))
 
 
-def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary]) -> Contents:
-    """Read a tree once. `libraries` say which files are kernel libraries; the first that fits counts."""
+def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary], *, tree: Tree | None = None) -> Contents:
+    """Read a tree once. `libraries` say which files are kernel libraries; the first that fits counts.
+
+    `tree` takes every entry up by its bytes, where these are to be compared.
+    """
     known = tuple(libraries)
     paths: dict[str, list[str]] = {library.library: [] for library in known}
     files: dict[str, list[DeviceFile]] = {library.library: [] for library in known}
@@ -63,6 +67,8 @@ def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary]) -> Conten
         size += entry.size
         count += entry.kind == "file"
         strays.look(entry)
+        if tree is not None:
+            tree.look(entry)
         if entry.kind != "file":
             continue
         host_torch = host_torch or _HOST_TORCH.search(entry.path) is not None

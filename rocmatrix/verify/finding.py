@@ -23,14 +23,18 @@ class Finding:
     def words(self) -> str:
         """The finding on one line."""
         more = len(self.places) - SHOWN
-        shown = ", ".join(self.places[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        shown = ", ".join(map(printable, self.places[:SHOWN])) + (f" and {more} more" if more > 0 else "")
         return f"{self.code} {CATALOG[self.code].title}: {self.what}" + (f": {shown}" if shown else "")
 
     def described(self) -> dict[str, Any]:
         """Return the finding as plain data, with every place."""
-        return {
-            "code": self.code, "title": CATALOG[self.code].title, "what": self.what, "places": list(self.places),
-        }  # fmt: skip
+        places = [printable(place) for place in self.places]
+        return {"code": self.code, "title": CATALOG[self.code].title, "what": self.what, "places": places}
+
+
+def printable(text: str) -> str:
+    """Return text with what is unprintable escaped: names in an image are whatever bytes somebody put there."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,25 +10,32 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from rocmatrix.verify.devicecode.filetree import Entry
+from rocmatrix.verify.files.dpkg import NODES, merged
 from rocmatrix.verify.finding import Check, Finding
 
 NAME = "hygiene"
 EMPTY = ("/tmp/", "/var/tmp/", "/var/log/", "/var/lib/apt/lists/", "/var/cache/apt/", "/run/wheelhouse/")
 CACHES = (".cache", "pip-cache", ".npm", ".conda")
 HISTORIES = (".bash_history", ".python_history", ".lesshst", ".wget-hsts", ".viminfo")
-OPEN_TO_ALL = ("/tmp", "/var/tmp", "/run/lock", "/cache", "/training", "/dev/shm", "/dev/mqueue")
+OPEN_TO_ALL = ("/tmp", "/var/tmp", "/run/lock", "/cache", "/training", "/dev/shm", "/dev/mqueue")  # root's, 1777
 DISTRIBUTION = ("/usr/lib/python3", "/usr/share/python")  # Debian's Python: compiled when installed, with pip's wheel
 SECRETS = (".netrc", ".pypirc", ".git-credentials", "id_rsa", "id_ed25519", "id_ecdsa", ".npmrc", ".Xauthority")
 SECRET_PLACES = re.compile(r"/\.(aws/credentials|docker/config\.json|kube/config|config/gh/hosts\.yml)$")
 VENV = "/opt/venv/"
 UNCHECKED_HASH = 0b01  # PEP 552: named by its source's hash, never compared with a time stamp
-STICKY, SET_ID, OTHERS_WRITE = 0o1000, 0o6000, 0o002
+SET_ID, OTHERS_WRITE = 0o6000, 0o002
+OPEN_MODE = 0o1777
 FIRST_USER = 1000
-# What Debian's and Ubuntu's base images bring with set-user-ID or set-group-ID: passwd, util-linux, login, pam.
-SET_ID_OF_BASES = (
-    "chage", "chfn", "chsh", "expiry", "gpasswd", "mount", "newgrp", "passwd", "su", "umount", "unix_chkpwd",
-    "pam_extrausers_chkpwd", "wall", "write",
-)  # fmt: skip
+# What Debian's and Ubuntu's base images bring with set-user-ID or set-group-ID, by path, mode, user and group: passwd,
+# login, mount, util-linux and pam. Groups: 5 tty, 8 mail, 42 shadow, 50 staff.
+SET_ID_OF_BASES = {
+    *((f"/usr/bin/{name}", 0o4755, 0, 0)
+      for name in ("chfn", "chsh", "gpasswd", "mount", "newgrp", "passwd", "su", "umount")),
+    *((f"/usr/bin/{name}", 0o2755, 0, 42) for name in ("chage", "expiry")),
+    *((f"/usr/sbin/{name}", 0o2755, 0, 42) for name in ("unix_chkpwd", "pam_extrausers_chkpwd")),
+    *((f"/usr/bin/{name}", 0o2755, 0, 5) for name in ("wall", "write", "write.ul")),
+    ("/var/local", 0o2775, 0, 50), ("/var/mail", 0o2775, 0, 8),
+}  # fmt: skip
 _LOCAL = re.compile(rb'"url"\s*:\s*"file:')
 
 Rule = Callable[[Entry], bool]
@@ -73,13 +80,24 @@ def _wheel(entry: Entry) -> bool:
 
 
 def _open_to_all(entry: Entry) -> bool:
-    if entry.kind not in ("file", "folder") or not entry.mode & OTHERS_WRITE:
+    if entry.kind == "link" or not entry.mode & OTHERS_WRITE or _known_node(entry):
         return False
-    return entry.path not in OPEN_TO_ALL or not entry.mode & STICKY
+    return entry.path not in OPEN_TO_ALL or (entry.mode, entry.uid, entry.gid) != (OPEN_MODE, 0, 0)
 
 
 def _set_id(entry: Entry) -> bool:
-    return entry.kind == "file" and bool(entry.mode & SET_ID) and _name(entry) not in SET_ID_OF_BASES
+    if entry.kind == "link" or not entry.mode & SET_ID:
+        return False
+    return (merged(entry.path), entry.mode, entry.uid, entry.gid) not in SET_ID_OF_BASES
+
+
+def _node(entry: Entry) -> bool:
+    """Devices, pipes and sockets, but for what debootstrap makes below /dev."""
+    return entry.kind == "other" and not _known_node(entry)
+
+
+def _known_node(entry: Entry) -> bool:
+    return entry.device is not None and (entry.path, *entry.device, entry.mode) in NODES and entry.uid == 0
 
 
 def _byte_code(entry: Entry) -> bool:
@@ -111,9 +129,11 @@ RULES: dict[str, Rule] = {
     "a history": lambda entry: _name(entry) in HISTORIES,
     "open to all": _open_to_all,
     "set-user-ID or set-group-ID that no base brings": _set_id,
+    "a device, pipe or socket": _node,
+    "a file capability or other attribute": lambda entry: bool(entry.attributes),
     "byte code outside the environment": _byte_code,
     "byte code with time stamps": _timed,
-    "owned by a user that the image does not know": lambda entry: entry.uid >= FIRST_USER,
+    "owned by a user that the image does not know": lambda entry: max(entry.uid, entry.gid) >= FIRST_USER,
     "a secret by its name": _secret,
     "a place on the builder's machine": _of_builder,
 }

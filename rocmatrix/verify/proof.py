@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rocmatrix.containers import engine
+from rocmatrix.images import labels as image_labels
+from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.verify import claim, contents, hygiene, kernel_code, packages, size
+from rocmatrix.verify import claim, contents, hygiene, kernel_code, packages, settings, size
 from rocmatrix.verify.devicecode import filetree
+from rocmatrix.verify.devicecode.filetree import Entry
+from rocmatrix.verify.files import byte_code, installed, source, system
+from rocmatrix.verify.files.system import Base
+from rocmatrix.verify.files.tree import Tree
 from rocmatrix.verify.finding import Check, Finding
 
 if TYPE_CHECKING:
     import docker
 
+T = TypeVar("T")
 BUFFER = 1024 * 1024  # bytes
 NEVER_RUN = "true"  # an image without a command of its own needs one to make a container of
 
@@ -56,34 +63,100 @@ class Proof:
         }
 
 
-def of_image(matrix: Matrix, cell: Cell, reference: str, *, today: str) -> Proof:
-    """Prove an image that the engine holds, without running it. Raises RM201, RM203, RM221."""
-    with closing(engine.connect()) as client:
-        if engine.image(client, reference) is None:
+def of_image(
+    matrix: Matrix,
+    cell: Cell,
+    reference: str,
+    *,
+    today: str,
+    root: Path,
+    wheels: Path | None = None,
+    recorded: size.Recorded | None = None,
+    accept: str = "",
+) -> Proof:
+    """Prove an image that the engine holds. Of it its Python alone runs, to compile its sources once more.
+
+    `root` is the checkout whose trainer it should hold, `wheels` the folder of the locked wheels where that is not
+    the checkout's own. `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the
+    size as it is. Raises RM201, RM203, RM221.
+    """
+    with closing(engine.connect(work=True)) as client:
+        if (held := engine.image(client, reference)) is None:
             raise RocmatrixError("RM203", what=f"the engine holds no image {reference}")
-        config = client.images.get(reference).attrs["Config"]
-        found = exported(client, reference, matrix)
-    baseline = matrix.baseline(cell.name)
-    checks = (
-        claim.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
-        _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
-        packages.check(found.packages, cell),
-        hygiene.check(found.strays, files=found.files),
-        size.check(found.size, baseline, cell=cell.name, today=today),
-    )
+        tree = Tree()
+        found = exported(client, held.id, matrix, tree=tree)
+        attributes, base = client.images.get(held.id).attrs, base_of(client, held.labels, cell)
+        known = matrix.baseline(cell.name)
+        checks = (
+            *_claims(matrix, cell, attributes, found, base),
+            size.check(found.size, known, cell=cell.name, today=today, recorded=recorded, accept=accept),
+            *_bytes(cell, tree, attributes["RootFS"]["Layers"], base, root=root, wheels=wheels),
+        )
+        clean = all(check.status == "passed" for check in checks if check.name != size.NAME)
+        compiled = byte_code.check(client, held.id, tree, root=root, clean=clean)
+    checks = (*checks, compiled)
     return Proof(cell=cell.name, architecture=cell.architecture, subject=f"image {reference}", checks=checks)
 
 
-def exported(client: docker.DockerClient, reference: str, matrix: Matrix) -> contents.Contents:
+def _claims(
+    matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: contents.Contents, base: Base | None
+) -> tuple[Check, ...]:
+    """Return the checks on what an image says of itself and what it holds by name."""
+    config = attributes["Config"]
+    return (
+        claim.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
+        settings.check(attributes, cell, base.config if base else None),
+        _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
+        packages.check(found.packages, cell),
+        hygiene.check(found.strays, files=found.files),
+    )
+
+
+def _bytes(
+    cell: Cell, tree: Tree, layers: Sequence[str], base: Base | None, *, root: Path, wheels: Path | None
+) -> tuple[Check, ...]:
+    """Return the checks on every file by its bytes."""
+    return (
+        installed.check(tree, cell, wheels or default_folder(root, cell)),
+        source.check(tree, root),
+        system.check(tree, layers, base),
+    )
+
+
+def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) -> Base | None:
+    """Return the base of an image, read whole: the one its labels name, else the cell's own; None where it is not here.
+
+    Nothing is pulled for it.
+    """
+    other = labels.get(image_labels.BASE)
+    names = [name for name in (labels.get(image_labels.BASE_ID), other) if name] or [cell.base.reference]
+    held = next((found for name in names if (found := engine.image(client, name)) is not None), None)
+    if held is None:
+        return None
+    attributes = client.images.get(held.id).attrs
+    tree = Tree()
+    _export(client, held.id, tree.look_all)
+    layers = tuple(attributes["RootFS"]["Layers"])
+    name = other or cell.base.reference
+    return Base(name=name, layers=layers, rows=tree.rows, config=attributes["Config"] or {}, own=other is None)
+
+
+def exported(
+    client: docker.DockerClient, reference: str, matrix: Matrix, *, tree: Tree | None = None
+) -> contents.Contents:
     """Read the files of an image that the engine holds, through a container that is made for this and never started.
 
-    Raises RM221 when the engine's stream breaks off.
+    `tree` takes up every file by its bytes. Raises RM221 when the engine's stream breaks off.
     """
+    return _export(client, reference, lambda entries: contents.read(entries, matrix.kernels, tree=tree))
+
+
+def _export(client: docker.DockerClient, reference: str, read: Callable[[Iterator[Entry]], T]) -> T:
     container = client.containers.create(reference, [NEVER_RUN], entrypoint=[], network_disabled=True)
     try:
         stream = filetree.Chunks(cast(Iterable[bytes], container.export()))
         with io.BufferedReader(stream, buffer_size=BUFFER) as buffered:
-            return contents.read(filetree.in_tar(buffered), matrix.kernels)
+            return read(filetree.in_tar(buffered))
     except tarfile.TarError as error:
         raise RocmatrixError("RM221", what=f"the engine's export breaks off: {error}", where=reference) from error
     finally:
@@ -106,7 +179,7 @@ def of_tree(matrix: Matrix, cell: Cell, folder: Path, *, only: Sequence[str] = (
     required = list(only) or [library.library for library in matrix.kernel_libraries_of(cell)]
     left_out = [
         Check(name=check.NAME, summary="a folder is no image", skipped=True)
-        for check in (claim, packages, hygiene, size)
+        for check in (claim, settings, packages, installed, source, system, hygiene, size, byte_code)
     ]
     checks = (_device_code(matrix, cell, found, required), *left_out)
     return Proof(cell=cell.name, architecture=cell.architecture, subject=f"folder {folder}", checks=checks)

@@ -45,18 +45,19 @@ RUN --mount=type=bind,from=whole,target=/run/whole --mount=type=bind,from=pruner
 
 @pytest.fixture(scope="module")
 def pruned(client, debian, stand_in, lay_out):
-    """Build the STAND-IN of a pruned cell with its own Dockerfile."""
+    """Build the STAND-IN of a pruned cell with its own Dockerfile; return it with its checkout and wheels."""
     cell, wheels = stand_in(GFX1100)
     root = lay_out(cell, GFX1100)
     (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
     built = build.build(cell, root=root, base=debian, wheelhouse=wheels)
-    yield cell, built
+    yield cell, built, (root, wheels)
     client.images.remove(built.tag, force=True)
 
 
-def prove(cell, reference, *, sizes=None):
+def prove(cell, reference, places, *, sizes=None):
     matrix = cells.MATRIX.model_copy(update={"baselines": sizes or []})
-    return proof.of_image(matrix, cell, reference, today=TODAY)
+    root, wheels = places
+    return proof.of_image(matrix, cell, reference, today=TODAY, root=root, wheels=wheels)
 
 
 def codes(proven, check):
@@ -65,12 +66,15 @@ def codes(proven, check):
 
 def test_the_prune_stage_leaves_one_architecture_in_the_layer(pruned):
     """On a STAND-IN, whose labels name the cell that it stands for."""
-    cell, built = pruned
-    proven = prove(cell, built.tag)
+    cell, built, places = pruned
+    proven = prove(cell, built.tag, places)
     assert codes(proven, "device code") == set()
     assert codes(proven, "packages") == set()
+    assert codes(proven, "files") == set(), [f.words for f in proven.findings]
     assert codes(proven, "hygiene") == set(), [f.words for f in proven.findings]
-    assert codes(proven, "size") == {"RM218"}  # nothing was recorded for it
+    size = next(check for check in proven.checks if check.name == "size")
+    assert (size.status, size.findings) == ("not checked", ())  # nothing was recorded for it: it is the first
+    assert "first size on record" in size.summary
     rows = next(check for check in proven.checks if check.name == "device code").data["libraries"]
     targets = {name: {row["target"] for row in rows if row["library"] == name} for name in ("rocBLAS", "AOTriton")}
     # AOTriton keeps a family in one file, which goes or stays whole.
@@ -79,17 +83,17 @@ def test_the_prune_stage_leaves_one_architecture_in_the_layer(pruned):
 
 
 def test_a_recorded_size_lets_it_pass_and_a_smaller_one_does_not(pruned):
-    cell, built = pruned
-    size = next(c for c in prove(cell, built.tag).checks if c.name == "size").data["bytes"]
+    cell, built, places = pruned
+    size = next(c for c in prove(cell, built.tag, places).checks if c.name == "size").data["bytes"]
     for recorded, expected in ((size, set()), (size // 2, {"RM218"})):
         row = {"bytes": recorded, "date": TODAY, "of": "a STAND-IN"}
         baseline = Baseline.model_validate({"cell": cell.name, "sizes": [row]})
-        assert codes(prove(cell, built.tag, sizes=[baseline]), "size") == expected
+        assert codes(prove(cell, built.tag, places, sizes=[baseline]), "size") == expected
 
 
 def test_an_image_of_another_cell_fails(pruned):
-    _, built = pruned
-    proven = prove(cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1201"), built.tag)
+    _, built, places = pruned
+    proven = prove(cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1201"), built.tag, places)
     assert not proven.proven
     assert codes(proven, "labels") == {"RM219"}
     assert codes(proven, "device code") >= {"RM212", "RM213"}
@@ -142,11 +146,11 @@ def stored(found):
     return sum(file.size for file in found.library("rocBLAS").files)
 
 
-def test_the_real_cpu_image_is_proven(cpu_image):
+def test_the_real_cpu_image_is_proven(cpu_image, cpu_root, cpu_wheels):
     """Its own Dockerfile, lock and wheels; Debian's base made by debootstrap, which the recorded size is of."""
-    proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY)
+    proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY, root=cpu_root, wheels=cpu_wheels)
     assert proven.proven, [finding.words for finding in proven.findings]
-    assert [check.status for check in proven.checks] == ["passed"] * 5
+    assert [check.status for check in proven.checks] == ["passed"] * 10
 
 
 @pytest.fixture
@@ -165,8 +169,9 @@ def spoiled(client, cpu_image):
     client.images.remove(SPOILED, force=True)
 
 
-def test_what_was_added_to_it_is_found(spoiled):
-    proven = proof.of_image(cells.MATRIX, cells.CPU, spoiled, today=TODAY)
-    assert {finding.code for finding in proven.findings} == {"RM213", "RM216", "RM217"}
+def test_what_was_added_to_it_is_found(spoiled, cpu_root, cpu_wheels):
+    proven = proof.of_image(cells.MATRIX, cells.CPU, spoiled, today=TODAY, root=cpu_root, wheels=cpu_wheels)
+    expected = {"RM213", "RM216", "RM217", "RM660", "RM662", "RM663"}
+    assert {finding.code for finding in proven.findings} == expected
     places = {place for finding in proven.findings for place in finding.places}
     assert {"leftpad 1.0", "/root/.cache"} <= places

@@ -21,6 +21,7 @@ from typing import IO, Any, BinaryIO, Literal, cast
 
 HEAD = 64  # bytes; enough for every format's first mark and an ELF header
 IN_MEMORY = 16 * 1024 * 1024
+_XATTR = "SCHILY.xattr."
 
 Kind = Literal["file", "folder", "link", "other"]
 
@@ -29,7 +30,9 @@ Kind = Literal["file", "folder", "link", "other"]
 class Entry:
     """One file or folder. `path` begins with a slash; `size` is in bytes, 0 for a further name of a file seen before.
 
-    `open` gives the content, seekable; only until the next entry is asked for.
+    `open` gives the content, seekable, as often as wanted; only until the next entry is asked for. `link` is where a
+    symbolic link leads, or in a tar the first name of a hard-linked file; `device` are type, major and minor of a node;
+    `attributes` are the names of extended attributes, which a tar alone tells.
     """
 
     path: str
@@ -40,6 +43,10 @@ class Entry:
     modified: float
     head: bytes
     open: Callable[[], AbstractContextManager[BinaryIO]]
+    gid: int = 0
+    link: str = ""
+    device: tuple[str, int, int] | None = None
+    attributes: tuple[str, ...] = ()
 
 
 def on_disk(root: Path) -> Iterator[Entry]:
@@ -70,6 +77,8 @@ def _found(path: Path, name: str, about: os.stat_result, *, counted: bool) -> En
         modified=about.st_mtime,
         head=head,
         open=lambda: path.open("rb"),
+        gid=about.st_gid,
+        link=str(path.readlink()) if kind == "link" else "",
     )
 
 
@@ -84,35 +93,60 @@ def in_tar(stream: IO[bytes]) -> Iterator[Entry]:
     """Yield everything in a tar stream, in its order. Raises `tarfile.TarError` for a broken one."""
     with tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
-            yield _member(tar, member)
+            content = _Content(tar.extractfile(member) if member.isreg() else None)
+            try:
+                yield _member(member, content)
+            finally:
+                content.close()
 
 
-def _member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
-    content = tar.extractfile(member) if member.isreg() else None
-    head = content.read(HEAD) if content else b""
+def _member(member: tarfile.TarInfo, content: _Content) -> Entry:
     kinds: list[tuple[bool, Kind]] = [
         (member.isreg() or member.islnk(), "file"), (member.isdir(), "folder"), (member.issym(), "link"),
     ]  # fmt: skip
     return Entry(
         path="/" + member.name.strip("/").removeprefix("./"),
         kind=next((kind for true, kind in kinds if true), "other"),
-        size=member.size if content else 0,
+        size=member.size if member.isreg() else 0,
         mode=member.mode,
         uid=member.uid,
         modified=float(member.mtime),
-        head=head,
-        open=lambda: _spooled(head, content),
+        head=content.head,
+        open=content.open,
+        gid=member.gid,
+        link=f"/{member.linkname.strip('/').removeprefix('./')}" if member.islnk() else member.linkname,
+        device=_device(member),
+        attributes=tuple(sorted(key[len(_XATTR) :] for key in member.pax_headers if key.startswith(_XATTR))),
     )
 
 
-@contextmanager
-def _spooled(head: bytes, rest: IO[bytes] | None) -> Iterator[BinaryIO]:
-    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as copy:
-        copy.write(head)
-        if rest is not None:
-            shutil.copyfileobj(rest, copy, 1024 * 1024)
-        copy.seek(0)
-        yield cast(BinaryIO, copy)
+def _device(member: tarfile.TarInfo) -> tuple[str, int, int] | None:
+    kind = next((name for true, name in ((member.ischr(), "c"), (member.isblk(), "b")) if true), None)
+    return (kind, member.devmajor, member.devminor) if kind else None
+
+
+class _Content:
+    """What a member of a stream holds: read once, then kept until the next member, so that several may look."""
+
+    def __init__(self, rest: IO[bytes] | None) -> None:
+        self.head = rest.read(HEAD) if rest else b""
+        self._rest, self._copy = rest, cast(BinaryIO | None, None)
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Give the whole content, from its begin."""
+        if self._copy is None:
+            self._copy = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY))  # noqa: SIM115
+            self._copy.write(self.head)
+            if self._rest is not None:
+                shutil.copyfileobj(self._rest, self._copy, 1024 * 1024)
+        self._copy.seek(0)
+        yield self._copy
+
+    def close(self) -> None:
+        """Drop the copy."""
+        if self._copy is not None:
+            self._copy.close()
 
 
 class Chunks(io.RawIOBase):

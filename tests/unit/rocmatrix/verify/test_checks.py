@@ -32,6 +32,8 @@ PLANTED = {
     "a history": entry("/root/.bash_history", b"x"),
     "open to all": entry("/opt/open", b"", mode=0o777, kind="folder"),
     "set-user-ID or set-group-ID that no base brings": entry("/usr/bin/shell", b"x", mode=0o4755),
+    "a device, pipe or socket": entry("/opt/pipe", b"", kind="other"),
+    "a file capability or other attribute": entry("/usr/bin/env", b"x", attributes=("security.capability",)),
     "byte code outside the environment": entry("/opt/rocmatrix/trainer/__pycache__", b"", kind="folder"),
     "byte code with time stamps": entry("/opt/venv/lib/a/__pycache__/b.pyc", b"\xa7\r\r\n\0\0\0\0" + bytes(8)),
     "owned by a user that the image does not know": entry("/opt/mine", b"x", uid=1000),
@@ -92,6 +94,38 @@ def test_what_is_planted_is_found(rule):
     assert (finding.code, finding.what, finding.places) == ("RM217", rule, (PLANTED[rule].path,))
 
 
+@pytest.mark.parametrize(
+    ("path", "mode", "uid", "gid", "found"),
+    [
+        ("/usr/bin/su", 0o4755, 0, 0, False),
+        ("/bin/su", 0o4755, 0, 0, False),  # where /bin is a folder of its own
+        ("/usr/bin/chage", 0o2755, 0, 42, False),
+        ("/usr/local/bin/su", 0o4755, 0, 0, True),
+        ("/usr/bin/su", 0o6755, 0, 0, True),
+        ("/usr/bin/su", 0o4775, 0, 0, True),
+        ("/usr/bin/chage", 0o2755, 0, 0, True),
+        ("/usr/bin/chage", 0o2755, 7, 42, True),
+        ("/usr/bin/tee", 0o2755, 0, 0, True),
+        ("/usr/bin/tee", 0o4755, 0, 0, True),
+    ],
+)
+def test_set_id_is_allowed_by_path_mode_and_owner_alone(path, mode, uid, gid, found):
+    findings = strays([*CLEAN, entry(path, b"x", mode=mode, uid=uid, gid=gid)]).findings
+    assert [finding.places for finding in findings] == ([(path,)] if found else [])
+
+
+@pytest.mark.parametrize("change", [{"mode": 0o777}, {"mode": 0o3777}, {"uid": 7}, {"gid": 7}])
+def test_a_place_open_to_all_has_to_be_roots_and_sticky(change):
+    planted = entry("/var/tmp", b"", kind="folder", **({"mode": 0o1777} | change))
+    assert "open to all" in {finding.what for finding in strays([*CLEAN, planted]).findings}
+
+
+@pytest.mark.parametrize(("numbers", "found"), [(("c", 1, 3), False), (("c", 1, 1), True), (("b", 1, 3), True)])
+def test_nodes_are_known_by_their_numbers(numbers, found):
+    node = entry("/dev/null", b"", mode=0o666, kind="other", device=numbers)
+    assert bool(strays([*CLEAN, node]).findings) is found
+
+
 def test_no_file_to_look_at_fails():
     assert [finding.code for finding in strays([]).findings] == ["RM221"]
 
@@ -101,10 +135,25 @@ def test_the_limit_of_size_is_relative(bytes_, status):
     assert size.check(bytes_, BASELINE, cell="x", today="2026-11-21").status == status
 
 
-def test_a_cell_without_a_recorded_size_fails_and_is_told_what_to_write():
-    (finding,) = size.check(1234, None, cell="x", today="2026-11-21").findings
-    assert finding.code == "RM218"
-    assert "{cell: x, sizes: [{bytes: 1234," in finding.what
+def test_a_first_size_is_not_checked_and_later_ones_are_compared_with_it():
+    first = size.check(1234, None, cell="x", today="2026-11-21")
+    assert (first.status, first.data["bytes"]) == ("not checked", 1234)
+    assert "first size" in first.summary
+    recorded = size.Recorded(bytes=1000, date="2026-11-21", of="the first image")
+    for bytes_, status in ((1050, "passed"), (1051, "failed")):
+        assert size.check(bytes_, None, cell="x", today="2026-11-22", recorded=recorded).status == status
+    taken = size.check(9999, None, cell="x", today="2026-11-22", recorded=recorded, accept="new kernels")
+    assert (taken.status, taken.summary.startswith("accepted: new kernels")) == ("passed", True)
+
+
+def test_the_checkouts_baseline_comes_before_what_is_on_record():
+    recorded = size.Recorded(bytes=10**9, date="2026-11-21", of="a bloated image")
+    assert size.check(10**6, BASELINE, cell="x", today="2026-11-22", recorded=recorded).status == "failed"
+
+
+def test_an_empty_image_has_no_size_to_take():
+    for accept in ("", "why not"):
+        assert size.check(0, None, cell="x", today="2026-11-22", accept=accept).status == "failed"
 
 
 def labels(cell):

@@ -1,5 +1,8 @@
 """The verdict of a proof, and an engine that does not answer."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from rocmatrix.runtime.errors import RocmatrixError
@@ -26,5 +29,12 @@ def test_a_proof_needs_a_check_that_passed_and_none_that_failed():
 def test_no_engine_is_named(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with pytest.raises(RocmatrixError) as raised:
-        proof.of_image(cells.MATRIX, cells.CPU, "x", today="2026-11-21")
+        proof.of_image(cells.MATRIX, cells.CPU, "x", today="2026-11-21", root=Path())
     assert raised.value.code == "RM201"
+
+
+def test_names_that_cannot_be_printed_are_escaped():
+    name = b"/opt/\xff\x1b[2J\n".decode("utf-8", "surrogateescape")
+    finding = Finding(code="RM217", what="x", places=(name, "/opt/ä"))
+    assert finding.words.endswith("/opt/\\udcff\\x1b[2J\\n, /opt/ä")
+    assert json.loads(json.dumps(finding.described(), ensure_ascii=False).encode())["places"][1] == "/opt/ä"

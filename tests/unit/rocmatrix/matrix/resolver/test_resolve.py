@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.resolver.request import preference
 from rocmatrix.matrix.resolver.resolve import Request, resolve
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
@@ -226,3 +227,14 @@ def test_axes_that_contradict_each_other_are_refused_and_none_is_dropped(request
 def test_a_cell_may_be_named_with_axes_that_agree(axes):
     name = "rocm6.3-torch2.7.1-gfx1100"
     assert resolve(MATRIX, Request(cell=name, **axes)).cell.name == name
+
+
+def test_of_two_cells_that_are_else_alike_the_degraded_one_comes_last():
+    (cell,) = [cell for cell in MATRIX.cells if cell.name == "rocm6.3-torch2.7.1-gfx1100"]
+    rule = next(rule for rule in MATRIX.rules if rule.verdict == "degraded" and rule.decides)
+    worse = cell.model_copy(update={"name": "worse", "rules": (rule,)})
+    better = cell.model_copy(update={"name": "better", "rules": ()})
+    assert (worse.verdict, better.verdict) == ("degraded", "untested")
+    for request in (Request(gpu="gfx1100"), Request()):
+        for both in ([worse, better], [better, worse]):
+            assert [each.name for each in sorted(both, key=preference(request))] == ["better", "worse"]

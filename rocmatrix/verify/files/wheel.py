@@ -1,0 +1,157 @@
+"""What pip makes of a wheel: which file lands where, with which bytes and mode.
+
+A locked wheel decides, by its own RECORD and bytes, and not the RECORD that lies in an image: whoever changes a file
+there can change that too. Layout and rules are those of the binary distribution format (PyPA specifications) and of
+pip 23 and later (pip/_internal/operations/install/wheel.py): scripts get the environment's Python for `#!python`, entry
+points become commands, RECORD is written anew, INSTALLER and REQUESTED are added.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import configparser
+import csv
+import hashlib
+import io
+import stat
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from rocmatrix.verify.files.tree import VENV, Row
+
+PLAIN, EXECUTABLE = 0o644, 0o755
+CHUNK = 1024 * 1024
+ADDED = {"INSTALLER": b"pip\n", "REQUESTED": b""}
+NOT_INSTALLED = ("RECORD", "RECORD.jws", "RECORD.p7s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One file as it should be installed. `sha256` is what the wheel's RECORD says, None where it does not tell."""
+
+    archive: zipfile.ZipFile
+    name: str
+    sha256: bytes | None
+    mode: int
+    script: bool = False
+
+    def is_installed_as(self, row: Row) -> bool:
+        """Whether a file has this content: what the locked wheel's RECORD says, or what the wheel really holds."""
+        if row.kind != "file":
+            return False
+        return (self.sha256 is not None and row.sha256 == self.sha256) or row.sha256 == self._digest()
+
+    def _digest(self) -> bytes:
+        digest = hashlib.sha256()
+        with self.archive.open(self.name) as file:
+            if self.script:
+                digest.update(_with_interpreter(file.readline()))
+            while piece := file.read(CHUNK):
+                digest.update(piece)
+        return digest.digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wheel:
+    """A wheel taken apart. `files` are by the path where they land, `about` is the path of its .dist-info folder.
+
+    `commands` are entry points by name: `module:attribute`.
+    """
+
+    file: str
+    about: str
+    files: dict[str, Member]
+    commands: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def added(self) -> dict[str, bytes]:
+        """What pip writes into the .dist-info folder, RECORD apart."""
+        return {f"{self.about}/{name}": content for name, content in ADDED.items()}
+
+    @property
+    def record(self) -> str:
+        """The path of the RECORD that pip writes."""
+        return f"{self.about}/RECORD"
+
+
+def opened(source: Path | BinaryIO, *, name: str, site: str) -> Wheel:
+    """Take a wheel apart. Raises zipfile.BadZipFile, and ValueError or KeyError for one that pip could not install."""
+    archive = zipfile.ZipFile(source)
+    about = next((info.partition("/")[0] for info in archive.namelist() if info.endswith(".dist-info/WHEEL")), None)
+    if about is None:
+        raise ValueError(f"{name} has no .dist-info/WHEEL")
+    digests = dict(_recorded(archive, about))
+    files = {}
+    for info in archive.infolist():
+        folder, _, last = info.filename.rpartition("/")
+        if info.is_dir() or (folder == about and last in NOT_INSTALLED):
+            continue
+        path, script = _place(info.filename, site=site, package=about.split("-")[0])
+        files[path] = _member(archive, info, digests.get(info.filename), script=script)
+    return Wheel(file=name, about=f"{site}/{about}", files=files, commands=_commands(archive, about))
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, sha256: bytes | None, *, script: bool) -> Member:
+    mode = info.external_attr >> 16
+    executable = script or (bool(mode) and stat.S_ISREG(mode) and bool(mode & 0o111))
+    rewritten = script and archive.open(info).read(8).startswith(b"#!python")
+    return Member(
+        archive=archive,
+        name=info.filename,
+        sha256=None if rewritten else sha256,
+        mode=EXECUTABLE if executable else PLAIN,
+        script=rewritten,
+    )
+
+
+def _place(name: str, *, site: str, package: str) -> tuple[str, bool]:
+    """Return where a member lands, and whether it is a script."""
+    first, _, rest = name.partition("/")
+    if not first.endswith(".data"):
+        return f"{site}/{name}", False
+    scheme, _, below = rest.partition("/")
+    python = site.split("/")[-2]
+    headers = f"{VENV}/include/site/{python}/{package}"
+    places = {"purelib": site, "platlib": site, "scripts": f"{VENV}/bin", "data": VENV, "headers": headers}
+    return f"{places[scheme]}/{below}", scheme == "scripts"
+
+
+def _recorded(archive: zipfile.ZipFile, about: str) -> Iterator[tuple[str, bytes]]:
+    text = archive.read(f"{about}/RECORD").decode("utf-8")
+    for path, sha256 in recorded(text):
+        if sha256 is not None:
+            yield path, sha256
+
+
+def recorded(text: str) -> Iterator[tuple[str, bytes | None]]:
+    """Yield path and sha256 of each row of a RECORD: None without one or for another kind, b"" if unreadable."""
+    for row in csv.reader(io.StringIO(text)):
+        if row and row[0]:
+            kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
+            yield row[0], _decoded(value) if kind == "sha256" else None
+
+
+def _decoded(value: str) -> bytes:
+    try:
+        digest = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+    return digest if len(digest) == hashlib.sha256().digest_size else b""
+
+
+def _commands(archive: zipfile.ZipFile, about: str) -> dict[str, str]:
+    if f"{about}/entry_points.txt" not in archive.namelist():
+        return {}
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(archive.read(f"{about}/entry_points.txt").decode("utf-8"))
+    sections = [parser[name] for name in ("console_scripts", "gui_scripts") if parser.has_section(name)]
+    return {name: value.partition("[")[0].strip() for section in sections for name, value in section.items()}
+
+
+def _with_interpreter(line: bytes) -> bytes:
+    return line.replace(b"#!python", f"#!{VENV}/bin/python".encode(), 1)

@@ -1,0 +1,208 @@
+"""System files against a base and the package lists, on SYNTHETIC rows: each thing that neither brings is named."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from rocmatrix.verify.files import system
+from rocmatrix.verify.files.dpkg import Packages, merged
+from rocmatrix.verify.files.tree import Row, Tree
+
+LISTED = {"/usr/bin/tool": b"tool", "/usr/lib/python3.12/os.py": b"code", "/etc/tool.conf": b"conf"}
+LAYERS = ["base", "packages", "environment", "trainer", "folder"]
+
+
+def row(data=b"", **more):
+    known = {"kind": "file", "mode": 0o644, "uid": 0, "gid": 0} | more
+    if known["kind"] != "file":
+        return Row(**known)
+    return Row(sha256=hashlib.sha256(data).digest(), md5=hashlib.md5(data).digest(), **known)
+
+
+FOLDER = row(kind="folder", mode=0o755)
+
+
+def tree(**texts):
+    made = Tree()
+    made.rows = {path: row(data) for path, data in LISTED.items()}
+    made.rows |= {
+        "/usr": FOLDER,
+        "/cache": replace(FOLDER, mode=0o1777),
+        "/training": replace(FOLDER, mode=0o1777),
+        "/usr/lib/python3.12/__pycache__/os.cpython-312.pyc": row(b"compiled"),
+        "/usr/bin/other": row(kind="link", link="tool", mode=0o777),
+        "/etc/ld.so.cache": row(b"cache"),
+        "/etc/passwd": row(b"users"),
+        "/etc/alternatives/pager": row(kind="link", link="/usr/bin/tool", mode=0o777),
+        "/usr/bin/pager": row(kind="link", link="/etc/alternatives/pager", mode=0o777),
+        "/var/lib/dpkg/status": row(b"status"),
+        "/opt/venv/bin/evil": row(b"not ours to see here"),
+    }
+    sums = [f"{hashlib.md5(data).hexdigest()}  {path[1:]}" for path, data in LISTED.items() if path != "/etc/tool.conf"]
+    made.texts = {
+        "/var/lib/dpkg/info/tool.list": "\n".join(["/.", "/bin/tool", "/usr/bin/other", *LISTED]).encode(),
+        "/var/lib/dpkg/info/tool.md5sums": "\n".join(sums).encode(),
+        "/var/lib/dpkg/status": f"Conffiles:\n /etc/tool.conf {hashlib.md5(b'conf').hexdigest()}\n".encode(),
+        "/etc/passwd": b"root:x:0:0:root:/root:/bin/bash\nuser:x:7:7::/:/bin/false\n",
+        "/etc/shadow": b"root:*:1:0:::::\nuser:!:1:::::\n",
+    } | {name: text.encode() for name, text in texts.items()}
+    return made
+
+
+def base_of(made, **more):
+    rows = {path: held for path, held in made.rows.items() if not path.startswith(("/opt", "/cache", "/training"))}
+    return system.Base(**({"name": "debian:1", "layers": ("base",), "rows": rows, "config": {}} | more))
+
+
+def places(made, base=None, layers=LAYERS):
+    return {place for finding in system.check(made, layers, base).findings for place in finding.places}
+
+
+def test_what_base_and_packages_bring_passes_with_and_without_the_base():
+    assert places(tree(), base_of(tree())) == set()
+    assert places(tree()) == set()
+    assert system.check(tree(), LAYERS, None).notes
+
+
+ADDED = {
+    "/etc/ld.so.preload": row(b"/x.so"),
+    "/usr/local/bin/ls": row(b"x"),
+    "/usr/lib/python3.12/sitecustomize.py": row(b"x"),
+    "/usr/lib/python3/dist-packages/evil.py": row(b"x"),
+    "/usr/lib/python3.12/__pycache__/evil.cpython-312.pyc": row(b"x"),
+    "/usr/local/lib/python3.12/dist-packages/evil.pth": row(b"x"),
+    "/training/torch.py": row(b"x"),
+    "/cache/inductor": row(b"x"),
+    "/etc/ld.so.conf.d/evil.conf": row(b"/evil"),
+    "/usr/bin/perl": row(kind="link", link="/tmp/evil", mode=0o777),
+    "/dev/mem": row(kind="other", mode=0o666, device=("c", 1, 1)),
+    "/opt/other": row(b"x"),
+    "/entry.sh": row(b"x"),
+    "/usr/bin/.wh.tool": row(b""),
+    "/etc/sudoers.d/all": row(b"x"),
+}
+
+
+@pytest.mark.parametrize("path", ADDED)
+@pytest.mark.parametrize("with_base", [True, False])
+def test_what_neither_brings_is_named(path, with_base):
+    made = tree()
+    base = base_of(made) if with_base else None
+    made.rows[path] = ADDED[path]
+    assert places(made, base) == {path}
+
+
+@pytest.mark.parametrize("path", [*LISTED])
+@pytest.mark.parametrize("with_base", [True, False])
+def test_a_file_with_other_bytes_is_named(path, with_base):
+    made = tree()
+    base = base_of(made) if with_base else None
+    made.rows[path] = row(b"other")
+    found = places(made, base)
+    assert path in found
+
+
+WRITTEN = ("/etc/ld.so.cache", "/etc/passwd", "/etc/alternatives/pager")
+
+
+def test_what_scripts_write_is_held_to_the_base_where_nothing_was_installed_on_top():
+    made = tree()
+    base = base_of(tree())
+    made.rows |= {path: row(b"other") for path in WRITTEN[:2]}
+    made.rows[WRITTEN[2]] = row(kind="link", link="/usr/bin/other", mode=0o777)
+    assert places(made, base) == set(WRITTEN)
+    made.rows["/var/lib/dpkg/status"] = row(b"more packages")
+    assert places(made, base) == {"/etc/passwd"}
+    assert places(made) == set()
+
+
+@pytest.mark.parametrize("path", ["/etc/alternatives/evil", "/etc/ssl/certs/evil.pem", "/etc/systemd/system/x"])
+def test_a_file_where_scripts_write_links_is_named(path):
+    made = tree()
+    made.rows[path] = row(b"code")
+    assert places(made) == {path}
+
+
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/usr/local/bin/ls", "/etc/alternatives/pager"),
+        ("/usr/bin/ls", "/etc/alternatives/gone"),
+        ("/usr/bin/ls", "/tmp/x"),
+        ("/usr/lib/python3.12/evil.py", "/etc/alternatives/pager"),
+        ("/usr/lib/x.so", "/etc/python3.12/x"),
+    ],
+)
+def test_a_link_that_no_package_makes_is_named(path, link):
+    made = tree()
+    made.rows[path] = row(kind="link", link=link, mode=0o777)
+    assert places(made) == {path}
+
+
+def test_attributes_are_named_on_a_file_of_a_package_too():
+    made = tree()
+    made.rows["/usr/bin/tool"] = row(b"tool", attributes=("security.capability",))
+    assert places(made, base_of(tree())) == {"/usr/bin/tool"}
+    assert places(made) == {"/usr/bin/tool"}
+
+
+def test_what_the_base_has_may_not_be_missing_or_of_another_mode():
+    made = tree()
+    base = base_of(made)
+    del made.rows["/usr/bin/tool"]
+    assert places(made, base) == {"/usr/bin/tool"}
+    made = tree()
+    made.rows["/usr/bin/tool"] = row(b"tool", mode=0o4755)
+    assert places(made, base) == {"/usr/bin/tool (4755 0:0, not 644 0:0)"}
+    made.rows["/usr/bin/tool"] = row(b"tool", gid=5)
+    assert places(made, base) == {"/usr/bin/tool (644 0:5, not 644 0:0)"}
+    made.rows["/usr/bin/tool"] = row(b"tool")
+    made.rows["/training"] = replace(FOLDER, mode=0o777)
+    assert places(made, base) == {"/training (777 0:0)"}
+
+
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [
+        (["other", *LAYERS[1:]], "the first 1 are not those of debian:1"),
+        ([*LAYERS, "more"], "5 on top of debian:1, where the recipe makes 4"),
+        (LAYERS[:-1], "3 on top of debian:1, where the recipe makes 4"),
+        ([], "the first 1 are not those of debian:1"),
+    ],
+)
+def test_layers_are_the_bases_and_the_recipes(layers, words):
+    assert places(tree(), base_of(tree()), layers) == {words}
+    assert places(tree(), None, layers) == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "place"),
+    [
+        ("/etc/passwd", "toor:x:0:0::/:/bin/sh", "/etc/passwd: toor"),
+        ("/etc/passwd", "toor:x:00:0::/:/bin/sh", "/etc/passwd: toor"),
+        ("/etc/passwd", "user2::7:7::/:/bin/sh", "/etc/passwd: user2 has a password"),
+        ("/etc/shadow", "root::1::::::", "/etc/shadow: root has a password"),
+        ("/etc/shadow", "root:$6$abc:1::::::", "/etc/shadow: root has a password"),
+    ],
+)
+def test_users_that_let_somebody_in_are_named(file, line, place):
+    made = tree()
+    made.texts[file] += f"{line}\n".encode()
+    assert places(made) == {place}
+
+
+def test_no_system_at_all_fails():
+    assert system.check(Tree(), [], None).status == "failed"
+
+
+def test_paths_count_as_on_a_system_whose_folders_were_merged():
+    assert (merged("/bin/su"), merged("/lib64/ld.so")) == ("/usr/bin/su", "/usr/lib64/ld.so")
+    assert (merged("/usr/bin/su"), merged("/library")) == ("/usr/bin/su", "/library")
+
+
+def test_a_digest_that_is_none_explains_nothing():
+    made = Tree()
+    made.texts["/var/lib/dpkg/info/x.md5sums"] = b"  usr/bin/x\nz  usr/bin/y\n"
+    packages = Packages(made)
+    assert not packages.explain("/usr/bin/x", replace(row(b"x"), md5=b"x"), {}, written={})

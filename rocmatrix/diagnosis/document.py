@@ -35,7 +35,7 @@ as certain; one that says that the cause is not identified is neither.
 | --- | --- | --- | --- |
 | 167 that signatures were written from: says nothing of logs that are new | 95 % | 98 % | 0 % |
 | 51 set aside by a hash, read while gathering, not while writing | 88 % | 92 % | 4 % |
-| 24 gathered after a first freeze of the signatures; four of them were shown again while others were gathered | 67 % | 71 % | 4 % |
+| 24 gathered after a first freeze; four were shown again while others were gathered | 67 % | 71 % | 4 % |
 | 44 gathered after a second freeze, before anything was written from them: what a new log gets | 55 % | 59 % | 7 % |
 
 The last row was measured at that freeze (benchmarks/results/diagnose_frozen.json); these threads have been learned from

@@ -93,9 +93,10 @@ def test_the_page_states_the_figures_that_were_measured(file, name):
     row = next(row for row in measured["rows"] if row["set"] == name)
     keys = ("right_first_percent", "first_three_percent", "wrong_first_percent")
     right, three, wrong = (math.floor(row[key] + 0.5) for key in keys)
-    assert re.search(
-        rf"^\| {row['cases']} .*\| {right} % \| {three} % \| {wrong} % \|", document.HEAD, re.MULTILINE
-    ), (name, row)
+    assert re.search(rf"^\| {row['cases']} .*\| {right} % \| {three} % \| {wrong} % \|", document.HEAD, re.MULTILINE), (
+        name,
+        row,
+    )
 
 
 def test_every_check_that_a_cause_names_is_one_of_doctors():

@@ -104,7 +104,7 @@ def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: 
     if not cards:
         return Decision(
             where="native",
-            why=f"no AMD card was found{f' ({why_none})' if why_none else ''}, so an image would bring nothing",
+            why=f"no AMD GPU found{f' ({why_none})' if why_none else ''}; running natively",
         )
     if engine is not None:
         return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")

@@ -1,4 +1,4 @@
-"""What a process knows of its fellows. Alone it asks nobody; `parallel` supplies the version that does."""
+"""Collective operations for a single process; `distributed.parallel` implements them for several."""
 
 from __future__ import annotations
 

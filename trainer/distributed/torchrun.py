@@ -1,4 +1,4 @@
-"""`train --ranks N`: the same command under torchrun on this machine, with an end in the trainer's own words."""
+"""Run `train --ranks N` under torchrun on this machine and map its exit to the trainer's error codes."""
 
 from __future__ import annotations
 

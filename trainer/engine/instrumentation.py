@@ -1,4 +1,4 @@
-"""Put guard and telemetry beside a run that is about to train."""
+"""Attach the NaN guard and telemetry to a training run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed.
 
 Until then the hidden twin holds the run's checkpoints. A run that ends before its time leaves the twin if there
-is a checkpoint in it, to be gone on with, and nothing otherwise.
+is a checkpoint in it, to resume from, and nothing otherwise.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Drift:
 
 @dataclass
 class DriftWatch:
-    """Takes a window's time per row and the sensors; speaks after two slow windows in a row."""
+    """Takes a window's time per row and the sensors; reports throttling after two consecutive slow windows."""
 
     _rows_took: list[float] = field(default_factory=list)
     _clocks: list[float] = field(default_factory=list)

@@ -168,7 +168,7 @@ def tell(chosen: Chosen, device: str, before: str | None) -> None:
             say(f"RM558 attention kernel {finding.kernel} is wrong on {device} and not used: {finding.refused}")
     if before not in (None, chosen.kernel):
         emit("rounding_changes", changes=[f"attention {before} is now {chosen.kernel}"])
-        say(f"resume  no longer bit for bit: attention {before} is now {chosen.kernel}")
+        say(f"resume  results will not be bit-identical to the original run: attention {before} is now {chosen.kernel}")
     say(f"attention {chosen.kernel}: {chosen.reason}")
 
 

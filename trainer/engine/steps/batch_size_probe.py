@@ -1,6 +1,6 @@
-"""What a larger batch would train in a second, where a run is bound by launches: measured, told, and never done.
+"""Measure the throughput of a larger batch where launches bound a run, and suggest it; training is not changed.
 
-The steps that are timed are taken back: weights, moments, buffers and random numbers are those before, to the bit.
+The timed steps are rolled back: weights, moments, buffers and random numbers are those before, to the bit.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM515",
         "Dates are out of order",
         "Each bar must be later than the one before it; features and the split by time rely on that.",
-        "Sort the file by date and remove doubles.",
+        "Sort the file by date and remove duplicates.",
     ),
     (
         "RM516",
@@ -127,14 +127,14 @@ DATA: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM582",
-        "Nearly every row has a word of its own",
-        "Such a column, an identifier or free text, tells a network nothing about other rows.",
+        "Nearly every value in the column is unique",
+        "A network cannot generalize from such a column, which is an identifier or free text.",
         "Leave the column out with --ignore.",
     ),
     (
         "RM583",
-        "The training part does not show everything",
-        "A column has no value there, or a class has too few rows to stand in every part.",
+        "The training split lacks a class or category",
+        "A column has no value there, or a class has too few rows for every split.",
         "Give more rows, leave the column out with --ignore, or split otherwise with --time-column none.",
     ),
     (

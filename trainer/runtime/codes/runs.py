@@ -103,7 +103,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM554",
-        "Stopped, to be gone on with",
+        "Stopped with a checkpoint; resume with --resume auto",
         "The run was asked to end (SIGTERM) and kept a checkpoint; the exit status is 75.",
         "Start the same command with --resume auto.",
     ),

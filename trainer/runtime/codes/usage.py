@@ -125,7 +125,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM599",
         "An unexpected error",
-        "The trainer met something it has no words for; this is a defect of the trainer.",
-        "Report it with the file that holds the traceback.",
+        "Unhandled exception: a bug in the trainer.",
+        "Please report it as a bug, with the file that holds the traceback.",
     ),
 )

@@ -43,7 +43,7 @@ class Decision:
 class Job:
     """A job ready to start, wherever it runs: files that are to be written first, then one command.
 
-    `environment` is None where the engine or the scheduler sets it; `why` says in words how this came about, `rows`
+    `environment` is None where the engine or the scheduler sets it; `why` states how this came about, `rows`
     why each setting of its container is there.
     """
 

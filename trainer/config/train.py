@@ -130,7 +130,7 @@ class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     step: Annotated[
         str, _Flag("eager, graph (cards), direct (CPUs), or auto: the faster if equal to the bit", _one_of(*STEPS))
     ] = "auto"
-    resume: Annotated[str | None, _Flag("go on with an unfinished run: its name, or auto", _run_name, "run")] = None
+    resume: Annotated[str | None, _Flag("resume an unfinished run: its name, or auto", _run_name, "run")] = None
     checkpoint_every: Annotated[
         Interval, _Flag("steps (500) or time (60s, 10m); 0: never", parse_interval, "checkpoint")
     ] = EVERY_MINUTE

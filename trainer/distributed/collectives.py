@@ -114,7 +114,7 @@ class Ranks:
         return self.beats.section(name) if self.beats else nullcontext()
 
     def at_step(self, number: int) -> None:
-        """Say which step is under way, for the watchdog."""
+        """Report which step is running, for the watchdog."""
         if self.beats:
             self.beats.step(number)
 

@@ -32,7 +32,7 @@ def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]
 
 
 def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
-    """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be gone on with.
+    """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be resumed.
 
     Raises:
         TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.

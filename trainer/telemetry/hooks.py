@@ -1,4 +1,4 @@
-"""Who looks on while a run trains: the guard against NaN and the telemetry, behind four calls of the loop."""
+"""Callbacks of the training loop: the NaN guard and the telemetry."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class DriftWatch:
 
 
 def explain(start_mhz: float | None, reading: Reading | None) -> tuple[str, bool]:
-    """Return the likely cause of slower steps in words, and whether it is throttling.
+    """Return the likely cause of slower steps as text, and whether it is throttling.
 
     The clock must have fallen: a hot card at full clock is hot, not throttled.
     """

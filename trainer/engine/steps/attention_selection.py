@@ -205,7 +205,7 @@ def choose_from(
 
 
 def words(finding: Finding) -> str:
-    """Return a finding in words."""
+    """Return a finding as text."""
     if finding.refused:
         return f"{finding.kernel} is not used: {finding.refused}"
     return f"{finding.kernel} errs by {finding.error:.1e} and takes {finding.seconds * 1e3:.2f} ms"

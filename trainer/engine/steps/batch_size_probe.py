@@ -62,7 +62,7 @@ def advice_for(training: Training, choice: Choice) -> Advice | None:
 
 
 def can_be_timed(training: Training, choice: Choice) -> bool:
-    """Return whether a few steps of either size are quick and can be taken back whole.
+    """Return whether a few steps of either size are quick and can be rolled back whole.
 
     A graph would have to be captured anew, and a compiled model compiled. Who lets batches grow so far is not told to.
     """

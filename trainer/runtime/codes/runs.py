@@ -129,7 +129,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "RM558",
         "An attention kernel is wrong",
         "Its output or gradients on this device are not those of attention in fp64, so the next kernel is used.",
-        "Nothing: the run continues with a correct kernel. Report it to the maker of the card's torch, with the figures.",
+        "Nothing: the run uses a correct kernel. Report it to the maker of the card's torch, with the figures.",
     ),
     (
         "RM559",

@@ -72,6 +72,12 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Look at each change by itself, or repeat the probe: it may fail now and then.",
     ),
     (
+        "RM640",
+        "The output folder is not a dashboard",
+        "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
+        "Name an empty or a new folder with --out.",
+    ),
+    (
         "RM650",
         "The container was not started",
         "The engine could not make, inspect or start the job's container, so nothing ran in it; no cell is blamed.",
@@ -88,12 +94,6 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "No image was both proven and smoked",
         "A night gives people only the image that its own records name as proven and smoked; the tag was not moved.",
         "Look at `./invokew evidence --cell NAME`: the candidate's tag was moved, or a record is missing.",
-    ),
-    (
-        "RM640",
-        "The output folder is not a dashboard",
-        "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
-        "Name an empty or a new folder with --out.",
     ),
     (
         "RM671",

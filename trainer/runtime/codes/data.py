@@ -60,18 +60,6 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "Check the column that is forecast: close, for bars; of a table, the one named with --target.",
     ),
     (
-        "RM730",
-        "The file has no header, and its columns are not known",
-        "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",
-        "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
-    ),
-    (
-        "RM731",
-        "A column that was named is not in the file",
-        "--columns gives the name of a column as it stands in the header, or its number from 1.",
-        "Correct the name; without --columns usual spellings are found.",
-    ),
-    (
         "RM571",
         "Volumes are too large to be counted",
         "Profiles count volume exactly, in millionths of a contract, and 64 bits hold no more than about 2e12.",
@@ -154,5 +142,17 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "An unknown category",
         "The model was trained with --unknown error, and a row has a word that its training never met.",
         "Correct the word, or train again with --unknown zero.",
+    ),
+    (
+        "RM730",
+        "The file has no header, and its columns are not known",
+        "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",
+        "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
+    ),
+    (
+        "RM731",
+        "A column that was named is not in the file",
+        "--columns gives the name of a column as it stands in the header, or its number from 1.",
+        "Correct the name; without --columns usual spellings are found.",
     ),
 )

@@ -195,14 +195,61 @@ class Metadata:
     attention: AttentionRecord | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class LanguageRecord:
+    """What a language model was trained on: sequences of `sequence` tokens, by which method, tokenizer and template."""
+
+    method: str
+    sequence: int
+    tokenizer: dict[str, Any]
+    chat_template: dict[str, str] | None
+    train_sequences: int
+    validation_sequences: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageMetadata:
+    """A run with `task: language`: what it shares with other runs, and `language` instead of features and targets.
+
+    `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are beside it in Hugging
+    Face layout, or as an adapter in peft's.
+    """
+
+    schema_version: Annotated[int, SCHEMA_VERSION]
+    task: Annotated[str, "language"]
+    run: str
+    created: str
+    data: dict[str, Any]
+    model: dict[str, Any]
+    language: LanguageRecord
+    seed: int
+    threads: int
+    device: DeviceRecord
+    precision: PrecisionRecord
+    allocator: dict[str, Any]
+    versions: dict[str, str | None]
+    config: dict[str, Any]
+    config_origin: dict[str, str]
+    matrix_cell: str | None
+    forced_rules: list[str]
+    image: str | None
+    git_commit: str | None
+    absent: dict[str, str]
+    metrics: dict[str, Any]
+    artifacts: dict[str, ArtifactRecord]
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of metadata.json. Further fields are allowed: later versions may add some."""
     definitions: dict[str, Any] = {}
     _schema(Metadata, definitions)
+    _schema(LanguageMetadata, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "metadata.json of a run of the trainer",
-        "$ref": "#/$defs/Metadata",
+        "if": {"required": ["task"], "properties": {"task": {"const": "language"}}},
+        "then": {"$ref": "#/$defs/LanguageMetadata"},
+        "else": {"$ref": "#/$defs/Metadata"},
         "$defs": definitions,
     }
 
@@ -219,6 +266,15 @@ def read(data: Any) -> Metadata:
     if "task" in data:
         raise ValueError(f"the run learned a task of kind {data['task']!r}, which has no rows with features")
     metadata: Metadata = _read(Metadata, data, "")
+    return metadata
+
+
+def read_language(data: Any) -> LanguageMetadata:
+    """Return the content of a language model's metadata.json. Raises ValueError as `read`."""
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"schema_version is {version!r}, this trainer reads {SCHEMA_VERSION}")
+    metadata: LanguageMetadata = _read(LanguageMetadata, data, "")
     return metadata
 
 

@@ -16,7 +16,7 @@ def summary(record: Mapping[str, Any], lines: Mapping[str, str], folder: Path) -
     device = record["device"]
     where = f"{device['device']}, {device['name']} ({device['arch']}); {device['reason']}"
     known = {"device": where, **lines, "folder": str(folder)}
-    told = [(label, text) for label, text in known.items()] + [("next", text) for text in next_commands(record, folder)]
+    told = [*known.items(), *(("next", text) for text in next_commands(record, folder))]
     return "\n".join(f"{label:<7} {text}" for label, text in told)
 
 
@@ -27,10 +27,10 @@ def next_commands(record: Mapping[str, Any], folder: Path) -> list[str]:
     """
     if record.get("task") != "language":
         return []
-    place, config = shlex.quote(str(folder)), record["config"]
+    place = shlex.quote(str(folder))
     converses = record["language"]["method"] != "pretrain"
     use = f"./invokew chat --model {place}" if converses else f"./invokew generate --model {place} --prompt 'Once'"
-    if config["adapter"] == "none":
+    if record["model"]["adapter"] == "none":
         tune = f"./invokew train --task lm --model {place} --adapter lora --data CHATS.jsonl"
         return [use, tune, f"./invokew gguf --model {place} --output model.gguf"]
     measure = f"./invokew evaluate --model {place} --data TEXT"

@@ -54,7 +54,9 @@ def refuse_other_run(folder: Path) -> None:
     with contextlib.suppress(OSError, ValueError):
         record = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
         if isinstance(record, dict) and "scaler" in record:
-            raise TrainerError("RM720", what=f"{folder} is a run on {record.get('data', {}).get('name')}", where=str(folder))
+            raise TrainerError(
+                "RM720", what=f"{folder} is a run on {record.get('data', {}).get('name')}", where=str(folder)
+            )
 
 
 def base_of(folder: Path) -> Path:

@@ -122,8 +122,8 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM719",
         "The run is of a language model",
-        "Forecasts and smaller networks need rows with features and a target; this run was trained on text.",
-        "Use ./invokew generate, chat, evaluate, merge, gguf or report with the run's folder.",
+        "Forecasts, smaller networks and a run's page need rows with features and a target; this run has tokens.",
+        "Use ./invokew generate, chat, evaluate, merge or gguf with the run's folder; losses are in its metrics.jsonl.",
     ),
     (
         "RM720",

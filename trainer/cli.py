@@ -173,7 +173,7 @@ def print_options(_: dict[str, Any]) -> int:
     """Print what a person may give to each command, one JSON object a line."""
     from trainer.diagnostics.bench.command import OPTIONS as OF_BENCH
 
-    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *OF_BENCH]:
+    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *language.listed(), *OF_BENCH]:
         print(json.dumps(option))
     return 0
 

@@ -103,7 +103,7 @@ class TrainerTask(FlagTask):
 
     def _foreign(self, body: Callable[..., Any]) -> list[dict[str, str]]:
         own = self.own(body)
-        return [option for option in trainer_options(self.command or body.__name__) if option["name"] not in own]
+        return [option for option in trainer_options(self.command or _typed(body)) if option["name"] not in own]
 
     def for_body(self, typed: dict[str, Any]) -> dict[str, Any]:
         own, known = self.own(self.body), super().for_body(typed)
@@ -133,6 +133,11 @@ class JobTask(TrainerTask):
         options = asked.pop("options")
         job = wanted(self.command or self.name, options, **asked)
         return {name: value for name, value in known.items() if name in given} | {"wanted": job}
+
+
+def _typed(body: Callable[..., Any]) -> str:
+    """Return a task's name as it is typed, which is the trainer's command: `show-data` for `show_data`."""
+    return body.__name__.replace("_", "-")
 
 
 @cache

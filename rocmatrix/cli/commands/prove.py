@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocmatrix.cli.commands.common import known_matrix, print_json, today
+from rocmatrix.cli.commands.common import known_matrix, made_ready, print_json, today, with_companions
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.images import build
 from rocmatrix.runtime.console import edge, say, table
@@ -15,12 +15,15 @@ from rocmatrix.verify.proof import Proof
 
 
 @edge
-def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "") -> None:
+def prove(*, cell: str, companions: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "") -> None:
     """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong."""
     if not cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
-    chosen = matrix.cell(cell)
+    words = [word.strip() for word in companions.split(",") if word.strip()]
+    chosen = with_companions(matrix, matrix.cell(cell), words)
+    if chosen.companions and not tree:
+        chosen = made_ready(matrix, chosen)
     if tree:
         names = [name.strip() for name in only.split(",") if name.strip()]
         proven = proof.of_tree(matrix, chosen, Path(tree), only=names)

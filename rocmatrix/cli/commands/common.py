@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import say
@@ -63,13 +64,13 @@ def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell
     return companion_lock.added(matrix, cell, named)
 
 
-def made_ready(matrix: Matrix, cell: Cell) -> Cell:
+def made_ready(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
     """Return the cell with the wheels of its companions, its files where a build finds them. Raises RM101, RM102."""
     from rocmatrix.images import companion_lock
     from rocmatrix.images import render as rendering
 
-    locked = companion_lock.locked(matrix, cell, ROOT) if cell.companions else cell
-    rendering.make_ready(locked, ROOT)
+    locked = companion_lock.locked(matrix, cell, root) if cell.companions else cell
+    rendering.make_ready(locked, root)
     return locked
 
 

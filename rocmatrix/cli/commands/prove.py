@@ -15,7 +15,9 @@ from rocmatrix.verify.proof import Proof
 
 
 @edge
-def prove(*, cell: str, companions: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "") -> None:
+def prove(
+    *, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "", companions: str = ""
+) -> None:
     """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong."""
     if not cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")

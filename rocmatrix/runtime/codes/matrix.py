@@ -48,6 +48,12 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "Leave --python out or take another; or take one of the nearest cells, which are named.",
     ),
     (
+        "RM015",
+        "The cell is written already",
+        "`./invokew cell add` keeps a derived cell in matrix.yaml, and this one stands there.",
+        "Edit its entry in matrix.yaml, or name other axes.",
+    ),
+    (
         "RM101",
         "A rendered file has drifted",
         "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",

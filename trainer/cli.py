@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import trainer
+from trainer.analysis.language import options as language
 from trainer.config.parsing import names, share, whole
 from trainer.config.train import FAMILIAR, OUTSIDE, FeaturesConfig, flags, notices, options, widths
 from trainer.distributed.torchrun import LAUNCHED, launch
@@ -182,6 +183,8 @@ def run(command: str, arguments: dict[str, Any]) -> int:
     listings = {"schema": schema, "errors": errors, "options": print_options}
     jobs = {"train": train, "predict": predict, "features": features, "compare": compare, "replay": replay}
     after = {"compress": compress, "report": report_page}
+    if command in language.COMMANDS:
+        return language.run(command, arguments)
     return (jobs | after | listings)[command](arguments)
 
 
@@ -212,6 +215,7 @@ def parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_predict(commands)
     _add_after(commands)
+    language.add_commands(commands)
     made = commands.add_parser("features", help="compute the features of intraday bars", allow_abbrev=False)
     for name, settings in flags(FeaturesConfig):
         made.add_argument(name, **settings)
@@ -234,6 +238,7 @@ def known_flags(command: str) -> list[str]:
     made = [name for name, _ in flags(FeaturesConfig)]
     more = {"train": train, "features": made, "predict": [f"--{each['name']}" for each in OF_PREDICT]}
     more |= {each: _flags_of(listed) for each, listed in (("compress", OF_COMPRESS), ("report", OF_REPORT))}
+    more |= {each: [f"--{name.replace('_', '-')}" for name in known] for each, (_, known) in language.COMMANDS.items()}
     return [*more.get(command, []), "--help"]
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import docker.models.images
 
 TIMEOUT_SECONDS = 20
+WORK_SECONDS = 900  # a busy engine was seen to make a container, or send the first bytes of an export, after minutes
 _ADVICE: dict[type[OSError], str] = {
     PermissionError: "this user may not open the socket; join its group (`docker`) and log in again",
     FileNotFoundError: "there is no such socket: the daemon is not running, or listens elsewhere",
@@ -38,8 +39,11 @@ class Image:
     sealed: bool = False
 
 
-def connect() -> docker.DockerClient:
-    """Return a client that has had an answer. Raises RM201 with the address tried and what it met there."""
+def connect(*, work: bool = False) -> docker.DockerClient:
+    """Return a client that has had an answer. Raises RM201 with the address tried and what it met there.
+
+    An engine that is there answers the first question within TIMEOUT_SECONDS; with `work`, later ones may take long.
+    """
     import docker
     import docker.errors
     import requests
@@ -49,7 +53,18 @@ def connect() -> docker.DockerClient:
         client.ping()
     except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
         raise RocmatrixError("RM201", what=_reason(error), where=address()) from error
+    if work:
+        client.api.timeout = WORK_SECONDS
     return client
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return what calls of a client raise where the engine refuses, is gone, or breaks a connection off."""
+    import docker.errors
+    import requests
+    import urllib3.exceptions
+
+    return docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
 
 
 def _client() -> docker.DockerClient:
@@ -135,17 +150,15 @@ def obtain(client: docker.DockerClient, reference: str) -> Image:
 def sealed(client: docker.DockerClient, reference: str) -> Image | None:
     """Bind the labels of an image that was just built to its layers, and return it; None where there is none.
 
-    Raises RM202 where the engine refuses.
+    Raises RM202 where the engine refuses or is gone.
     """
-    import docker.errors
-
-    if image(client, reference) is None:
-        return None
     try:
+        if image(client, reference) is None:
+            return None
         seal.put(client, reference)
-    except docker.errors.DockerException as error:
+        return image(client, reference)
+    except failures() as error:
         raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
-    return image(client, reference)
 
 
 def image_id(reference: str) -> str:

@@ -105,12 +105,12 @@ def visible(host: Host) -> Finding:
 
 
 def engine(host: Host) -> Finding:
-    """D401."""
+    """D401. Without one a native run goes on, so that it is no error."""
     if host.engine is None:
         return Finding(code="D401", status="unknown", seen=RECORDED)
     if host.engine.version is None:
         fix = "sudo systemctl start docker, or run natively: --in native"
-        return Finding(code="D401", status="error", seen=host.engine.obstacle or "none", fix=fix)
+        return Finding(code="D401", status="warning", seen=host.engine.obstacle or "none", fix=fix)
     return Finding(code="D401", status="ok", seen=f"Docker {host.engine.version}")
 
 
@@ -131,7 +131,7 @@ def engine_age(host: Host) -> Finding:
 
 
 def disk(host: Host) -> Finding:
-    """D403."""
+    """D403. It is the engine's disk, which a native run does without."""
     if host.disk is None:
         seen = "the engine's folder is not to be seen here" if host.engine else RECORDED
         return Finding(code="D403", status="unknown", seen=seen)
@@ -141,4 +141,4 @@ def disk(host: Host) -> Finding:
     if host.disk.free_bytes >= wanted:
         return Finding(code="D403", status="ok", seen=seen)
     fix = "docker system df, then docker image prune and docker builder prune; or move the engine's data-root"
-    return Finding(code="D403", status="error", seen=seen, fix=fix)
+    return Finding(code="D403", status="warning", seen=f"{seen}: no image can be built, a native run can go", fix=fix)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,19 +17,29 @@ from typing import Any
 from pydantic import ValidationError
 
 from rocmatrix.evidence.level import instant
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
 
 FORMAT = "rocmatrix-evidence"
-SCHEMA = 1
+SCHEMA = 2
+READ = (1, 2)  # 1 names no places: its records stand by their times
+PLACE = ("series", "number")
 CLOCK_SLACK = timedelta(days=1)
+EARLIEST = "2020-01-01"  # no program of this name ran before
+# Far beyond what an export holds, and small enough that a file from elsewhere cannot use up memory, disk or time.
+MOST_BYTES, MOST_ITEMS, MOST_SECONDS, MOST_COUNT = 256 * 2**20, 10_000, 366 * 86400, 2**53
 
 
 def written(records: Iterable[Record]) -> str:
     """Return the file's text: one record a line, so that a mistake has a line to name."""
-    lines = ",\n".join(json.dumps(record.described(), ensure_ascii=False) for record in records)
+    lines = ",\n".join(json.dumps(_row(record), ensure_ascii=False) for record in records)
     head = f'{{"format": "{FORMAT}", "schema": {SCHEMA}, "records": ['
     return f"{head}\n{lines}\n]}}\n" if lines else f"{head}]}}\n"
+
+
+def _row(record: Record) -> dict[str, Any]:
+    place = {name: getattr(record, name) for name in PLACE} if record.series else {}
+    return record.described() | place
 
 
 def write(path: Path, records: Iterable[Record]) -> None:
@@ -45,24 +56,44 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 def read(path: Path, *, now: datetime | None = None) -> list[Record]:
     """Return a file's records. Raises OSError; RM622 with line and field: damaged, foreign, changed, of tomorrow."""
+    text = _text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         data = json.loads(text)
+        lines = list(_lines_of(text))
     except json.JSONDecodeError as error:
         raise _refused(f"it is no JSON: {error.msg}", path, line=error.lineno) from error
-    except UnicodeDecodeError as error:
-        raise _refused("it is no text in UTF-8", path) from error
-    lines = list(_lines_of(text))
+    except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
+        raise _refused(f"it is no JSON of ours: {type(error).__name__}", path) from error
     latest = (now or datetime.now(UTC)) + CLOCK_SLACK
     found = _rows(data, path)
     return [_record(row, path, line, latest) for row, line in zip(found, _padded(lines, len(found)), strict=True)]
 
 
+def _text(path: Path) -> str:
+    """Return the file's text. Raises OSError; RM622 for a pipe or a device, more than MOST_BYTES, other bytes."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise _refused("it is no regular file", path)
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        what = f"it is larger than {MOST_BYTES // 2**20} MiB; `--export FILE --cell NAME` writes it in parts"
+        raise _refused(what, path)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _refused("it is no text in UTF-8", path) from error
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)  # a pipe that nobody writes to would be waited for
+
+
 def _rows(data: Any, path: Path) -> list[Any]:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise _refused(f'it has no "format": "{FORMAT}"', path, field="format")
-    if data.get("schema") != SCHEMA:
-        raise _refused(f"its schema is {data.get('schema')!r}, and this program reads {SCHEMA}", path, field="schema")
+    if data.get("schema") not in READ:
+        known = " and ".join(map(str, READ))
+        raise _refused(f"its schema is {data.get('schema')!r}, and this program reads {known}", path, field="schema")
     if unknown := sorted(data.keys() - {"format", "schema", "records"}):
         raise _refused("the field is not known", path, field=unknown[0])
     if not isinstance(data.get("records"), list):
@@ -74,14 +105,15 @@ def _rows(data: Any, path: Path) -> list[Any]:
 def _lines_of(text: str) -> Iterator[int]:
     """Yield the line on which each record begins, by reading the list one value after the other."""
     decoder = json.JSONDecoder()
-    place = text.find("[", text.find('"records"'))
+    place, line, counted = text.find("[", text.find('"records"')), 1, 0
     while 0 <= place < len(text):
         place += 1
         while place < len(text) and text[place] in " \t\r\n,":
             place += 1
         if place >= len(text) or text[place] != "{":
             return
-        yield text.count("\n", 0, place) + 1
+        line, counted = line + text.count("\n", counted, place), place
+        yield line
         place = decoder.raw_decode(text, place)[1] - 1
 
 
@@ -104,9 +136,26 @@ def _record(row: Any, path: Path, line: int | None, latest: datetime) -> Record:
     if row.get("id") != record.id:
         what = f"the content's hash is {record.id}, and the record is called {row.get('id')!r}: it was changed"
         raise _refused(what, path, line=line, field="id")
+    if (odd := _out_of_bounds(record)) is not None:
+        raise _refused("it is out of all bounds", path, line=line, field=odd)
     if when > latest:
         raise _refused(f"{record.at} is yet to come", path, line=line, field="at")
     return record
+
+
+def _out_of_bounds(record: Record) -> str | None:
+    """Return the first field that no run of this program can have filled like that, None where all are sane."""
+    counts = (record.verdicts, record.numbers, record.marks, record.versions, *vars(record.hardware).values())
+    spans = (record.seconds, *(verdict.seconds for verdict in record.verdicts))
+    sane = {
+        "at": record.at.isascii() and record.at >= EARLIEST,
+        "log": len(record.log.encode()) <= LOG_BYTES,
+        "log_omitted": 0 <= record.log_omitted < MOST_COUNT,
+        "seconds": all(0 <= span < MOST_SECONDS for span in spans),
+        "versions": all(len(word) <= LOG_BYTES for pair in record.versions.items() for word in pair),
+        "records": all(len(each) <= MOST_ITEMS for each in counts if isinstance(each, dict | tuple)),
+    }
+    return next((name for name, good in sane.items() if not good), None)
 
 
 def _refused(what: str, path: Path, *, line: int | None = None, field: str = "") -> RocmatrixError:

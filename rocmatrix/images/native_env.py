@@ -10,15 +10,19 @@ import importlib.metadata
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.kernel_lock import HeldError, held
 
 # With less than this left, an installation that failed has failed for want of space.
 FULL_BYTES = 16 * 2**20
 STAMP = ".rocmatrix-native"
+INSTALLING, USING = ".rocmatrix-installing", ".rocmatrix-using"  # files that kernel locks are taken on
+_USED = ExitStack()  # this process' share of the wheels; the system lets go of it however the process ends
 PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 
 
@@ -66,20 +70,37 @@ def _locked_pythons(matrix: Matrix) -> list[str]:
 
 
 def install(cell: Cell, root: Path) -> None:
-    """Install the cell's wheels into this environment, unless they are there already."""
-    from rocmatrix.images import render, wheelhouse
+    """Install the cell's wheels into this environment, unless they are there already, and hold them for this process.
+
+    Two calls do not install at once, and wheels that a running job loads from are not replaced: RM670.
+    """
+    from rocmatrix.images import render
 
     lock = render.requirements_lock(cell)
     stamp = Path(sys.prefix) / STAMP
     digest = hashlib.sha256(lock.encode()).hexdigest()
-    if stamp.is_file() and stamp.read_text() == digest:
-        return
+    with held(Path(sys.prefix) / INSTALLING, waiting="another call installs wheels into .venv"):
+        if not (stamp.is_file() and stamp.read_text() == digest):
+            _replace(cell, root, lock)
+            stamp.write_text(digest)
+        _USED.enter_context(held(Path(sys.prefix) / USING, shared=True, waiting="another call replaces wheels"))
+
+
+def _replace(cell: Cell, root: Path, lock: str) -> None:
+    from rocmatrix.images import wheelhouse
+
     print(f"Installing the wheels of {cell.release.name} for Python {cell.python} ...", file=sys.stderr)
     folder = wheelhouse.fetch(cell, wheelhouse.default_folder(root, cell))
     requirements = Path(sys.prefix) / "native.lock"
-    requirements.write_text(lock, encoding="utf-8")
-    run_pip(pip_argv(folder, requirements))
-    stamp.write_text(digest)
+    _USED.close()  # what this process held of earlier wheels
+    try:
+        with held(Path(sys.prefix) / USING):
+            (Path(sys.prefix) / STAMP).unlink(missing_ok=True)  # first: killed half-way, it must not be believed
+            requirements.write_text(lock, encoding="utf-8")
+            run_pip(pip_argv(folder, requirements))
+    except HeldError as error:
+        what = f"the wheels of {cell.release.name} would replace those that a running job loads from"
+        raise RocmatrixError("RM670", what=what, where=sys.prefix, why=f"held by {error}") from None
 
 
 def pip_argv(folder: Path, requirements: Path) -> list[str]:
@@ -93,9 +114,13 @@ def install_requirements(root: Path, name: str) -> None:
     stamp = Path(sys.prefix) / f".rocmatrix-{name}"
     if stamp.is_file() and stamp.read_bytes() == lock.read_bytes():
         return
-    print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
-    run_pip([*PIP_INSTALL, f"--requirement={lock}"])
-    stamp.write_bytes(lock.read_bytes())
+    with held(Path(sys.prefix) / INSTALLING, waiting="another call installs into .venv"):
+        print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
+        content = lock.read_bytes()
+        stamp.unlink(missing_ok=True)
+        # The lock is complete; without --no-deps pip would ask for the torch that excludes.txt leaves out.
+        run_pip([*PIP_INSTALL, "--no-deps", f"--requirement={lock}"])
+        stamp.write_bytes(content)
 
 
 def run_pip(argv: list[str]) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,10 @@ from rocmatrix.images.pip_report import PATIENCE, platform_options, reason
 from rocmatrix.matrix.matrix import Cell, Release, Wheel
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 CHUNK_BYTES = 1 << 20
+LEDGERS = ROOT / ".rocmatrix" / "hashes"
 _SCRATCH = ".fetch-"
 _DISK_FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))
 
@@ -152,22 +155,24 @@ class Ledger:
     """Hashes of files that have not changed since they were read, kept beside the wheelhouse.
 
     A file is read again when its size, times or inode differ. The change time is among them because no
-    program can set it back. The ledger is not inside: the folder is a build context, and must only change
-    when its wheels do.
+    program can set it back. The ledger lies with this checkout, never with the wheels: who hands over a folder
+    must not hand over what it is believed to hold. Only a file of this user's own that nobody else can write counts.
     """
 
     def __init__(self, directory: Path) -> None:
-        self.path = directory.with_name(f"{directory.name}.hashes.json")
+        place = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
+        self.path = LEDGERS / f"{place[:32]}.json"
         self._known: dict[str, str] = {}
         self._seen: dict[str, str] = {}
-        with suppress(OSError, ValueError):
-            known = json.loads(self.path.read_text(encoding="utf-8"))
+        with suppress(OSError, ValueError, RecursionError):
+            known = json.loads(_private_text(self.path))
             self._known = known if isinstance(known, dict) else {}
 
     def sha256(self, path: Path) -> str:
         """Return the hash of `path`, from the ledger where the file is unchanged."""
         status = path.stat()
-        state = f"{path.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        state = f"{path.name} {status.st_size} {times} {status.st_dev} {status.st_ino}"
         self._seen[state] = self._known.get(state) or sha256(path)
         return self._seen[state]
 
@@ -175,8 +180,20 @@ class Ledger:
         """Write the ledger, where that is possible; without it the next check only takes longer."""
         if self._seen == self._known:
             return
+        part = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with suppress(OSError):
-            self.path.write_text(json.dumps(self._seen, indent=1), encoding="utf-8")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(self._seen, indent=1), encoding="utf-8")
+            part.chmod(0o600)
+            part.replace(self.path)
+
+
+def _private_text(path: Path) -> str:
+    """Return a file's text, an empty one where another user owns it or can write it. Raises OSError, ValueError."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        return ""
+    return path.read_text(encoding="utf-8")
 
 
 @contextmanager

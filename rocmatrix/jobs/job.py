@@ -131,7 +131,7 @@ def in_container(
     spec = runspec.run_spec(
         cell,
         hardware,
-        image=image,
+        image=digest or image,  # a tag may be moved before the container is made
         command=[wanted.program, *inside],
         run_folder=folder,
         data=wanted.data,
@@ -199,6 +199,21 @@ def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[
         return options, ""
     fit, left_out = probes_by_cards(len(cards))
     return {**options, "probe": list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
+
+
+def asked_probes(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+    """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
+    if wanted.program == "bench":
+        return tuple(_listed(wanted.options.get("only")))
+    if wanted.program != "smoke":
+        return ()
+    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get("probe"))
+    probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
+    return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
+
+
+def _listed(option: Any) -> list[str]:
+    return list(option) if isinstance(option, (list, tuple)) else [option] if option else []
 
 
 def probes_by_cards(cards: int, told: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:

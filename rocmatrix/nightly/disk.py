@@ -68,7 +68,7 @@ def make_room(*, budget: int, needed: Collection[str], recorded: Collection[str]
     """
     import docker.errors
 
-    with closing(engine.connect()) as client:
+    with closing(engine.connect(work=True)) as client:
         for image in to_remove(own(held(client), recorded), budget=budget, needed=needed):
             say(f"budget: removes {', '.join(image.tags) or image.id}, {image.size / 1e9:.1f} GB")
             for reference in image.tags or (image.id,):

@@ -1,4 +1,7 @@
-"""What a night has done so far, in the file of the evidence: a killed one goes on after the last stage that ended."""
+"""What a night has done so far, in the file of the evidence: a killed one goes on after the last stage that ended.
+
+Nights stand in the order in which they were begun, whatever the clock said: it may be set back between two.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Journal:
         """Return the night to do and whether it goes on: the newest of this plan that has not ended, or a new one."""
         with self._writing() as connection:
             open_ones = connection.execute(
-                "SELECT name, plan, began, ended FROM night WHERE ended IS NULL AND plan = ? ORDER BY began DESC, name",
+                "SELECT name, plan, began, ended FROM night WHERE ended IS NULL AND plan = ? ORDER BY rowid DESC",
                 (plan.encoded(),),
             ).fetchall()
             found = [Night(name=n, plan=p, began=b, ended=e) for n, p, b, e in open_ones if name in (None, n)]
@@ -80,7 +83,7 @@ class Journal:
         with schema.opened(self.path, write=False) as connection:
             if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
                 return []
-            rows = connection.execute("SELECT name, plan, began, ended FROM night ORDER BY began, name").fetchall()
+            rows = connection.execute("SELECT name, plan, began, ended FROM night ORDER BY rowid").fetchall()
         return [Night(name=name, plan=plan, began=began, ended=ended) for name, plan, began, ended in rows]
 
     def last_good(self, cell: str, *, before: str) -> str | None:

@@ -10,8 +10,7 @@ from typing import Protocol
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.nightly.journal import Journal, Leg, State
 from rocmatrix.nightly.plan import STAGES, Stage, waves
-from rocmatrix.runtime.console import say
-from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.console import known, say
 
 DONE: tuple[State, ...] = ("passed", "failed", "left out")
 
@@ -69,18 +68,24 @@ class Running:
         legs = {key: leg for key, leg in self.journal.legs(self.name).items() if leg.state in DONE}
         built = {cell.name for cell in self.cells if (leg := legs.get((cell.name, "build"))) and leg.state == "passed"}
         promoted = {name for name, stage in legs if stage == "promote"}
-        gone = {c.name for c in self.cells if c.name in built - promoted and not self.stages.holds(c)}
+        gone = {c.name for c in self.cells if c.name in built - promoted and not self._holds(c)}
         return {key: leg for key, leg in legs.items() if key[0] not in gone}
+
+    def _holds(self, cell: Cell) -> bool:
+        try:
+            return self.stages.holds(cell)
+        except Exception:  # what the engine cannot answer for is built again, which says what is wrong
+            return False
 
     def _wave(self, wave: Sequence[Cell]) -> None:
         due = [cell for cell in wave if (cell.name, "build") not in self.legs]
-        if due and (full := self.stages.make_room()):
+        if due and (full := self._no_room()):
             for cell in due:
                 self._note(cell, "build", Outcome(state="left out", words=full))
             due = []
         if due:
             self._start(due, "build")
-            outcomes = self.stages.build(due)
+            outcomes = self._built(due)
             for cell in due:
                 missing = Outcome(state="failed", words="the build gave no outcome")
                 self._note(cell, "build", outcomes.get(cell.name, missing))
@@ -90,6 +95,18 @@ class Running:
             self._stage(cell, "smoke", self.stages.smoke)
             self._stage(cell, "promote", self.stages.promote)
 
+    def _no_room(self) -> str | None:
+        try:
+            return self.stages.make_room()
+        except Exception as error:  # nobody knows then whether there is room
+            return known(error).brief
+
+    def _built(self, due: Sequence[Cell]) -> Mapping[str, Outcome]:
+        try:
+            return self.stages.build(due)
+        except Exception as error:
+            return dict.fromkeys((cell.name for cell in due), Outcome(state="failed", words=known(error).brief))
+
     def _stage(self, cell: Cell, stage: Stage, do: Callable[[Cell], Outcome]) -> None:
         before = self.legs.get((cell.name, STAGES[STAGES.index(stage) - 1]))
         if (cell.name, stage) in self.legs or before is None or before.state != "passed":
@@ -97,8 +114,8 @@ class Running:
         self._start([cell], stage)
         try:
             outcome = do(cell)
-        except RocmatrixError as error:
-            outcome = Outcome(state="failed", words=f"{error.code} {error.what}")
+        except Exception as error:  # a time-out, a defect: it ends this stage of this cell, never the night
+            outcome = Outcome(state="failed", words=known(error).brief)
         self._note(cell, stage, outcome)
 
     def _start(self, cells: Iterable[Cell], stage: Stage) -> None:

@@ -108,19 +108,31 @@ def writing(path: Path, *, flag: str) -> Iterator[None]:
 
 
 def known(error: Exception) -> RocmatrixError:
-    """Name an error of the operating system by its number; anything else is a defect, with its log."""
+    """Name an error of the operating system by its number, one of the engine; all else is a defect, with its log."""
+    if isinstance(error, RocmatrixError):
+        return error
     if isinstance(error, OSError) and error.errno in _OS_ERRORS:
         code = _OS_ERRORS[error.errno]
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
+    if _of_engine(error):
+        said = str(getattr(error, "explanation", None) or error) or type(error).__name__
+        return RocmatrixError("RM672", what=said, why=f"the engine's client raised {type(error).__name__}")
     where = _keep_traceback()
     return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
+
+
+def _of_engine(error: Exception) -> bool:
+    """Whether the container engine's client raised it; where that was never imported, it did not."""
+    docker, requests = sys.modules.get("docker.errors"), sys.modules.get("requests.exceptions")
+    kinds = (getattr(docker, "DockerException", None), getattr(requests, "RequestException", None))
+    return isinstance(error, tuple(kind for kind in kinds if kind is not None))
 
 
 def _keep_traceback() -> str:
     path = LOGS / f"traceback-{time.strftime('%Y%m%d-%H%M%S')}.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(traceback.format_exc(), encoding="utf-8")
+        path.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
     except OSError:
         return traceback.format_exc()
     return str(path)

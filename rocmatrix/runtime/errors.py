@@ -32,6 +32,12 @@ class RocmatrixError(Exception):
         self.what, self.where, self.why, self.next = what, where, why, next or entry.next
         super().__init__(self.render())
 
+    @property
+    def brief(self) -> str:
+        """The error in one line, for a table or a journal."""
+        place = f" ({self.where})" if self.where else ""
+        return " ".join(f"{self.code} {self.what}{place}".split())
+
     def render(self) -> str:
         """Return the error as lines: code and title, then each part that is known."""
         parts = {"what": self.what, "where": self.where, "why": self.why, "next": self.next}

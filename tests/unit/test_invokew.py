@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +77,116 @@ def test_two_calls_at_once_make_one_environment(checkout):
     said = [process.communicate(timeout=120)[1] for process in (first, second)]
     assert sum("Making" in words for words in said) == 1
     assert not (checkout / ".venv.lock").exists()
+
+
+@pytest.fixture
+def quick(checkout, tmp_path):
+    """Return a STAND-IN Python that makes an environment of two files at once, its pip installing nothing."""
+    real = Path(sys.executable).resolve()
+    stand_in = checkout / "quick"
+    stand_in.write_text(f"""#!/bin/sh
+case "$*" in
+*"-m venv --clear "*)
+    for folder; do :; done
+    [ -e {checkout}/slow ] && {{ rm -rf "$folder/pyvenv.cfg"; touch {checkout}/clearing; exec sleep 60; }}
+    rm -rf "$folder" && mkdir -p "$folder/bin" && echo made >"$folder/pyvenv.cfg"
+    printf '#!/bin/sh\\ncase "$*" in *"-m pip "*) exit 0;; esac\\nexec {real} "$@"\\n' >"$folder/bin/python"
+    chmod +x "$folder/bin/python" ;;
+*) exec {real} "$@" ;;
+esac
+""")
+    stand_in.chmod(0o755)
+    return {"ROCMATRIX_PYTHON": str(stand_in)}
+
+
+def job_in(checkout, environment):
+    """Start a call that stays: the environment's program is replaced by one that sleeps."""
+    (checkout / "rocmatrix/cli").mkdir(parents=True, exist_ok=True)
+    (checkout / "rocmatrix/cli/program.py").write_text(
+        "import os, time\nif 'STAY' in os.environ:\n    print('up', flush=True)\n    time.sleep(60)\n"
+    )
+    job = subprocess.Popen(
+        [str(checkout / "invokew")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": os.environ["PATH"], "STAY": "", **environment},
+    )
+    assert job.stdout.readline() == "up\n"
+    return job
+
+
+def test_a_maker_that_was_killed_leaves_no_lock_and_nothing_half_made_is_believed(checkout, quick):
+    run(checkout, "--list", **quick)
+    (checkout / "requirements/base.txt").write_text("# changed\n")
+    (checkout / "slow").touch()
+    maker = subprocess.Popen(
+        [str(checkout / "invokew")],
+        env={"PATH": os.environ["PATH"], **quick},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while not (checkout / "clearing").exists():
+        time.sleep(0.01)
+    os.killpg(maker.pid, signal.SIGKILL)
+    maker.wait()
+    (checkout / "slow").unlink()
+    (checkout / "requirements/base.txt").write_text("")  # as it was before: what was cleared must not pass for it
+    done = run(checkout, "--list", **quick)
+    assert "Making" in done.stderr
+    assert "waiting" not in done.stderr
+
+
+def test_a_folder_that_an_older_wrapper_left_as_lock_is_not_in_the_way(checkout, quick):
+    (checkout / ".venv.lock").mkdir()
+    assert "waiting" not in run(checkout, "--list", **quick).stderr
+
+
+@pytest.mark.parametrize("locks", ["flock", "python"])
+def test_a_changed_lock_does_not_clear_the_environment_under_a_running_job(checkout, tmp_path, quick, locks):
+    if locks == "python":
+        without_flock = tmp_path / "bin"
+        without_flock.mkdir()
+        for name in ("sh", "dirname", "cmp", "cp", "mv", "rm", "sleep", "env", "mkdir", "chmod", "touch"):
+            (without_flock / name).symlink_to(shutil.which(name))
+        (without_flock / "python3").write_text(f'#!/bin/sh\nexec {Path(sys.executable).resolve()} "$@"\n')
+        (without_flock / "python3").chmod(0o755)
+        path = str(without_flock)
+    else:
+        path = os.environ["PATH"]
+    run(checkout, "--list", PATH=path, **quick)
+    job = job_in(checkout, quick)
+    try:
+        before = (checkout / ".venv/pyvenv.cfg").stat().st_ino
+        (checkout / "requirements/base.txt").write_text("# changed\n")
+        done = run(checkout, "--list", PATH=path, **quick)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-2].startswith("RM670 The environment is in use")
+        assert f"process {job.pid}" in done.stderr
+        assert (checkout / ".venv/pyvenv.cfg").stat().st_ino == before
+    finally:
+        job.kill()
+        job.communicate()
+    assert "Making" in run(checkout, "--list", PATH=path, **quick).stderr  # the killed job's lock went with it
+
+
+def test_an_unchanged_environment_serves_many_calls_at_once(checkout, quick):
+    run(checkout, "--list", **quick)
+    job = job_in(checkout, quick)
+    try:
+        second = job_in(checkout, quick)
+        second.kill()
+        second.communicate()
+    finally:
+        job.kill()
+        job.communicate()
+
+
+def test_a_checkout_that_cannot_be_written_still_runs(checkout, quick):
+    run(checkout, "--list", **quick)
+    (checkout / ".venv.guard").unlink()
+    script = (checkout / "invokew").read_text().replace("if (: >>", "if (false; : >>/nowhere/x; : >>")
+    (checkout / "invokew").write_text(script)  # stands in for a read-only mount: root may write anywhere
+    assert "RM402" not in run(checkout, "--list", **quick).stderr
+    (checkout / "requirements/base.txt").write_text("# changed\n")
+    assert "cannot be written" in run(checkout, "--list", **quick).stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,14 @@ from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
 from trainer.data.readers.files import read_bars
 from trainer.data.split import FURTHEST
+from trainer.models.build import size
 from trainer.models.storage import unpacked
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import emit, say
+from trainer.storage.metadata_checks import require_sound
 from trainer.storage.metadata_schema import FeatureRecord, Metadata, read
 from trainer.storage.output_file import require_output, write_whole
+from trainer.storage.suspicion import json_of, read_from
 from trainer.tasks.metrics.classification import probabilities
 
 WEIGHTS = "model.safetensors"
@@ -42,16 +45,17 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
             `output` that is one of their files, a folder, or below none.
         OSError: where `output` cannot be written.
     """
+    metadata = read_metadata(model)
     if output is not None:
         inputs = {"--data": data, "--model": model / WEIGHTS, "--model's metadata": model / "metadata.json"}
         require_output(output, "--output", inputs)
-    metadata = read_metadata(model)
     network = load_network(model, metadata)
-    names, features = inputs_of(metadata, data)
+    names, features = inputs_of(metadata, data, model)
     known = usable(metadata, features)
     rows = {name: [value for value, use in zip(values, known, strict=True) if use] for name, values in names.items()}
     require_near(features[known], rows, metadata, data)
     forecasts = forecast(network, metadata, features[known])
+    require_finite(forecasts, rows, data)
     columns = rows | forecasts
     if output is not None:
         write_whole(output, as_csv(columns))
@@ -65,8 +69,19 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
     say(f"{count:,} forecasts of {target.name}{ahead}, in {unit}")
 
 
-def inputs_of(metadata: Metadata, data: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
-    """Return what names each row of `data`, such as its date, and the model's inputs for it, (rows, features)."""
+def inputs_of(metadata: Metadata, data: Path, folder: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
+    """Return what names each row of `data`, such as its date, and the model's inputs for it, (rows, features).
+
+    `folder` is the model's. Raises RM546 where its metadata do not say how to make them.
+    """
+    with read_from(folder / "metadata.json", "what it says of the features"):
+        names, features = _inputs_of(metadata, data)
+        if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != len(metadata.features):
+            raise ValueError(f"it makes {features.dtype} {features.shape} of {len(metadata.features)} features")
+    return names, features
+
+
+def _inputs_of(metadata: Metadata, data: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
     if metadata.feature_set["set"] == "table":
         return recorded_inputs(metadata.feature_set, data)
     if metadata.feature_set["set"] == "intraday":
@@ -101,11 +116,16 @@ def read_metadata(folder: Path) -> Metadata:
     """
     path = folder / "metadata.json"
     try:
-        return read(json.loads(path.read_text(encoding="utf-8")))
+        metadata = read(json_of(path))
+        require_sound(metadata)
     except (FileNotFoundError, NotADirectoryError):
         raise TrainerError("RM546", what="there is no metadata.json", where=str(folder)) from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise TrainerError("RM546", what="metadata.json cannot be used", where=str(path), why=str(error)) from error
+    except (ValueError, UnicodeDecodeError, OSError) as error:
+        if isinstance(error, PermissionError):
+            raise
+        why = str(error)[:200]
+        raise TrainerError("RM546", what="metadata.json cannot be used", where=str(path), why=why) from error
+    return metadata
 
 
 def load_network(folder: Path, metadata: Metadata) -> nn.Module:
@@ -115,18 +135,29 @@ def load_network(folder: Path, metadata: Metadata) -> nn.Module:
         TrainerError: RM546 for an unknown kind of network, RM547 where the file is missing or damaged.
     """
     path = folder / WEIGHTS
-    content = path.read_bytes() if path.is_file() else b""
+    content = path.read_bytes() if path.is_file() else b""  # a pipe is no file, and not waited for
     recorded = metadata.artifacts.get(WEIGHTS)
     if recorded is None or hashlib.sha256(content).hexdigest() != recorded.sha256:
         wanted = f"{recorded.bytes:,} bytes with SHA-256 {recorded.sha256}" if recorded else "no such file"
         why = f"metadata.json records {wanted}"
         raise TrainerError("RM547", what=f"the file has {len(content):,} bytes of its own", where=str(path), why=why)
     try:
+        require_size(vars(metadata.model), len(content))
         network = unpacked(vars(metadata.model), safetensors.torch.load(content))
-    except (ValueError, RuntimeError, KeyError, SafetensorError) as error:
+    except (ValueError, RuntimeError, LookupError, TypeError, AttributeError, SafetensorError) as error:
         what = "the weights do not fit the network described"
-        raise TrainerError("RM546", what=what, where=str(folder), why=str(error)) from error
+        raise TrainerError("RM546", what=what, where=str(folder), why=str(error)[:200]) from error
+    values = (*network.parameters(), *network.buffers())
+    if not all(bool(torch.isfinite(value).all()) for value in values if value.is_floating_point()):
+        raise TrainerError("RM546", what="a weight is no finite number", where=str(path))
     return network.eval()
+
+
+def require_size(description: Mapping[str, Any], stored: int) -> None:
+    """Raise ValueError where a network has more weights than `stored` bytes can hold, before any is allocated."""
+    weights = size(description)
+    if weights > 8 * stored:  # a bit each, for one that is 0, is the least
+        raise ValueError(f"{weights:,} weights cannot lie in {stored:,} bytes")
 
 
 @torch.no_grad()
@@ -144,6 +175,15 @@ def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> 
     answers = [target.labels[place] for place in chances.argmax(axis=1)]
     each = {f"p({label})": chances[:, place].tolist() for place, label in enumerate(target.labels)}
     return {target.name: answers, **each}
+
+
+def require_finite(forecasts: Mapping[str, Sequence[Any]], rows: Mapping[str, Sequence[Any]], data: Path) -> None:
+    """Raise RM595 for the first row whose forecast is no finite number."""
+    for values in forecasts.values():
+        for place, value in enumerate(values):
+            if isinstance(value, float) and not math.isfinite(value):
+                unit, names = next(iter(rows.items()))
+                raise TrainerError("RM595", what=f"the forecast is {value}", where=f"{data}, {unit} {names[place]}")
 
 
 def require_near(features: NDArray[Any], rows: Mapping[str, Sequence[Any]], metadata: Metadata, data: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.config.language import defaults_of
 from trainer.config.train import BY_HOST, Setting, TrainConfig, settings, shown
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.paths import RECIPES
@@ -43,6 +44,9 @@ def resolve(typed: Mapping[str, Any]) -> TrainConfig:
     top = _without_contradiction([*flags, *(from_assignment(text) for text in typed.get("set", ()))])
     chosen = {given.name: given for given in (*read, *top)}  # the last one of a name wins
     _mixed_precision(chosen)
+    values = {name: given.value for name, given in chosen.items()}
+    for name, value in defaults_of(values).items():
+        chosen[name] = Given(name=name, value=value, where="default of --task lm")
     values = {name: given.value for name, given in chosen.items()}
     return TrainConfig(**values, origin={name: given.where for name, given in chosen.items()})
 

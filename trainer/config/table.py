@@ -15,7 +15,11 @@ class TableConfig(DataConfig):
 
     task: Annotated[
         str,
-        Flag("auto: by the target; regression; classification", one_of("auto", "regression", "classification"), "data"),
+        Flag(
+            "auto: by the target; regression; classification; lm: a language model",
+            one_of("auto", "regression", "classification", "lm"),
+            "data",
+        ),
     ] = "auto"
     time_column: Annotated[
         str, Flag("column that orders a table's rows: auto, none or its name; with one, parts are by time", str, "data")

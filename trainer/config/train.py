@@ -23,6 +23,7 @@ from trainer.config.checkpoint_policy import (
     parse_retention,
 )
 from trainer.config.data import DataConfig
+from trainer.config.language import LanguageConfig
 from trainer.config.loop import LoopConfig
 from trainer.config.model import ModelConfig
 from trainer.config.parsing import Flag as _Flag
@@ -91,7 +92,7 @@ def _run_name(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(LoopConfig, ModelConfig, TableConfig):
+class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     """The settings of `python -m trainer train`; each field but the last is the flag of the same name.
 
     The host gives `cell` (or `cell_absent`, why there is none), `forced`, `image` and `commit` to be recorded:

@@ -40,7 +40,9 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
 
 def layers(model: nn.Module) -> list[nn.Module]:
     """Return the children of `model` that have weights, those of its lists one by one."""
-    found: list[nn.Module] = []
+    found: list[nn.Module] = list(getattr(model, "blocks", []))  # a model that names its own layers
+    if found:
+        return found
     for child in model.children():
         found += list(child) if isinstance(child, nn.ModuleList) else [child]
     return [layer for layer in found if any(True for _ in layer.parameters())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import threading
@@ -89,15 +90,24 @@ def decode(files: dict[str, bytes]) -> dict[str, Any]:
     return tree
 
 
-def newest_good(folder: Path, damaged: Callable[[Path, str], None]) -> tuple[int, dict[str, Any]] | None:
-    """Return step and content of the newest checkpoint that is whole; each one that is not is told and left alone."""
+def newest_good(
+    folder: Path,
+    damaged: Callable[[Path, str], None],
+    own: Callable[[Path, dict[str, Any]], None] = lambda path, facts: None,
+) -> tuple[int, dict[str, Any]] | None:
+    """Return step and content of the newest checkpoint that is whole; each one that is not is told and left alone.
+
+    `own` is asked about it, with what its manifest says, and may refuse it by an error of its own.
+    """
     for one in store.stored(folder):
         try:
-            files, _ = store.read(one)
-            return one.step, decode(files)
+            files, facts = store.read(one)
+            tree = decode(files)
+            own(one.path, facts)
+            return one.step, tree
         except DamagedCheckpointError as error:
             damaged(one.path, str(error))
-        except (LookupError, ValueError, TypeError, safetensors.SafetensorError) as error:
+        except (LookupError, ValueError, TypeError, RecursionError, safetensors.SafetensorError) as error:
             damaged(one.path, f"whole, but no state of this trainer ({type(error).__name__})")
     return None
 
@@ -120,6 +130,7 @@ class CheckpointKeeper:
         self.writer: threading.Thread | None = None
         self.memory = HostMemory()
         self.written_at: float | None = None
+        self.distrusted: set[int] = set()  # steps of checkpoints that were found damaged: they do not count as kept
         store.sweep(self.folder)
 
     def due(self, state: TrainState) -> bool:
@@ -180,7 +191,7 @@ class CheckpointKeeper:
         try:
             self._sync_log()
             path = store.write(self.folder, step, encode(tree), self.facts | {"validation_loss": validation_loss})
-            remove_all_but(self.folder, self.retention.kept(losses_of(self.folder)))
+            self._tidy(step)
         except OSError as error:
             emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=error.strerror)
             say(f"RM553 no checkpoint of step {step}: {error.strerror}; the run goes on, the last good one stays")
@@ -188,6 +199,18 @@ class CheckpointKeeper:
         self.written_at = time.monotonic()
         with contextlib.suppress(OSError):  # where nobody reads any more, the training itself will say so
             emit("checkpoint", step=step, path=str(path), seconds=round(self.written_at - began, 3))
+
+    def _tidy(self, step: int) -> None:
+        """Remove what the policy does not keep, which is never the one of `step`, just written.
+
+        Later steps than this are of an attempt that was not gone on with: a damaged one among them must not pass for
+        the newest.
+        """
+        self.distrusted.discard(step)
+        found = losses_of(self.folder)
+        aside = {other for other, _ in found if other > step} | self.distrusted
+        kept = self.retention.kept(one for one in found if one[0] not in aside)
+        remove_all_but(self.folder, kept | aside | {step})
 
     def _sync_log(self) -> None:
         """Bring the lines that a checkpoint counts to the disk before the checkpoint."""
@@ -211,7 +234,9 @@ def finish(run: Path, retention: Retention) -> None:
 def losses_of(folder: Path) -> list[tuple[int, float]]:
     """Return step and validation loss of each checkpoint; one from before the first measurement has infinity."""
     found = ((one.step, facts.get("validation_loss")) for one, facts in store.facts_of(folder))
-    return [(step, float("inf") if loss is None else loss) for step, loss in found]
+    return [
+        (step, loss if isinstance(loss, float | int) and not math.isnan(loss) else float("inf")) for step, loss in found
+    ]
 
 
 def remove_all_but(folder: Path, steps: set[int]) -> None:

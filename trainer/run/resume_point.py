@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from trainer.config.train import TrainConfig
 from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
-from trainer.engine.training import Training
-from trainer.run.checkpointing import finish, newest_good, restore, tell_damaged
-from trainer.run.resume_settings import require_epochs, require_steps, rounding_changes
+from trainer.engine.training import Training, changing_state
+from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run.resume_settings import FIXED, ends_with_run, require_epochs, require_steps, rounding_changes
+from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
+from trainer.storage.suspicion import read_from
 
 
 def tidied(config: TrainConfig) -> bool:
@@ -37,19 +42,26 @@ def tell_nothing_to_resume(config: TrainConfig) -> None:
     say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
 
 
-def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
+def go_on(
+    training: Training, folder: RunFolder, settings: dict[str, Any], now: dict[str, Any], *, fixed_size: bool
+) -> None:
     """Put `training` where the newest good checkpoint is; without one it begins anew, and says so.
 
     The micro-batch is the checkpoint's, unless its size is fixed by hand.
 
     Raises:
-        TrainerError: RM551 where more epochs are trained than are asked for.
+        TrainerError: RM551 where more epochs are trained than are asked for, RM591 where the checkpoint is of another
+            run than the one that was started with `settings`, RM593 where `now` has other inputs than that, RM594
+            where the checkpoint holds no state of this training.
     """
+    require_same_inputs(folder.name, settings.get("inputs"), now["inputs"])
     ranks = training.ranks
-    found = ranks.broadcast(newest_good(folder.checkpoints, tell_damaged) if ranks.leads else None)
+    found = ranks.lead(lambda: _newest(training, folder, settings))
     step, tree = found or (0, None)
     if tree is not None:
-        restore(training, tree)
+        with read_from(folder.checkpoints, f"the checkpoint of step {step:,}", code="RM594"):
+            require_state(tree, training, step)
+            restore(training, tree)
         require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
         require_steps(folder.name, asked=training.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
@@ -65,6 +77,35 @@ def go_on(training: Training, folder: RunFolder, *, fixed_size: bool) -> None:
         emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
         where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"
         say(f"resume  run {folder.name} {where}")
+
+
+def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    def damaged(path: Path, reason: str) -> None:
+        tell_damaged(path, reason)
+        if isinstance(training.keeper, CheckpointKeeper):
+            training.keeper.distrusted.add(int(path.name.rpartition("-")[2]))
+
+    fixed = (*FIXED, "epochs", "max_steps") if ends_with_run(settings["config"]) else FIXED
+    return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))
+
+
+def require_state(tree: Any, training: Training, step: int) -> None:
+    """Raise ValueError or TypeError where a checkpoint's tree is no state that `training` can go on from."""
+    state, losses = tree["state"], training.state.losses
+    counts = {name: state[name] for name in ("step", "epoch", "batch", "skipped", "logged")}
+    counts |= {f"micro_batch.{name}": state["micro_batch"][name] for name in ("limit", "size")}
+    for name, count in counts.items():
+        if type(count) is not int or count < (1 if name.startswith("micro") else 0):
+            raise ValueError(f"{name} is {count!r}")
+    measured = len(state["history"])
+    if state["step"] != step or (training.eval_every is None and measured != state["epoch"]):
+        raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {measured} measurements")
+    if not isinstance(state["losses"], Tensor) or state["losses"].dtype != losses.dtype:
+        raise TypeError("losses are no tensor of this run")
+    here = {name: value.shape for name, value in training.ranks.whole(changing_state(training.model)).items()}
+    for part in (tree["model"], state["best"] or tree["model"]):
+        if here and {name: value.shape for name, value in part.items()} != here:
+            raise ValueError("its weights are those of another network")
 
 
 def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
-from trainer.config.batch_schedule import CONSTANT, parse_batch_schedule
+from trainer.config.batch_schedule import CONSTANT
 from trainer.config.data import DECIDING
+from trainer.config.language import LANGUAGE_DECIDING
 from trainer.config.loop import LOOP_DECIDING
 from trainer.config.model import MODEL_DECIDING
 from trainer.config.table import TABLE_DECIDING
 from trainer.config.train import TrainConfig
-from trainer.config.train import settings as known_settings
+from trainer.run.metadata import versions
+from trainer.run.same_run import unrecorded, version_changes
+from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.storage.run_folder import SETTINGS, RunFolder
 from trainer.tasks.task import LearningTask
@@ -26,6 +28,7 @@ FIXED = (
     *TABLE_DECIDING,
     *MODEL_DECIDING,
     *LOOP_DECIDING,
+    *LANGUAGE_DECIDING,
 )
 # What may change, but is the old run's unless something else is given.
 KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on")
@@ -34,13 +37,34 @@ ROUNDING = ("device", "threads", "world_size")
 
 
 def given(config: TrainConfig) -> set[str]:
-    """Return the names of the settings that were given: those that are not the default."""
-    return {setting.name for setting in fields(config) if getattr(config, setting.name) != setting.default}
+    """Return the names of the settings that were given, at their default, too: by a flag, --set or a recipe.
+
+    What code sets that makes a configuration by itself counts as given where it is not the default.
+    """
+    set_otherwise = {each.name for each in fields(config) if getattr(config, each.name) != each.default}
+    return (set(config.origin) | set_otherwise) - {"origin"}
 
 
 def settings_of(config: TrainConfig, data_sha256: str, *, world_size: int) -> dict[str, Any]:
     """Return what run.json says."""
     return {"config": config.as_dict(), "data_sha256": data_sha256, "world_size": world_size}
+
+
+def checked(settings: Any) -> dict[str, Any] | None:
+    """Return the settings that a file holds where they are of the right form; None where they are not.
+
+    Values that decide the run must be ones that their settings take: a changed file must not end in a traceback.
+    """
+    if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
+        return None
+    whole = settings.get("world_size")
+    sound = isinstance(settings.get("data_sha256"), str) and isinstance(whole, int) and whole > 0
+    try:
+        values_of(settings["config"], (*FIXED, *KEPT))
+    except ValueError:
+        return None
+    complete = set(FIXED) - {"batch_schedule"} - unrecorded().keys() <= settings["config"].keys()
+    return settings if sound and complete else None
 
 
 def write_settings(folder: RunFolder, settings: dict[str, Any]) -> None:
@@ -58,10 +82,9 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
     Raises:
         TrainerError: RM551 where a setting that decides the weights was given and differs.
     """
-    unrecorded = {each.name: each.default for each in known_settings().values() if each.sparse}
+    stored = {name: value for name, value in unrecorded().items() if name in (*FIXED, *KEPT)}
     # earlier trainers knew no schedule of batches
-    before = {"batch_schedule": str(CONSTANT)} | unrecorded | settings["config"]
-    stored = {key: _typed(key, value) for key, value in before.items() if key in (*FIXED, *KEPT)}
+    stored |= values_of({"batch_schedule": str(CONSTANT)} | settings["config"], (*FIXED, *KEPT))
     named = given(config)
     fixed = (*FIXED, "epochs", "max_steps") if ends_with_run(stored) else FIXED
     differing = [key for key in fixed if key in named and key in stored and getattr(config, key) != stored[key]]
@@ -111,15 +134,8 @@ def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, A
     """Return, in words, what now differs and makes the rest of the run equal only up to rounding."""
     now = config.as_dict() | {"world_size": world_size}
     before = settings["config"] | {"world_size": settings["world_size"]}
-    return [f"{key} {before[key]} is now {now[key]}" for key in ROUNDING if before.get(key) != now[key]]
-
-
-def _typed(key: str, value: Any) -> Any:
-    if key == "data":
-        return Path(value)
-    if key == "batch_schedule":
-        return parse_batch_schedule(value)
-    return tuple(value) if isinstance(value, list) else value
+    changes = [f"{key} {before.get(key)} is now {now[key]}" for key in ROUNDING if before.get(key) != now[key]]
+    return changes + version_changes(settings.get("versions"), versions())
 
 
 def _shown(value: Any) -> str:

@@ -38,7 +38,15 @@ from trainer.run.checkpointing import finish as remove_leftovers
 from trainer.run.metadata import metadata
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
 from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
-from trainer.run.resume_settings import longer, require_same_data, settings_of, with_settings_of, write_settings
+from trainer.run.resume_settings import (
+    checked,
+    longer,
+    require_same_data,
+    settings_of,
+    with_settings_of,
+    write_settings,
+)
+from trainer.run.same_run import origin_of
 from trainer.run.summary import summary
 from trainer.runtime.events import emit, say
 from trainer.runtime.signals import stop_on_sigterm
@@ -84,7 +92,7 @@ def train(config: TrainConfig) -> None:
         name = ranks.lead(lambda: to_resume(config.output, config.resume, config.run) if config.resume else None)
         if config.resume and not name and ranks.leads:
             tell_nothing_to_resume(config)
-        settings = ranks.lead(lambda: folder_of(config.output, name).settings()) if name else None
+        settings = ranks.lead(lambda: folder_of(config.output, name).settings(checked)) if name else None
         config = with_settings_of(config, name, settings) if name and settings else config
         run(Attempt(config=config, name=name, settings=settings, lobby=ranks))
     finally:
@@ -103,9 +111,9 @@ def run(attempt: Attempt) -> None:
         joined(lobby, prepared.accelerator.device, config, beats) as ranks,
     ):
         record = begin_record(prepared, attempt, folder, ranks)
-        training = assemble(prepared, attempt, folder, ranks)
+        training = assemble(prepared, attempt, folder, ranks, record)
         training.stop = stop
-        resume_if_asked(training, prepared, attempt, folder)
+        resume_if_asked(training, prepared, attempt, folder, record)
         history = trained(training, prepared, attempt, folder)
         finish(training, prepared, attempt, folder, record, history)
     if lobby.leads:
@@ -120,7 +128,7 @@ def prepare(attempt: Attempt) -> Prepared:
     """
     config, lobby = attempt.config, attempt.lobby
     require_fitting(config, config.hidden_layers)
-    task = task_of(config)
+    task = task_of(config, shown=lobby.leads)
     require_rows(config.batch_schedule, task.train_rows)
     require_schedule(config, steps_of(config, task.train_rows))
     make_reproducible(seed=config.seed, threads=config.threads)
@@ -166,35 +174,42 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     return record
 
 
-def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> Training:
+def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks, record: dict[str, Any]) -> Training:
     """Return the run at its beginning, its settings written."""
-    started = started_with(prepared, attempt, ranks)
+    started = started_with(prepared, attempt, ranks, record)
     if ranks.leads and not attempt.settings:
         write_settings(folder, started)
     return training_of(prepared, attempt.config, ranks, keeper_of(attempt.config, folder, started))
 
 
-def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks) -> dict[str, Any]:
+def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
+    """Return what a run that begins now is started with."""
+    settings = settings_of(attempt.config, prepared.task.data_sha256, world_size=ranks.world_size)
+    return settings | origin_of(record)
+
+
+def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that the run was started with; a resume changes its length alone."""
-    config = attempt.config
-    started = longer(attempt.settings, config) or settings_of(
-        config, prepared.task.data_sha256, world_size=ranks.world_size
-    )
+    started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
     return {**started, "attention": prepared.attention.kernel if prepared.attention else None}
 
 
-def resume_if_asked(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> None:
+def resume_if_asked(
+    training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder, record: dict[str, Any]
+) -> None:
     """Put `training` where the unfinished run's newest good checkpoint is.
 
     Raises:
-        TrainerError: RM551 where more is trained than is asked for.
+        TrainerError: RM551 where more is trained than is asked for, and what `go_on` raises.
     """
     if not attempt.name:
         return
-    go_on(training, folder, fixed_size=attempt.config.micro_batch is not None)
-    if training.ranks.leads:
+    ranks = training.ranks
+    started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
+    go_on(training, folder, started, now, fixed_size=attempt.config.micro_batch is not None)
+    if ranks.leads:
         # only now: where it refused to go on, the run stays as it was
-        write_settings(folder, started_with(prepared, attempt, training.ranks))
+        write_settings(folder, started)
 
 
 def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> list[Epoch]:

@@ -1,6 +1,6 @@
 """Errors a person can act on: what, where, why, next step, under a stable code.
 
-RM500 to RM599 belong to the trainer; `codes/` holds them by topic. Codes are never reused.
+RM500 to RM599 and RM700 to RM729 belong to the trainer; `codes/` holds them by topic. Codes are never reused.
 `python -m trainer errors` prints the catalog.
 """
 
@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 from trainer.runtime.codes.data import DATA
 from trainer.runtime.codes.entry import catalog
+from trainer.runtime.codes.language_models import LANGUAGE_MODELS
 from trainer.runtime.codes.ranks import RANKS
 from trainer.runtime.codes.runs import RUNS
 from trainer.runtime.codes.usage import USAGE
 
-CATALOG = catalog(USAGE, DATA, RUNS, RANKS)
+CATALOG = catalog(USAGE, DATA, RUNS, RANKS, LANGUAGE_MODELS)
 
 _OS_CODES = {
     errno.ENOSPC: "RM543",

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainer.storage.suspicion import MOST_BYTES, regular
+
 MANIFEST = "manifest.json"
 FORMAT = 1
-_NAME = re.compile(r"step-(\d{12})")
+_NAME = re.compile(r"step-([0-9]{12})")
 Pieces = Sequence[bytes | memoryview]  # of a file, one behind the other
 
 
@@ -69,10 +71,12 @@ def read(stored: Stored) -> tuple[dict[str, bytes], dict[str, Any]]:
         DamagedCheckpointError: where a file is missing, truncated or changed, the manifest included.
     """
     try:
-        manifest = _verified_manifest((stored.path / MANIFEST).read_bytes())
+        manifest = _verified_manifest(regular(stored.path / MANIFEST, most=MOST_BYTES))
         if manifest["step"] != stored.step:
             raise DamagedCheckpointError(f"the manifest is of step {manifest['step']}")
-        files = {name: (stored.path / name).read_bytes() for name in manifest["files"]}
+        files = {name: regular(stored.path / name) for name in manifest["files"]}
+    except ValueError as error:
+        raise DamagedCheckpointError(str(error)) from error
     except OSError as error:
         raise DamagedCheckpointError(f"{Path(error.filename or stored.path).name}: {error.strerror}") from error
     for name, content in files.items():
@@ -99,8 +103,11 @@ def sweep(folder: Path) -> None:
 def facts_of(folder: Path) -> Iterator[tuple[Stored, dict[str, Any]]]:
     """Yield each checkpoint whose manifest is whole, newest first, with its facts; contents are not read."""
     for one in stored(folder):
-        with contextlib.suppress(OSError, DamagedCheckpointError):
-            yield one, _verified_manifest((one.path / MANIFEST).read_bytes())["facts"]
+        facts = None
+        with contextlib.suppress(OSError, ValueError, DamagedCheckpointError):
+            facts = _verified_manifest(regular(one.path / MANIFEST, most=MOST_BYTES))["facts"]
+        if facts is not None:
+            yield one, facts
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -153,9 +160,19 @@ def _verified_manifest(data: bytes) -> dict[str, Any]:
         raise DamagedCheckpointError(f"{MANIFEST}: no manifest ({type(error).__name__})") from error
     if not intact:
         raise DamagedCheckpointError(f"{MANIFEST}: its own checksum differs")
+    if known and not _well_formed(content):
+        raise DamagedCheckpointError(f"{MANIFEST}: no manifest of this format")
     if not known:
         raise DamagedCheckpointError(f"{MANIFEST}: format {content['format']}, this trainer reads {FORMAT}")
     return content
+
+
+def _well_formed(content: dict[str, Any]) -> bool:
+    """Return whether a manifest has its parts; names of files are never paths, which would leave the folder."""
+    files, facts, step = content.get("files"), content.get("facts"), content.get("step")
+    if not isinstance(files, dict) or not isinstance(facts, dict) or type(step) is not int:
+        return False
+    return all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name, re.ASCII) for name in files)
 
 
 def _record(size: int, digest: hashlib._Hash) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import sync_folder, write_durably
+from trainer.storage.suspicion import json_of
 
 SETTINGS = "run.json"  # what a resume must know before there is a checkpoint; gone when the run is complete
 MOST_ROWS = "most_rows.json"  # left by an attempt whose memory ran out, for the next one
@@ -51,16 +52,21 @@ class RunFolder:
         write_durably(self.partial / file, content)
         return record_of(content)
 
-    def settings(self) -> dict[str, Any] | None:
+    def settings(self, checked: Callable[[Any], dict[str, Any] | None]) -> dict[str, Any] | None:
         """Return what the run was started with, or None where it was killed before that was written.
 
-        Each checkpoint knows it too, in case the file itself is damaged.
+        Each checkpoint knows it too, in case the file itself is damaged. `checked` returns None for what is of no use.
+
+        Raises:
+            TrainerError: RM592 where a file says it, and none of them in a form that can be used.
         """
-        try:
-            found: dict[str, Any] = json.loads((self.partial / SETTINGS).read_bytes())
-        except (OSError, ValueError):
-            told = (facts.get("settings") for _, facts in checkpoint_store.facts_of(self.checkpoints))
-            return next(filter(None, told), None)
+        found, told = None, False
+        with contextlib.suppress(OSError, ValueError):
+            found, told = checked(json_of(self.partial / SETTINGS)), True
+        for _, facts in () if found else checkpoint_store.facts_of(self.checkpoints):
+            found, told = found or checked(facts.get("settings")), True
+        if told and found is None:
+            raise TrainerError("RM592", what=f"what run {self.name} was started with", where=str(self.partial))
         return found
 
 
@@ -76,9 +82,10 @@ def note_most_rows(run: Path, rows: int) -> None:
 def most_rows(run: Path) -> int | None:
     """Return what `note_most_rows` left, None for nothing."""
     try:
-        return int(json.loads((run / MOST_ROWS).read_text())["rows"])
-    except (OSError, ValueError, KeyError):
+        rows = json_of(run / MOST_ROWS)["rows"]
+    except (OSError, ValueError, KeyError, TypeError):
         return None
+    return rows if isinstance(rows, int) and not isinstance(rows, bool) and rows > 0 else None
 
 
 def record_of(content: bytes) -> dict[str, Any]:

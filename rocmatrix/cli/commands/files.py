@@ -51,6 +51,6 @@ def pins() -> None:
     for name in PIN_FILES:
         argv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"]
         argv += ["--python-version", "3.11", "--custom-compile-command", "./invokew pins"]
-        argv += [f"{name}.in", "--output-file", f"{name}.txt"]
+        argv += ["--excludes", "excludes.txt", f"{name}.in", "--output-file", f"{name}.txt"]
         if subprocess.run(argv, cwd=ROOT / "requirements", check=False).returncode:
             raise RocmatrixError("RM105", what=f"requirements/{name}.in could not be resolved")

@@ -16,6 +16,7 @@ from rocmatrix.cli.tasks.flags import EVIDENCE, REQUEST, FlagTask
         "tree": "a folder in place of an image: its device code alone is looked into",
         "only": "with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt",
         "wheelhouse": "another folder of the locked wheels, which the installed files are compared with",
+        "accept-size": "the reason to take the image's size as it is; later images are compared with it",
         "evidence": EVIDENCE,
         "json": "print the proof as JSON, for programs",
     },
@@ -28,6 +29,7 @@ def prove(
     tree: str = "",
     only: str = "",
     wheelhouse: str = "",
+    accept_size: str = "",
     json: bool = False,
     evidence: str = "",
 ) -> None:
@@ -37,5 +39,12 @@ def prove(
 
     keeping.use(evidence)
     prove.prove(
-        cell=cell, companions=companions, image=image, tree=tree, only=only, as_json=json, wheelhouse=wheelhouse
+        cell=cell,
+        companions=companions,
+        image=image,
+        tree=tree,
+        only=only,
+        as_json=json,
+        wheelhouse=wheelhouse,
+        accept_size=accept_size,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rocmatrix.evidence.dashboard.view import CellPage, Section, regressions
 from rocmatrix.evidence.level import LEVELS
@@ -15,6 +17,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import TEMPLATES
 
 MARKER = ".rocmatrix-dashboard"
+PAGE = re.compile(r"(?:index|cells/[A-Za-z0-9][A-Za-z0-9._+-]*)\.html")  # what `files` makes
 LOOPBACK = "127.0.0.1"
 # Background and text of each level: WCAG's contrast of 4.5 and more, held by a test.
 COLOURS: Mapping[str, tuple[str, str]] = {
@@ -56,15 +59,29 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
     """Write the pages and remove those of cells that are gone. Raises RM640 for a folder of somebody else's."""
     if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise RocmatrixError("RM640", what="it holds something else already", where=str(folder))
+    if (folder / "cells").is_symlink():
+        raise RocmatrixError(
+            "RM640", what="its folder of cells is a link to another place", where=str(folder / "cells")
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARKER).write_text("`./invokew dashboard` replaces what is here.\n", encoding="utf-8")
-    for name, text in texts.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    for name, text in {MARKER: "`./invokew dashboard` replaces what is here.\n", **texts}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        _replace(folder / name, text)
     for path in (folder / "cells").glob("*.html"):
         if f"cells/{path.name}" not in texts:
             path.unlink()
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a page in its place, whole or not at all; a link that stands there is replaced and not followed."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -77,6 +94,16 @@ class Handler(SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
         super().do_GET()
+
+    def send_head(self) -> io.BytesIO | BinaryIO | None:
+        """Open a page of the folder; anything else in it, a list of it, or what a link leads to is not served."""
+        name = self.path.partition("?")[0].partition("#")[0].lstrip("/") or "index.html"
+        page = Path(self.directory) / name
+        if not PAGE.fullmatch(name) or any(place.is_symlink() for place in (page, page.parent)) or not page.is_file():
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        self.path = f"/{name}"
+        return super().send_head()
 
     def do_HEAD(self) -> None:
         """Refuse it: a browser that shows pages has no need of it."""

@@ -1,4 +1,4 @@
-"""RM3xx: hardware and the doctor. RM4xx: the wrapper, the native environment and schedulers."""
+"""RM3xx: hardware and the doctor. RM4xx, RM670: the wrapper, the native environment and schedulers."""
 
 from __future__ import annotations
 
@@ -130,5 +130,11 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "An unexpected error",
         "The program met something it has no words for; this is a defect of rocmatrix.",
         "Report it with the file that holds the traceback.",
+    ),
+    (
+        "RM670",
+        "The environment is in use",
+        "Other wheels, or another lock, are to go into .venv, and a running job still loads modules from there.",
+        "Let the job end or stop it; meanwhile another checkout, or `--in container`, has an environment of its own.",
     ),
 )

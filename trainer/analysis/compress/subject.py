@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,9 @@ from typing import Any
 from torch import nn
 
 from trainer.analysis.predict import load_network, read_metadata
-from trainer.config.train import TrainConfig, settings
+from trainer.config.train import TrainConfig
+from trainer.data.readers.files import digest_of
+from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata
 from trainer.tasks.bars import prepare
@@ -31,15 +32,10 @@ class Subject:
 
 def config_of(stored: Mapping[str, Any], data: Path | None) -> TrainConfig:
     """Return the settings that metadata.json holds; those that this trainer does not know are left out."""
-    values: dict[str, Any] = {}
-    for name, setting in settings().items():
-        if name in stored:
-            value = stored[name]
-            try:
-                value = setting.parse(value) if isinstance(value, str) else value
-            except ArgumentTypeError as error:
-                raise TrainerError("RM546", what=f"the setting {name} cannot be used", why=str(error)) from error
-            values[name] = tuple(value) if isinstance(value, list) else value
+    try:
+        values = values_of(stored)
+    except ValueError as error:
+        raise TrainerError("RM546", what="a setting in metadata.json cannot be used", why=str(error)) from error
     return TrainConfig(**(values | ({"data": data} if data else {})))
 
 
@@ -52,10 +48,33 @@ def read_subject(model: Path, data: Path | None) -> Subject:
     metadata = read_metadata(model)
     network = load_network(model, metadata)
     config = config_of(metadata.config, data)
-    if not config.data.is_file():
+    if not _is_file(config.data):
         raise TrainerError("RM524", what="the data are not there", where=str(config.data))
-    task = prepare(config)
-    if task.file.sha256 != metadata.data.sha256:
-        why = f"SHA-256 {task.file.sha256[:12]}…, the run was trained on {metadata.data.sha256[:12]}…"
+    # Before anything is read of it: metadata.json names a path, and a file that is not the run's is none of ours.
+    try:
+        found = digest_of(config.data)
+    except OSError as error:
+        raise TrainerError("RM524", what=f"the data: {error.strerror}", where=str(config.data)) from error
+    if found != metadata.data.sha256:
+        why = f"SHA-256 {found[:12]}…, the run was trained on {metadata.data.sha256[:12]}…"
         raise TrainerError("RM524", what="the file holds other data", where=str(config.data), why=why)
+    task = prepare(config)
+    require_fitting_task(metadata, task, model)
     return Subject(folder=model, config=config, metadata=metadata, network=network, task=task)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()  # a pipe, which would be waited for, and a device are none
+    except ValueError:  # a name that no file can have
+        return False
+
+
+def require_fitting_task(metadata: Metadata, task: Task, folder: Path) -> None:
+    """Raise RM546 where the settings make other inputs or classes of the data than metadata.json says."""
+    here = [feature["name"] for feature in task.features], task.labels
+    labels = metadata.target.labels
+    said = [feature.name for feature in metadata.features], tuple(labels) if labels is not None else None
+    if here != said:
+        what = "its settings make other inputs or classes than it names"
+        raise TrainerError("RM546", what=what, where=str(folder / "metadata.json"))

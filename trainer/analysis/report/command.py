@@ -19,6 +19,7 @@ from trainer.data.dataset import Dataset
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of
 from trainer.runtime.events import emit, say
 from trainer.storage.output_file import require_output, write_whole
+from trainer.storage.suspicion import read_from
 from trainer.tasks.metrics.classification import probabilities
 from trainer.tasks.metrics.score import as_numbers
 
@@ -37,7 +38,9 @@ def report(run: Path, data: Path | None = None, output: Path | None = None, repe
     place = output or run / "report.html"
     own = {f"the run's {name}": run / name for name in ("metadata.json", *subject.metadata.artifacts)}
     require_output(place, "--output", {"--data": subject.config.data} | own)
-    write_whole(place, html(subject, repeats, seed).encode())
+    with read_from(run, "metadata.json or metrics.jsonl"):
+        text = html(subject, repeats, seed)
+    write_whole(place, text.encode(errors="backslashreplace"))
     emit("report", run=subject.metadata.run, file=str(place))
     say(f"report  {place}")
     return 0
@@ -89,7 +92,7 @@ def scores(subject: Subject) -> str:
 def training(subject: Subject) -> str:
     """Return the loss curves; a model that was made smaller has no epochs of its own in its folder."""
     log = subject.folder / "metrics.jsonl"
-    if not log.is_file():
+    if not log.is_file():  # a pipe is none either
         return "<p>This folder holds no log of epochs: the model was made from another run's.</p>"
     epochs = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     kept = "the last" if subject.config.weights == "last" else "the best validation loss"

@@ -1,4 +1,7 @@
-"""RM500 to RM509: flags, recipes and what stands beside a run. RM525 to RM527: benchmarks, loop. RM59x: the rest."""
+"""RM500 to RM509: flags, recipes and what stands beside a run. RM525 to RM527: benchmarks, loop.
+
+RM59x: probes, what a resume refuses, unexplained ends.
+"""
 
 from __future__ import annotations
 
@@ -82,6 +85,36 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "No such probe",
         "A probe was named that the smoke suite does not have.",
         "Name one of those that `python -m trainer smoke --list` prints.",
+    ),
+    (
+        "RM591",
+        "The checkpoint is of another run",
+        "Its manifest names other settings or other data than those that this run was started with, or none at all.",
+        "Move the checkpoint out of the run's folder; the one before it is used then. Or resume the run it is of.",
+    ),
+    (
+        "RM592",
+        "The unfinished run's settings cannot be used",
+        "Neither run.json nor a checkpoint says in a form that this trainer takes what the run was started with.",
+        "Copy the folder again from where it was written, or start a new run.",
+    ),
+    (
+        "RM593",
+        "The inputs are computed otherwise now",
+        "This trainer makes other rows or other values of the same data, so a run cannot go on with them.",
+        "Go on with the versions that the run's run.json names, or start a new run.",
+    ),
+    (
+        "RM594",
+        "The checkpoint holds no state of this run",
+        "Its files are whole, but what they hold is not what this network and these settings can go on from.",
+        "Move the checkpoint out of the run's folder; the one before it is used then.",
+    ),
+    (
+        "RM595",
+        "A forecast is no finite number",
+        "The model's weights or its scales are so large that a forecast overflows; a number that is none is no answer.",
+        "Look at the rows that are named, or train the model again.",
     ),
     (
         "RM598",

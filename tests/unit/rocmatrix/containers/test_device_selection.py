@@ -108,3 +108,13 @@ def test_a_node_that_stays_closed_to_the_user_is_refused(tmp_path, owner, user, 
     else:
         with pytest.raises(RocmatrixError, match=r"RM302(?s:.*)/dev/kfd cannot be opened by user 1000:1000"):
             usable_nodes(hardware, hardware.cards, user=user)
+
+
+def test_of_cards_that_an_old_kernel_does_not_name_the_integrated_one_is_not_taken(tmp_path):
+    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    unnamed = replace(hardware, cards=tuple(replace(card, gfx=None) for card in hardware.cards))
+    assert [card.integrated for card in unnamed.cards].count(True) == 1
+    assert [card.integrated for card in choose_cards(cells.GFX1100, unnamed)] == [False]
+    alone = replace(unnamed, cards=tuple(card for card in unnamed.cards if card.integrated))
+    with pytest.raises(RocmatrixError, match="RM303"):
+        choose_cards(cells.GFX1100, alone)

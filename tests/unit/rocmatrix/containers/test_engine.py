@@ -3,10 +3,17 @@
 import hashlib
 import json
 import socket
+import threading
+import time
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import docker.errors
 import pytest
+import requests
 
 from rocmatrix.containers import engine
+from rocmatrix.runtime import console
 from rocmatrix.runtime.errors import RocmatrixError
 
 
@@ -133,3 +140,59 @@ def test_a_client_without_buildx_is_rm201(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(RocmatrixError, match="not a docker command"):
         engine.require_buildx()
+
+
+class Slow(BaseHTTPRequestHandler):
+    """A STAND-IN engine that answers a ping at once and takes its time for anything else."""
+
+    protocol_version = "HTTP/1.1"
+    seconds = 1.0
+
+    def do_GET(self):
+        self._answer("/_ping" not in self.path and "/version" not in self.path)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._answer(True)
+
+    do_HEAD = do_GET  # noqa: N815 -- the name that http.server calls
+
+    def _answer(self, late):
+        if late:
+            time.sleep(self.seconds)
+        body = json.dumps({"Id": "c" * 64, "ApiVersion": "1.44", "Warnings": []}).encode()
+        self.send_response(201 if self.command == "POST" else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{server.server_address[1]}")
+    monkeypatch.setattr(engine, "TIMEOUT_SECONDS", 0.3)
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_busy_engine_is_waited_for_where_it_works_and_named_where_it_does_not_answer(slow):
+    with closing(engine.connect(work=True)) as client:
+        assert client.api.create_container("busybox")["Id"] == "c" * 64
+    with closing(engine.connect()) as client, pytest.raises(requests.RequestException) as caught:
+        client.api.create_container("busybox")
+    told = console.known(caught.value)
+    assert told.code == "RM672"
+    assert "timed out" in told.what.lower()
+
+
+def test_every_kind_of_error_of_the_engines_client_has_a_code_of_its_own():
+    for error in (docker.errors.APIError("conflict"), docker.errors.NotFound("gone"), requests.ConnectionError("cut")):
+        assert console.known(error).code == "RM672"
+    assert console.known(RocmatrixError("RM203", what="x")).code == "RM203"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.runspec import RUN_FOLDER, data_path, explain, portable_spec, run_spec
+from rocmatrix.containers.runspec import RUN_FOLDER, _agreed, data_path, explain, portable_spec, run_spec
 from rocmatrix.containers.settings import (
     Device,
     DropCapability,
@@ -167,3 +167,8 @@ def test_the_portable_spec_knows_no_host():
 def test_the_portable_spec_of_a_cpu_cell_has_no_devices():
     spec = portable_spec(cells.CPU)
     assert spec.of(Device) + spec.of(Group) == ()
+
+
+def test_a_group_that_two_features_want_is_given_once():
+    groups = [Group(gid=gid, reason="for the test", source="the test") for gid in (992, 44, 992)]
+    assert [setting.gid for setting in _agreed(groups)] == [992, 44]

@@ -99,7 +99,7 @@ def _extra_card(machine):
     ("code", "status", "spoil", "words"),
     [
         ("D101", "error", _no_module, "the driver is not loaded"),
-        ("D104", "error", _extra_card, "0000:0b:00.0 is not in it"),
+        ("D104", "warning", _extra_card, "0000:0b:00.0 is not in it"),
         ("D105", "note", lambda machine: machine.withhold(1), "1 card(s) are hidden by the container"),
         ("D110", "error", _remove("dev/kfd"), "/dev/kfd is not there"),
         ("D111", "error", _remove("dev/dri/renderD129"), "renderD129 is not there"),
@@ -149,12 +149,12 @@ def test_a_slow_link_under_load_is_more_than_a_note(tmp_path):
         ("D305", "warning", {"environment": {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}}, "two filters"),
         ("D305", "error", {"environment": {"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}}, "contradict"),
         ("D305", "unknown", {"environment": None}, "recorded"),
-        ("D401", "error", {"engine": Engine(version=None, obstacle="the daemon is stopped")}, "stopped"),
+        ("D401", "warning", {"engine": Engine(version=None, obstacle="the daemon is stopped")}, "stopped"),
         ("D401", "unknown", {"engine": None}, "recorded"),
         ("D402", "note", {"engine": Engine(version="26.1.5+dfsg1")}, "CDI names"),
         ("D402", "note", {"engine": Engine(version="24.0.7")}, "--device only"),
         ("D402", "unknown", {"engine": Engine(version="dev")}, "no version"),
-        ("D403", "error", {"disk": Disk(path="/x", free_bytes=20 * GIB)}, "20 GiB free below /x"),
+        ("D403", "warning", {"disk": Disk(path="/x", free_bytes=20 * GIB)}, "20 GiB free below /x"),
         ("D403", "unknown", {"disk": None}, "not to be seen"),
     ],
 )
@@ -304,3 +304,24 @@ def test_the_recorded_mi210_tree_is_examined_without_an_error():
     assert {f.status for f in found.values()} <= {"ok", "unknown", "not applicable"}
     assert (found["D201"].seen, found["D206"].status) == ("on all 8 links to a processor", "ok")
     assert len(survey(sysfs.Files(tree)).links) > 60
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"engine": Engine(version=None, obstacle="the daemon is stopped")},
+        {"engine": Engine(version=None, obstacle="there is no such socket")},
+        {"disk": Disk(path="/x", free_bytes=GIB)},
+    ],
+)
+def test_what_only_containers_need_stops_no_run(tmp_path, parts):
+    machine = machines.rx_9070_xt(tmp_path)
+    done = examination.examine(host.read(machine, **LIVE | parts), KNOWN)
+    assert not done.failed, [f for f in done.findings if f.status == "error"]
+    assert "nothing stops a run" in done.words
+
+
+def test_a_card_that_is_missing_beside_one_that_is_there_stops_no_run(tmp_path):
+    machine = machines.two_rx_7900_xt(tmp_path)
+    _extra_card(machine)
+    assert look(machine)["D104"].status == "warning"

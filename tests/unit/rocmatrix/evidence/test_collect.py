@@ -106,3 +106,10 @@ def test_the_same_base_from_a_mirror_is_the_same_base():
     cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
     assert collect.marks_of(cell, base=f"mirror.example/rocm@{digest}") == ()
     assert collect.marks_of(cell, base=f"mirror.example/rocm@{digest[:-1]}e") == ("other-base",)
+
+
+@pytest.mark.parametrize("base", ["evil.example/{0}:latest", "evil.example/rocm@{0}ff", "rocm@{0}@{1}", "{0}", "x{0}"])
+def test_a_name_that_only_holds_the_digest_somewhere_is_another_base(base):
+    digest, other = "sha256:" + "d" * 64, "sha256:" + "e" * 64
+    cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
+    assert collect.marks_of(cell, base=base.format(digest, other)) == ("other-base",)

@@ -1,11 +1,14 @@
 """Evidence travels as JSON: what comes back is what was sent, and what was touched on the way is refused."""
 
 import json
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from rocmatrix.evidence import exchange
+from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
@@ -89,7 +92,7 @@ def test_evidence_of_tomorrow_is_refused(tmp_path):
         ('{"a":\n1,\n]', "line 3"),
         ("[]", "format"),
         ('{"format": "another", "schema": 1, "records": []}', "format"),
-        ('{"format": "rocmatrix-evidence", "schema": 2, "records": []}', "schema"),
+        ('{"format": "rocmatrix-evidence", "schema": 3, "records": []}', "schema"),
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": {}}', "records"),
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": [], "levels": []}', "levels"),
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": [1]}', "no object"),
@@ -105,3 +108,85 @@ def test_bytes_are_refused(tmp_path):
     path = tmp_path / "bytes.json"
     path.write_bytes(b"\xff\xfe\x00")
     assert "UTF-8" in refused(path)
+
+
+def sealed(path, change):
+    """Write a file whose one record was changed by somebody who can compute hashes."""
+    data = record("build").described()
+    change(data)
+    del data["id"]
+    path.write_text(exchange.written([Record.model_validate_json(json.dumps(data))]))
+
+
+DEVANAGARI = {ord("0") + digit: 0x966 + digit for digit in range(10)}
+HOSTILE_RECORDS = {
+    "a log of 50 MB": ("log", "x" * 50_000_000),
+    "a log one byte too long": ("log", "x" * (LOG_BYTES + 1)),
+    "a log of few characters and many bytes": ("log", "\U0001f4a9" * (LOG_BYTES // 3)),
+    "digits that are not ASCII": ("at", "2026-11-21T00:00:00.000Z".translate(DEVANAGARI)),
+    "digits of another width": ("at", "\uff12\uff10\uff12\uff16-11-21T00:00:00.000Z"),
+    "the year 1": ("at", "0001-01-01T00:00:00.000Z"),
+    "the epoch": ("at", "1970-01-01T00:00:00.000Z"),
+    "a negative time": ("seconds", -1.0),
+    "a run of a thousand years": ("seconds", 3.2e10),
+    "characters left out below zero": ("log_omitted", -1),
+    "characters left out beyond all numbers": ("log_omitted", 2**60),
+    "a million versions": ("versions", {str(number): "1" for number in range(20_000)}),
+    "a version as long as a log": ("versions", {"torch": "1" * (LOG_BYTES + 1)}),
+    "a million cards": ("hardware", {"device": "rocm", "cards": ["x"] * 20_000}),
+    "a million marks": ("marks", ["synthetic"] * 20_000),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_RECORDS)
+def test_a_record_that_no_run_can_have_made_is_refused_though_its_hash_is_right(tmp_path, case):
+    field, value = HOSTILE_RECORDS[case]
+    path = tmp_path / "hostile.json"
+    try:
+        sealed(path, lambda data: data.update({field: value}))
+    except ValueError:  # the record itself refuses it already
+        return
+    assert "line 2" in refused(path)
+
+
+HOSTILE_TEXTS = {
+    "lists in lists": '{"format": "rocmatrix-evidence", "schema": 1, "records": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    "objects in objects": '{"a":' * 100_000 + "1" + "}" * 100_000,
+    "a deep record": '{"format": "rocmatrix-evidence", "schema": 1, "records": [{"a": '
+    + "[" * 5000
+    + "]" * 5000
+    + "}]}",
+    "a number of 10,000 digits": '{"format": "rocmatrix-evidence", "schema": ' + "9" * 10_000 + ', "records": []}',
+    "half a surrogate": '{"format": "rocmatrix-evidence", "schema": 1, "records": [{"kind": "\\ud800"}]}',
+    "a name that is half a surrogate": '{"format": "rocmatrix-evidence", "schema": 1, "records": [], "\\ud800": 1}',
+    "a record of numbers": '{"format": "rocmatrix-evidence", "schema": 1, "records": [{"id": NaN, "kind": Infinity}]}',
+    "nothing": "",
+    "zeros": "\0" * 1000,
+    "a mark of byte order": "\ufeff{}",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_TEXTS)
+def test_a_hostile_text_is_refused_in_words(tmp_path, case):
+    path = tmp_path / "hostile.json"
+    path.write_text(HOSTILE_TEXTS[case])
+    refused(path)
+
+
+def test_a_file_beyond_the_bound_is_refused_without_being_read_whole(tmp_path):
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(2**40)  # a hole of a terabyte
+    assert "MiB" in refused(path)
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "no regular file" in refused(tmp_path / "pipe")
+    assert "no regular file" in refused(Path("/dev/zero"))
+
+
+def test_lines_are_counted_once_for_many_records(tmp_path):
+    path = tmp_path / "many.json"
+    exchange.write(path, [smoke(number) for number in range(40)])
+    assert list(exchange._lines_of(path.read_text())) == list(range(2, 42))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.host.hardware import Driver, detect, memory_total, pci_address, survey
+from rocmatrix.host.hardware import Driver, detect, groups_of, memory_total, pci_address, survey
+from rocmatrix.host.sysfs import DeviceNode
 from tests.fixtures import sysfs
 
 RECORDED = Path(__file__).resolve().parents[5] / "shared" / "data" / "kfd" / "mi210-8x"
@@ -183,3 +184,23 @@ def test_a_location_is_a_pci_address(domain, location, address):
 def test_memory_is_read_in_bytes():
     assert memory_total("SwapTotal: 3 kB\nMemTotal:   2 kB\n") == 2048
     assert memory_total("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("domain", "location", "address"),
+    [
+        (0, 0x6300, "0000:63:00.0"),
+        (0, 0x0081, "0000:00:10.1"),  # device 16: five bits, not four
+        (0, 0x00FF, "0000:00:1f.7"),
+        (0, 0xFFF8, "0000:ff:1f.0"),
+        (0x10001, 0x0308, "10001:03:01.0"),
+        (0, 0x3000_0300, "0000:03:00.0"),  # the partition's number, above, is no part of it
+    ],
+)
+def test_an_address_has_five_bits_of_device_and_three_of_function(domain, location, address):
+    assert pci_address(domain, location) == address
+
+
+def test_a_group_that_several_nodes_have_is_needed_once():
+    nodes = [DeviceNode(path=f"/dev/{gid}{n}", uid=0, gid=gid, mode=0o660) for n, gid in enumerate([992, 44, 992, 0])]
+    assert groups_of(nodes) == (44, 992)

@@ -1,5 +1,8 @@
 """The native environment takes the resolved cell's own wheels, or says what it takes instead."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,83 @@ def test_host_and_trainer_pins_agree():
         for _, wheel in cell.wheels:
             name = wheel.name.lower().replace("_", "-")
             assert base.get(name, wheel.version) == wheel.version, (name, python)
+
+
+INSTALL = """
+import sys, time
+import subprocess
+import sys
+import time
+from pathlib import Path
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.images import native_env as native, wheelhouse
+root, prefix, log, cell, seconds, stay = sys.argv[1:]
+sys.prefix = prefix
+log = Path(log)
+wheelhouse.fetch = lambda cell, folder: folder
+def pip(argv):
+    for word in ("begins", "ends"):
+        with log.open("a") as file:
+            file.write(f"{cell} {word}\\n")
+        time.sleep(float(seconds))
+native.run_pip = pip
+try:
+    native.install(matrix_file.load(Path(root)).for_python(matrix_file.load(Path(root)).cell(cell), "3.12"), Path(root))
+except native.RocmatrixError as error:
+    print(error.render(), flush=True)
+    sys.exit(2)
+print("installed", flush=True)
+time.sleep(float(stay))
+"""
+CPU, CARD = "cpu-torch2.13.0", "rocm6.3-torch2.7.1-gfx1100"
+
+
+@pytest.fixture
+def installing(tmp_path):
+    """Return how to start an installation whose pip is a STAND-IN that only notes its beginning and its end."""
+    started = []
+    (tmp_path / "prefix").mkdir()
+
+    def start(cell, *, seconds=0.3, stay=0.0):
+        argv = [sys.executable, "-c", INSTALL, str(ROOT), str(tmp_path / "prefix"), str(tmp_path / "log")]
+        process = subprocess.Popen(
+            [*argv, cell, str(seconds), str(stay)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_two_installations_at_once_take_turns_and_the_same_wheels_are_installed_once(installing, tmp_path):
+    said = [process.communicate(timeout=60) for process in (installing(CPU), installing(CPU))]
+    assert [out for out, _ in said] == ["installed\n", "installed\n"]
+    assert (tmp_path / "log").read_text().split("\n") == [f"{CPU} begins", f"{CPU} ends", ""]
+
+
+def test_wheels_that_a_running_job_loads_are_not_replaced(installing, tmp_path):
+    job = installing(CPU, seconds=0, stay=60)
+    assert job.stdout.readline() == "installed\n"
+    out, _ = installing(CARD, seconds=0).communicate(timeout=60)
+    assert out.startswith("RM670 ")
+    assert str(job.pid) in out
+    assert CARD not in (tmp_path / "log").read_text()
+    assert installing(CPU, seconds=0).communicate(timeout=60)[0] == "installed\n"  # the same wheels serve many
+    job.kill()
+    job.wait()
+    assert installing(CARD, seconds=0).communicate(timeout=60)[0] == "installed\n"
+
+
+def test_an_installation_that_was_killed_is_not_believed(installing, tmp_path):
+    installing(CPU, seconds=0).communicate(timeout=60)
+    killed = installing(CARD, seconds=30)
+    while CARD not in (tmp_path / "log").read_text():
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    (tmp_path / "log").write_text("")
+    assert installing(CPU, seconds=0).communicate(timeout=60)[0] == "installed\n"
+    assert (tmp_path / "log").read_text() == f"{CPU} begins\n{CPU} ends\n"  # half of another cell's is there

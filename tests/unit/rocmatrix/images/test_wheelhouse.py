@@ -1,5 +1,6 @@
 """The wheelhouse, with the real pip and STAND-IN wheels: what is wrong is named, and nothing half is left."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -28,6 +29,13 @@ def served(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def ledgers(tmp_path, monkeypatch):
+    """Keep what is remembered of wheels with the test."""
+    monkeypatch.setattr(wheelhouse, "LEDGERS", tmp_path / "hashes")
+    return tmp_path / "hashes"
 
 
 @pytest.fixture
@@ -117,10 +125,64 @@ def test_an_unchanged_wheel_is_read_once(cell, stocked, monkeypatch):
 
 @pytest.mark.parametrize("damage", ["{", "[1]", '{"a": 1}', ""])
 def test_a_damaged_ledger_costs_time_only(cell, stocked, damage):
-    ledger = stocked.with_name("stocked.hashes.json")
+    ledger = wheelhouse.Ledger(stocked).path
     assert ledger.is_file()
     ledger.write_text(damage.replace('"a"', f'"{cell.wheels[0][0]}"'))
     wheelhouse.fetch(cell, stocked)
+
+
+def forged(ledger, folder, cell):
+    """Write what a ledger would say if tampered wheels were the locked ones."""
+    told = {}
+    for file, wheel in cell.wheels:
+        status = (folder / file).stat()
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        for state in (f"{file} {status.st_size} {times} {status.st_ino}",
+                      f"{file} {status.st_size} {times} {status.st_dev} {status.st_ino}"):  # fmt: skip
+            told[state] = wheel.sha256
+    ledger.parent.mkdir(exist_ok=True)
+    ledger.write_text(json.dumps(told))
+
+
+def test_a_ledger_handed_over_with_the_wheels_is_not_believed(cell, stocked):
+    file = next(name for name in names(stocked) if name.startswith("tqdm"))
+    (stocked / file).write_bytes(b"tampered")
+    forged(stocked.with_name("stocked.hashes.json"), stocked, cell)
+    forged(stocked / "hashes.json", stocked, cell)
+    with pytest.raises(RocmatrixError, match="RM103"):
+        wheelhouse.fetch(cell, stocked)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_ledger_that_others_can_write_is_not_believed(cell, stocked, mode):
+    file = next(name for name in names(stocked) if name.startswith("tqdm"))
+    (stocked / file).write_bytes(b"tampered")
+    ledger = wheelhouse.Ledger(stocked).path
+    forged(ledger, stocked, cell)
+    ledger.chmod(mode)
+    with pytest.raises(RocmatrixError, match="RM103"):
+        wheelhouse.fetch(cell, stocked)
+
+
+def test_a_ledger_that_is_a_link_is_not_believed(cell, stocked, tmp_path):
+    file = next(name for name in names(stocked) if name.startswith("tqdm"))
+    (stocked / file).write_bytes(b"tampered")
+    forged(tmp_path / "elsewhere.json", stocked, cell)
+    ledger = wheelhouse.Ledger(stocked).path
+    ledger.unlink()
+    ledger.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(RocmatrixError, match="RM103"):
+        wheelhouse.fetch(cell, stocked)
+
+
+@pytest.mark.parametrize("content", [b"other bytes", b""])
+def test_pip_that_brings_other_bytes_is_caught_by_the_look_after_it(cell, tmp_path, content):
+    file, wheel = cell.wheels[0]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(RocmatrixError, match="RM103"):
+        wheelhouse._arrived(tmp_path / file, wheel)
+    with pytest.raises(RocmatrixError, match="RM104"):
+        wheelhouse._arrived(tmp_path / "absent.whl", wheel)
 
 
 def test_a_source_with_other_bytes_is_not_accepted(cell, served, tmp_path):

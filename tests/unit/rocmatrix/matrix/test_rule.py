@@ -6,6 +6,7 @@ import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.rule import verdict_of
+from rocmatrix.matrix.statement import within
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.rules}
@@ -83,3 +84,27 @@ def test_a_rule_of_another_package_does_not_speak_of_torch():
 def test_every_rule_expires_after_it_was_read():
     for rule in (*MATRIX.rules, *MATRIX.derived_rules):
         assert rule.expires > rule.evidence.date
+
+
+def test_a_rule_holds_through_the_day_it_expires_and_asks_from_the_next_on():
+    rule = MATRIX.rules[0].model_copy(update={"expires": "2026-11-22"})
+    assert not rule.expired("2026-11-21")
+    assert not rule.expired("2026-11-22")
+    assert rule.expired("2026-11-23")
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "held"),
+    [
+        ("2.13.0rc1", ">=2.12", True),
+        ("2.13.0rc1", "<2.14", True),
+        ("2.14.0.dev20261101", ">=2.13", True),
+        ("2.13.0rc1", ">=2.13", False),
+        ("2.12.0+rocm7.2", "==2.12.0", True),
+        (None, ">=2", False),
+        (None, None, True),
+    ],
+)
+def test_a_range_holds_prereleases_as_it_holds_releases(version, bounds, held):
+    """A candidate of a release is served by the same index, and a rule on the range speaks of it, too."""
+    assert within(version, bounds) is held

@@ -146,3 +146,68 @@ def test_cells_are_chosen_by_name_or_architecture_and_unlocked_ones_named():
         with pytest.raises(RocmatrixError) as caught:
             plan.choose(cells.MATRIX, words)
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutError("read timed out"), ValueError("a defect"), OSError(28, "No space left")]
+)
+@pytest.mark.parametrize("stage", [*STAGES, "make_room", "holds"])
+def test_what_nobody_foresaw_in_a_stage_ends_that_stage_and_not_the_night(path, done, stage, error, monkeypatch):
+    monkeypatch.setattr("rocmatrix.runtime.console.LOGS", path.parent / "logs")
+
+    class Broken(Simulated):
+        def __getattribute__(self, name):
+            if name == stage:
+                return self.broken
+            return super().__getattribute__(name)
+
+        def broken(self, what=None):
+            if isinstance(what, list) or what is None or what.name == CELLS[0].name:
+                raise error
+            return Simulated.__getattribute__(self, "_do")(what, stage)
+
+    running, _ = night(path, Broken(done), jobs=1)
+    states = {leg.state for (_, s), leg in running.legs.items() if stage in ("make_room", s)}
+    assert states & {"failed", "left out"} or stage == "holds"
+    assert Journal(path).nights()[0].ended
+    words = [leg.words for leg in running.legs.values() if leg.state in ("failed", "left out")]
+    assert all(line.startswith("RM") for line in words), words
+    if stage in ("prove", "smoke", "promote"):
+        assert {leg.state for (name, _), leg in running.legs.items() if name != CELLS[0].name} == {"passed"}
+
+
+def test_a_candidate_that_the_engine_cannot_answer_for_is_built_again(path, done):
+    class Stopped(Simulated):
+        def smoke(self, cell):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        night(path, Stopped(done))
+
+    class Silent(Simulated):
+        def holds(self, cell):
+            raise TimeoutError("the engine")
+
+    done.write_text("")
+    running, goes_on = night(path, Silent(done))
+    assert goes_on
+    assert set(lines(done)) == EVERY
+    assert {leg.state for leg in running.legs.values()} == {"passed"}
+
+
+def test_a_clock_set_back_changes_neither_the_night_to_go_on_with_nor_the_one_before(path, done, monkeypatch):
+    def at(when):
+        monkeypatch.setattr("rocmatrix.nightly.journal.now", lambda: when)
+
+    at("2026-11-22T02:00:00.000Z")
+    first, _ = night(path, Simulated(done))
+    at("2026-11-20T02:00:00.000Z")
+    second, goes_on = night(path, Simulated(done))
+    assert not goes_on
+    journal = Journal(path)
+    assert [one.name for one in journal.nights()] == [first.name, second.name]
+    assert journal.last_good(CELLS[0].name, before=second.name) == first.name
+    at("2026-11-19T02:00:00.000Z")
+    newest, _ = journal.begin(PLAN)
+    at("2026-11-23T02:00:00.000Z")
+    assert journal.begin(PLAN) == (newest, True)

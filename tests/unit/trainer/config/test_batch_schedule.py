@@ -24,7 +24,7 @@ from trainer.distributed.collectives import Ranks
 from trainer.distributed.watchdog.beats import Beats, read_beat
 from trainer.engine.batch_size_change import require_rows, rows_at_most
 from trainer.engine.loop import Training, fit
-from trainer.engine.lr_schedule import schedule_of
+from trainer.engine.lr_schedule import Shape, schedule_of
 from trainer.engine.state import Epoch
 from trainer.engine.steps.batch_size_probe import can_be_timed
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
@@ -229,7 +229,8 @@ def test_weights_of_batches_get_room_too() -> None:
 def test_a_cosine_ends_with_the_last_step() -> None:
     def made(**more: Any) -> Training:
         run = training(batch_schedule=GROWING, **more)
-        run.scheduler = schedule_of("cosine", run.optimizer, run.sampler.steps(run.epochs))
+        shape = Shape(name="cosine", steps=run.sampler.steps(run.epochs), warmup=0, decay=1)
+        run.scheduler = schedule_of(shape, run.optimizer)
         return run
 
     whole = made()

@@ -59,3 +59,12 @@ def test_an_interval_that_is_none(text: str) -> None:
 def test_a_policy_that_is_none(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="not a policy"):
         parse_retention(text)
+
+
+def test_the_newest_stays_though_none_was_asked_for() -> None:
+    found = [(5, 3.0), (10, 1.0), (15, 2.0)]
+    assert Retention(last=0).kept(found) == {15}
+    assert Retention(last=0, best=1).kept(found) == {10, 15}
+    assert Retention(last=1).kept(found) == {15}
+    assert Retention(last=2).kept(found) == {10, 15}
+    assert Retention(last=0).kept([]) == set()

@@ -190,3 +190,50 @@ def test_a_log_that_cannot_be_written_is_told(
     monkeypatch.setattr(Path, "open", full)
     keeper(tmp_path).log(training().state, {"epoch": 1})
     assert events(capsys)[0]["code"] == "RM553"
+
+
+def test_a_damaged_newest_one_does_not_cost_the_good_ones_that_follow(tmp_path: Path) -> None:
+    """`last=1` keeps the newest: that must be the one just written, not one that nobody can read."""
+    folder = tmp_path / "checkpoints"
+    made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=1))
+    for step in (5, 20):
+        checkpoint_store.write(folder, step, {"state.json": [b"1"]}, {"validation_loss": 1.0})
+    (folder / "step-000000000020" / "state.json").write_bytes(b"2")  # damaged; the run goes on from step 5
+    made.distrusted.add(20)
+    for step in (6, 7, 8):
+        checkpoint_store.write(folder, step, {"state.json": [b"1"]}, {"validation_loss": 1.0})
+        made._tidy(step)
+        assert steps(tmp_path) == [20, step]
+    checkpoint_store.write(folder, 20, {"state.json": [b"1"]}, {"validation_loss": 1.0})
+    made._tidy(20)
+    assert steps(tmp_path) == [20]  # passed again and whole
+
+
+def test_a_damaged_one_counts_neither_as_the_last_nor_as_the_best(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=2, best=1))
+    for step, loss in ((5, 3.0), (10, 0.1), (15, 2.0), (20, 4.0)):
+        checkpoint_store.write(folder, step, {"state.json": [b"1"]}, {"validation_loss": loss})
+    made.distrusted.add(10)
+    made._tidy(20)
+    assert steps(tmp_path) == [20, 15, 10]
+    made.distrusted.add(15)
+    made._tidy(20)
+    assert set(steps(tmp_path)) >= {20, 15, 10}
+    assert checkpoint.losses_of(folder)
+
+
+@pytest.mark.parametrize("loss", [None, "x", [], float("nan"), True])
+def test_a_loss_that_is_no_number_ranks_last(tmp_path: Path, loss: Any) -> None:
+    checkpoint_store.write(tmp_path, 5, {"state.json": [b"1"]}, {"validation_loss": loss})
+    ((_, read),) = checkpoint.losses_of(tmp_path)
+    assert read == (1 if loss is True else float("inf"))
+
+
+def test_a_later_one_of_an_attempt_that_was_not_gone_on_with_does_not_pass_for_the_newest(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=2))
+    for step in (3, 4, 5, 20, 25):
+        checkpoint_store.write(folder, step, {"state.json": [b"1"]}, {"validation_loss": 1.0})
+    made._tidy(5)
+    assert steps(tmp_path) == [25, 20, 5, 4]

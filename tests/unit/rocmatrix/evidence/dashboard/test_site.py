@@ -1,6 +1,8 @@
 """The pages, made of SIMULATED records: whole, offline, safe against what logs hold, for every reader."""
 
 import html
+import http.client
+import os
 import re
 import threading
 import urllib.error
@@ -18,7 +20,7 @@ from rocmatrix.cli.commands import dashboard as command
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
 from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
-from rocmatrix.evidence.record import Hardware, Number
+from rocmatrix.evidence.record import Hardware, Number, Trouble
 from rocmatrix.matrix.card_names import same
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.browser import chromium, dom
@@ -168,6 +170,29 @@ def test_marked_records_are_named_and_raise_nothing(texts):
     assert "set aside, marked nvidia" in text
 
 
+def test_a_run_that_the_host_ended_is_shown_as_such_and_hides_no_regression():
+    host = smoke(
+        24 * 9, status="no verdict", hardware=rocm(name=REAL), trouble=Trouble(stage="disk", words="simulated")
+    )
+    page = command.pages_of(MATRIX, [*RECORDS, host], NOW)[CELL]
+    text = site.files({CELL: page}, [], now="-")[f"cells/{CELL}.html"]
+    assert '<span class="badge l-aside">ended by the host: disk</span>' in text
+    assert text.count('<span class="badge l-bad">failed</span>') == 1  # the failure before it
+    assert "1 runs ended by the host" in text
+    assert page.changes == command.pages_of(MATRIX, RECORDS, NOW)[CELL].changes
+    assert [change.what for change in page.changes if change.failure] == ["regressed"]
+
+
+def test_the_newest_proof_is_that_with_the_highest_number_whatever_the_clock_said():
+    proofs = [
+        record("prove", hours, passed=passed).model_copy(update={"series": "s", "number": number})
+        for number, (hours, passed) in enumerate([(9, True), (1, False)], start=1)
+    ]
+    page = command.pages_of(MATRIX, proofs, NOW)[CELL]
+    assert page.proof is not None
+    assert not page.proof.record.passed
+
+
 def test_numbers_are_drawn_over_time(texts):
     assert (
         'aria-label="AMD Radeon RX 7900 XT: blas fp16: 60 TFLOP/s on 2026-11-08; 6 measurements from 60 to 95"'
@@ -237,6 +262,74 @@ def test_it_is_shown_on_the_loopback_address_to_this_machine_s_names_only(folder
             urllib.request.urlopen(f"http://127.0.0.1:{port}/../site.py", timeout=20)
         assert caught.value.code == 404
         server.shutdown()
+
+
+@pytest.fixture
+def own(texts, tmp_path):
+    """The pages in a folder that a test may spoil."""
+    site.write(tmp_path / "pages", texts)
+    return tmp_path / "pages"
+
+
+@pytest.fixture
+def asked(own):
+    """Return a function that asks a server of the folder for a path and gives status and body."""
+    with site.server(own, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def ask(path):
+            connection = http.client.HTTPConnection(*server.server_address, timeout=20)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        yield ask
+        server.shutdown()
+
+
+def test_a_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.html").write_text("hunter2")
+    (own / "cells" / "link.html").symlink_to(tmp_path / "secret" / "key.html")
+    (own / "more").symlink_to(tmp_path / "secret")
+    (own / "notes.txt").write_text("hunter2")
+    (own / "cells" / "deep").mkdir()
+    os.mkfifo(own / "cells" / "pipe.html")
+    names = ("cells/link.html", "more/key.html", "more/", "notes.txt", "cells/", "cells", ".rocmatrix-dashboard",
+             "cells/pipe.html", "cells/../notes.txt", "%2e%2e/%2e%2e/etc/passwd", "cells/%2e%2e/notes.txt",
+             "//etc/passwd", "cells//link.html", "cells/link.html?x", "index.html/", "cells/deep.html")  # fmt: skip
+    for name in names:
+        status, body = asked(f"/{name}")
+        assert status == 404, name
+        assert b"hunter2" not in body
+    assert asked("/")[0] == asked("/index.html?new")[0] == 200
+    page = next((own / "cells").glob("*torch*.html")).name
+    assert asked(f"/cells/{page}")[0] == 200
+
+
+def test_a_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, asked, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (own / "cells").rename(elsewhere)
+    (own / "cells").symlink_to(elsewhere)
+    page = next(elsewhere.glob("*torch*.html")).name
+    assert asked(f"/cells/{page}")[0] == 404
+    before = {path.name: path.read_text() for path in elsewhere.iterdir()}
+    with pytest.raises(RocmatrixError) as caught:
+        site.write(own, {"index.html": "", "cells/a.html": ""})
+    assert caught.value.code == "RM640"
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == before
+
+
+def test_a_page_is_not_written_through_a_link(own, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    for name in ("index.html", site.MARKER, "cells/a.html"):
+        (own / name).unlink(missing_ok=True)
+        (own / name).symlink_to(precious)
+    site.write(own, {"index.html": "new", "cells/a.html": "new"})
+    assert precious.read_text() == "kept"
+    assert (own / "index.html").read_text() == "new"
+    assert not (own / "index.html").is_symlink()
 
 
 def test_the_command_reads_the_store(tmp_path, monkeypatch, capsys):

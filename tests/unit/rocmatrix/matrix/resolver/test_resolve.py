@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.resolver.request import preference
 from rocmatrix.matrix.resolver.resolve import Request, architecture_of, resolve
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
@@ -305,3 +306,14 @@ def test_a_name_with_companions_leads_to_the_cell_with_them():
 def test_a_name_with_other_words_than_companions_in_order_is_unknown(words):
     with pytest.raises(RocmatrixError, match="RM010"):
         MATRIX.cell(f"rocm6.3-torch2.7.1-gfx906-with-{words}")
+
+
+def test_of_two_cells_that_are_else_alike_the_degraded_one_comes_last():
+    (cell,) = [cell for cell in MATRIX.cells if cell.name == "rocm6.3-torch2.7.1-gfx1100"]
+    rule = next(rule for rule in MATRIX.rules if rule.verdict == "degraded" and rule.decides)
+    worse = cell.model_copy(update={"name": "worse", "rules": (rule,)})
+    better = cell.model_copy(update={"name": "better", "rules": ()})
+    assert (worse.verdict, better.verdict) == ("degraded", "untested")
+    for request in (Request(gpu="gfx1100"), Request()):
+        for both in ([worse, better], [better, worse]):
+            assert [each.name for each in sorted(both, key=preference(request))] == ["better", "worse"]

@@ -1,0 +1,89 @@
+"""Locks that the kernel keeps: they go with the process that holds them, however it ends.
+
+A file that only says "somebody works here" outlives a kill, and the next call waits for nobody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+POLL_SECONDS = 0.2
+
+
+class HeldError(Exception):
+    """Another process holds the lock; the message names it where it is known."""
+
+
+@contextmanager
+def held(path: Path, *, shared: bool = False, waiting: str = "") -> Iterator[None]:
+    """Hold the lock on file `path`, made where it is missing, alone or beside others that share it.
+
+    With `waiting`, said once on standard error, it is waited for. A file system without locks keeps nobody out.
+    Raises HeldError where another process holds it and it is not waited for; OSError where `path` cannot be opened.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # never through a link: the file's content is replaced
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        _take(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, waiting)
+        if not shared:
+            _sign(handle)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, kind: int, waiting: str) -> None:
+    told = False
+    while True:
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not waiting:
+                raise HeldError(_holder(handle)) from None
+        except OSError:
+            return
+        if not told:
+            print(f"{waiting} ({_holder(handle)}); waiting ...", file=sys.stderr, flush=True)
+            told = True
+        time.sleep(POLL_SECONDS)
+
+
+def _sign(handle: int) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+
+def _holder(handle: int) -> str:
+    """Return the processes that have the lock's file open, else who signed it last."""
+    own, status = os.getpid(), os.fstat(handle)
+    found = [process for process in _processes() if process != own and _opens(process, status)]
+    if found:
+        return f"process {', '.join(map(str, found))}"
+    signed = os.pread(handle, 20, 0).decode(errors="replace").strip()
+    return f"process {signed}" if signed.isascii() and signed.isdigit() else "another process"
+
+
+def _processes() -> list[int]:
+    try:
+        return sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+    except OSError:  # no Linux, or /proc is hidden
+        return []
+
+
+def _opens(process: int, status: os.stat_result) -> bool:
+    try:
+        for each in Path(f"/proc/{process}/fd").iterdir():
+            opened = each.stat()
+            if (opened.st_dev, opened.st_ino) == (status.st_dev, status.st_ino):
+                return True
+    except OSError:  # it has ended, or is another user's
+        return False
+    return False

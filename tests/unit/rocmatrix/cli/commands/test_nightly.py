@@ -1,0 +1,76 @@
+"""Two nights at once: the second is refused in words, whatever its plan, and begins nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rocmatrix.cli.commands import nightly
+from rocmatrix.nightly.journal import Journal
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from rocmatrix.cli.commands import nightly
+nightly.ROOT = Path(sys.argv[1])
+with nightly.alone(Path(sys.argv[2])):
+    print("begun", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def under_way(tmp_path):
+    """Return how to start another night, by its checkout and its evidence."""
+    started = []
+
+    def start(root, evidence):
+        process = subprocess.Popen([sys.executable, "-c", HOLD, root, evidence], stdout=subprocess.PIPE)
+        started.append(process)
+        assert process.stdout.readline() == b"begun\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """A night of the CPU's cell whose stages are replaced: nothing is built."""
+    monkeypatch.setattr(nightly, "ROOT", tmp_path / "checkout")
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
+    begun = []
+    monkeypatch.setattr(nightly, "_night", lambda cells, choices, path: begun.append(cells))
+    return nightly.Choices(cells=("cpu",), jobs=1, budget=10**9), begun
+
+
+@pytest.mark.parametrize("same", ["checkout", "evidence"])
+def test_a_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_the_first_is_gone(
+    same, asked, under_way, tmp_path, capsys
+):
+    choices, begun = asked
+    places = {"checkout": tmp_path / "checkout", "evidence": tmp_path / "evidence.db"}
+    others = {"checkout": tmp_path / "another", "evidence": tmp_path / "other.db"} | {same: places[same]}
+    first = under_way(others["checkout"], others["evidence"])
+    with pytest.raises(SystemExit) as ended:
+        nightly.nightly(choices)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "RM671 Another night is under way" in told
+    assert str(first.pid) in told
+    assert begun == []
+    assert Journal(tmp_path / "evidence.db").nights() == []
+    first.kill()  # the lock goes with it
+    first.wait()
+    nightly.nightly(choices)
+    assert len(begun) == 1
+
+
+def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, capsys):
+    under_way(tmp_path / "checkout", tmp_path / "evidence.db")
+    monkeypatch.setattr(nightly, "_print", lambda cells, choices: print("printed"))
+    choices, _ = asked
+    nightly.nightly(nightly.Choices(cells=("cpu",), jobs=1, budget=choices.budget, dry_run=True))
+    assert "printed" in capsys.readouterr().out

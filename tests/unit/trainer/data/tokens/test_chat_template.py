@@ -1,0 +1,109 @@
+"""Templates against transformers' own rendering and masks, and templates that fail or hide the answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
+from trainer.data.tokens.tokenizer import ByteTokenizer
+from trainer.runtime.errors import TrainerError
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Hi <b>&amp;</b>"},
+    {"role": "assistant", "content": "Hello"},
+    {"role": "user", "content": "Bye"},
+    {"role": "assistant", "content": "Grüße 🌍"},
+]
+PLAIN = CHATML.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+REWRITING = (
+    "{% for m in messages %}[{{ m.role }}]"
+    "{% if loop.last and m.role == 'assistant' %}<think></think>{% endif %}{{ m.content }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def template(text):
+    return ChatTemplate(text=text, source="test")
+
+
+def answers(rendered):
+    return [rendered.text[begin:end] for begin, end in rendered.answers]
+
+
+def test_generation_marks_give_the_answers():
+    assert answers(template(CHATML).render(CHAT)) == ["Hello<|im_end|>", "Grüße 🌍<|im_end|>"]
+
+
+def test_prefix_rendering_without_marks_gives_the_same_text_and_answers():
+    marked, plain = template(CHATML).render(CHAT), template(PLAIN).render(CHAT)
+    assert plain.text == marked.text
+    assert [answer.rstrip("\n") for answer in answers(plain)] == answers(marked)
+
+
+def test_rendering_and_mask_equal_those_of_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    for name, content in ByteTokenizer().files().items():
+        (tmp_path / name).write_bytes(content)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    ours = read_template(tmp_path, ByteTokenizer().special)
+    rendered = ours.render(CHAT)
+    assert rendered.text == theirs.apply_chat_template(CHAT, tokenize=False)
+    assert ours.prompt(CHAT[:2]) == theirs.apply_chat_template(CHAT[:2], tokenize=False, add_generation_prompt=True)
+    out = theirs.apply_chat_template(CHAT, return_assistant_tokens_mask=True, return_dict=True)
+    spans = ByteTokenizer().encode(rendered.text).spans
+    mask = [int(any(low <= begin < high for low, high in rendered.answers)) for begin, _ in spans]
+    assert list(out["assistant_masks"]) == mask
+
+
+def test_tojson_filter_leaves_html_as_it_is():
+    assert template("{{ messages[1].content | tojson }}").render(CHAT).text == '"Hi <b>&amp;</b>"'
+
+
+def test_template_that_rewrites_turns_is_refused_for_two_answers_and_taken_for_one():
+    with pytest.raises(TrainerError) as caught:
+        template(REWRITING).render(CHAT)
+    assert caught.value.code == "RM706"
+    assert "message 3" in caught.value.what
+    assert answers(template(REWRITING).render(CHAT[:3])) == ["<think></think>Hello</s>"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{% for %}", "line 1"),
+        ("{{ raise_exception('only user turns') }}", "only user turns"),
+        ("{{ messages[9].content.x }}", "UndefinedError"),
+        ("{{ strftime_now('%d') }}", "strftime_now"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "SecurityError"),
+        ("{{ messages.append(1) }}", "SecurityError"),
+    ],
+)
+def test_template_that_fails_says_why(text, words):
+    with pytest.raises(TrainerError) as caught:
+        template(text).render(CHAT)
+    assert caught.value.code == "RM706"
+    assert words in str(caught.value)
+
+
+def test_template_is_read_from_either_place_and_hashed(tmp_path):
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": PLAIN}))
+    old = read_template(tmp_path, {})
+    (tmp_path / "chat_template.jinja").write_text(CHATML)
+    new = read_template(tmp_path, {})
+    assert (old.text, new.text) == (PLAIN, CHATML)
+    assert old.sha256 != new.sha256
+
+
+def test_list_of_templates_takes_the_default_and_refuses_without(tmp_path):
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(
+        json.dumps({"chat_template": [{"name": "rag", "template": "x"}, {"name": "default", "template": "y"}]})
+    )
+    assert read_template(tmp_path, {}).text == "y"
+    path.write_text(json.dumps({"chat_template": [{"name": "rag", "template": "x"}]}))
+    with pytest.raises(TrainerError) as caught:
+        read_template(tmp_path, {})
+    assert caught.value.code == "RM706"

@@ -1,0 +1,104 @@
+"""Bytes as tokens, and tokenizer.json of a folder, against the libraries of Hugging Face."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.data.tokens.tokenizer import ByteTokenizer, read_tokenizer
+from trainer.runtime.errors import TrainerError
+
+TEXTS = [
+    "",
+    "plain",
+    "Grüße, 世界 🌍\r\n\t",
+    "<|im_start|>user\nhi<|im_end|>",
+    "a<|endoftext|>b",
+    "\x00\x7f\x80",
+    "<|im_",
+]
+
+
+@given(st.text())
+def test_bytes_of_any_text_are_decoded_again(text):
+    encoded = ByteTokenizer().encode(text)
+    assert len(encoded.ids) == len(encoded.spans)
+    if not any(word in text for word in ByteTokenizer.SPECIAL):
+        assert ByteTokenizer().decode(encoded.ids) == text.encode("utf-8", "replace").decode()
+
+
+@pytest.fixture
+def byte_folder(tmp_path):
+    for name, content in ByteTokenizer().files().items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_byte_files_in_transformers_give_the_same_ids(byte_folder, text):
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.AutoTokenizer.from_pretrained(byte_folder, local_files_only=True)
+    ours = ByteTokenizer().encode(text).ids
+    assert theirs(text, add_special_tokens=False)["input_ids"] == ours
+    assert theirs.decode(ours, skip_special_tokens=True) == ByteTokenizer().decode(ours)
+
+
+def test_byte_files_are_recognised_without_the_library(byte_folder):
+    assert isinstance(read_tokenizer(byte_folder), ByteTokenizer)
+
+
+@pytest.fixture
+def bpe_folder(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.ByteLevelBPETokenizer()
+    made.train_from_iterator(["the quick brown fox jumps over the lazy dog " * 20], vocab_size=300)
+    made.add_special_tokens(["<eos>", "<turn>"])
+    made.enable_truncation(4)
+    made.enable_padding(length=4)
+    made.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<eos>"}}))
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [301, 7]}))
+    return tmp_path
+
+
+def test_file_tokenizer_ignores_stored_truncation_and_padding(bpe_folder):
+    tokenizer = read_tokenizer(bpe_folder)
+    text = "the quick brown fox jumps over the lazy dog"
+    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+    assert len(tokenizer.encode("the").ids) < 4
+
+
+def test_file_tokenizer_collects_stop_tokens_of_all_files(bpe_folder):
+    tokenizer = read_tokenizer(bpe_folder)
+    eos = tokenizer.encode("<eos>").ids[0]
+    assert tokenizer.stops[0] == eos
+    assert set(tokenizer.stops) == {eos, 301, 7}
+    assert tokenizer.size > eos
+
+
+def test_folder_without_stop_token_is_refused(bpe_folder):
+    (bpe_folder / "tokenizer_config.json").unlink()
+    (bpe_folder / "generation_config.json").unlink()
+    with pytest.raises(TrainerError) as caught:
+        read_tokenizer(bpe_folder)
+    assert caught.value.code == "RM705"
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"model": 1}'])
+def test_invalid_tokenizer_file_is_refused(tmp_path, content):
+    pytest.importorskip("tokenizers")
+    (tmp_path / "tokenizer.json").write_text(content)
+    (tmp_path / "config.json").write_text('{"eos_token_id": 1}')
+    with pytest.raises(TrainerError) as caught:
+        read_tokenizer(tmp_path)
+    assert caught.value.code == "RM705"
+
+
+def test_missing_tokenizer_names_the_older_format(tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(b"")
+    with pytest.raises(TrainerError) as caught:
+        read_tokenizer(tmp_path)
+    assert "tokenizer.model" in caught.value.why

@@ -1,0 +1,51 @@
+"""NF4 against bitsandbytes on a CPU, and the layer against a dense one with the same values."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from trainer.models.adapters.nf4 import LEVELS, NF4Linear, dequantize, quantize
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (7, 64), (5, 13), (1, 1), (3, 65)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_dequantized_values_equal_those_of_bitsandbytes(shape, dtype):
+    bitsandbytes = pytest.importorskip("bitsandbytes")
+    torch.manual_seed(0)
+    weight = torch.randn(shape, dtype=dtype)
+    packed, scales = quantize(weight)
+    torch.compiler.set_stance("force_eager")  # compiling its reference path takes a minute
+    theirs, state = bitsandbytes.functional.quantize_4bit(weight, blocksize=64, quant_type="nf4")
+    assert torch.equal(packed, theirs.flatten())
+    assert torch.equal(scales, state.absmax)
+    expected = bitsandbytes.functional.dequantize_4bit(theirs, state)
+    torch.compiler.set_stance("default")
+    assert torch.equal(dequantize(packed, scales, weight.shape, dtype), expected)
+
+
+def test_levels_are_kept_exactly_and_zero_stays_zero():
+    weight = torch.tensor(LEVELS).repeat(4).view(2, 32) * 3
+    assert torch.equal(dequantize(*quantize(weight), weight.shape, torch.float32), weight)
+    zero = torch.zeros(2, 40)
+    assert torch.equal(dequantize(*quantize(zero), zero.shape, torch.float32), zero)
+
+
+def test_layer_gives_outputs_and_input_gradients_of_the_dense_layer_with_its_values():
+    torch.manual_seed(0)
+    base = nn.Linear(24, 10).double()
+    layer = NF4Linear(base)
+    inputs = torch.randn(3, 24, dtype=torch.float64, requires_grad=True)
+    expected = nn.functional.linear(inputs, layer.dense(torch.float64), base.bias)
+    assert torch.allclose(layer(inputs), expected, rtol=1e-12)
+    weights = torch.randn(3, 10, dtype=torch.float64)
+    ours = torch.autograd.grad((layer(inputs) * weights).sum(), inputs)[0]
+    assert torch.allclose(ours, torch.autograd.grad((expected * weights).sum(), inputs)[0], rtol=1e-12)
+
+
+def test_cast_of_the_model_leaves_the_scales_in_fp32():
+    model = nn.Sequential(NF4Linear(nn.Linear(64, 64)))
+    before = model[0].scales.clone()
+    model.to(torch.bfloat16)
+    assert torch.equal(model[0].scales, before)

@@ -1,0 +1,175 @@
+"""Language models through the real loop, tiny: from scratch, tuned, resumed; the folders load in other programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from trainer.cli import main
+from trainer.models.pretrained.folder import read
+
+pytestmark = pytest.mark.usefixtures("torch_as_before")
+TINY = ["--task", "lm", "--sequence", "32", "--decoder-layers", "1", "--decoder-width", "32", "--device", "cpu"]
+TEXT = "In the beginning was the word, and the word was short.\n" * 60
+ROOT = Path(__file__).parents[4]
+
+
+def train(folder, name, data, *more):
+    return main([*["train", "--output"], str(folder), "--run", name, "--data", str(data), *TINY, *more])
+
+
+def figures(folder):
+    return json.loads((folder / "metadata.json").read_text())["metrics"]
+
+
+def chat_rows(path, count=24):
+    rows = [
+        {"messages": [{"role": "user", "content": f"{n} + 1"}, {"role": "assistant", "content": f"{n + 1}."}]}
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    return tmp_path / "text.txt"
+
+
+@pytest.fixture
+def base(tmp_path, text):
+    assert train(tmp_path, "base", text, "--max-steps", "3", "--batch-size", "4") == 0
+    return tmp_path / "base"
+
+
+def test_from_scratch_twice_gives_the_same_bytes_and_a_lower_loss(tmp_path, text):
+    for name in "ab":
+        assert train(tmp_path, name, text, "--max-steps", "8", "--batch-size", "4") == 0
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "generation_config.json", "recipe.yaml"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert figures(tmp_path / "a")["validation"]["loss"] < 5.5  # a uniform guess among 260 tokens: 5.56
+
+
+def test_folder_of_a_run_in_transformers_gives_the_same_logits_and_ids(base):
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(base, local_files_only=True).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base, local_files_only=True)
+    ids = tokenizer("In the beginning", return_tensors="pt").input_ids
+    with torch.no_grad():
+        assert torch.allclose(theirs(ids).logits, read(base).model(ids), atol=1e-5)
+    assert tokenizer.decode(ids[0]) == "In the beginning"
+
+
+def test_bits_per_byte_of_a_byte_tokenizer_is_the_loss_in_bits(base):
+    validation = figures(base)["validation"]
+    assert validation["bits_per_byte"] == pytest.approx(validation["loss"] / 0.6931471805599453, rel=1e-6)
+
+
+def test_micro_batches_of_any_size_give_the_same_weights_within_rounding(tmp_path, text):
+    for name, size in (("a", "4"), ("b", "3"), ("c", "1")):
+        assert train(tmp_path, name, text, "--max-steps", "3", "--batch-size", "4", "--micro-batch", size) == 0
+    first, *others = (load_file(tmp_path / name / "model.safetensors") for name in "abc")
+    for other in others:
+        assert all(torch.allclose(value, other[name], atol=2e-5) for name, value in first.items())
+
+
+@pytest.mark.parametrize("adapter", ["lora", "qlora"])
+def test_tuning_on_conversations_leaves_an_adapter_that_loads_in_peft(tmp_path, base, adapter):
+    data = chat_rows(tmp_path / "chat.jsonl")
+    options = ["--model", str(base), "--adapter", adapter, "--lora-rank", "2", "--max-steps", "6", "--sequence", "64"]
+    for name in "ab":
+        assert train(tmp_path, name, data, *options) == 0
+    weights = "adapter_model.safetensors"
+    assert (tmp_path / "a" / weights).read_bytes() == (tmp_path / "b" / weights).read_bytes()
+    adapted = load_file(tmp_path / "a" / weights)
+    assert any(value.abs().max() > 0 for name, value in adapted.items() if "lora_B" in name)
+    record = json.loads((tmp_path / "a" / "metadata.json").read_text())
+    assert record["language"]["method"] == "sft"
+    assert record["language"]["chat_template"]["sha256"]
+    assert not (tmp_path / "a" / "model.safetensors").exists()
+    peft, transformers = pytest.importorskip("peft"), pytest.importorskip("transformers")
+    model = transformers.AutoModelForCausalLM.from_pretrained(base, local_files_only=True)
+    peft.PeftModel.from_pretrained(model, tmp_path / "a")
+
+
+def test_packed_and_single_rows_give_the_same_losses(tmp_path, base):
+    """All rows in one step: then only what shares a sequence differs, and that must not matter."""
+    data = chat_rows(tmp_path / "chat.jsonl", 8)
+    options = ["--model", str(base), "--max-steps", "2", "--batch-size", "64", "--sequence", "128"]
+    for name in ("true", "false"):
+        assert train(tmp_path, name, data, *options, "--packing", name, "--validation-share", "0.2") == 0
+    (one, other) = (figures(tmp_path / name) for name in ("true", "false"))
+    assert one["best"]["train_loss"] == pytest.approx(other["best"]["train_loss"], rel=1e-5)
+    assert one["validation"]["loss"] == pytest.approx(other["validation"]["loss"], rel=1e-4)
+
+
+def test_preferences_lower_the_loss_below_that_of_the_reference(tmp_path, base):
+    rows = [{"prompt": f"{n}?", "chosen": "yes, of course", "rejected": "no, never"} for n in range(16)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ["--model", str(base), "--adapter", "lora", "--max-steps", "12", "--learning-rate", "5e-3"]
+    assert train(tmp_path, "dpo", tmp_path / "pairs.jsonl", *options, "--sequence", "64") == 0
+    assert figures(tmp_path / "dpo")["validation"]["loss"] < 0.68  # ln 2 = 0.693 is the reference itself
+
+
+def test_preferences_without_an_adapter_are_refused(tmp_path, base, capsys):
+    (tmp_path / "pairs.jsonl").write_text('{"prompt": "a", "chosen": "b", "rejected": "c"}\n' * 3)
+    assert train(tmp_path, "dpo", tmp_path / "pairs.jsonl", "--model", str(base), "--max-steps", "2") == 2
+    assert "--adapter" in capsys.readouterr().err
+
+
+def test_bad_row_ends_the_command_with_its_line(tmp_path, capsys):
+    chat_rows(tmp_path / "chat.jsonl", 3)
+    with (tmp_path / "chat.jsonl").open("a") as file:
+        file.write('{"messages": [{"role": "user"\n')
+    assert train(tmp_path, "bad", tmp_path / "chat.jsonl", "--max-steps", "2", "--sequence", "64") == 2
+    error = capsys.readouterr().err
+    assert "RM708" in error
+    assert "chat.jsonl:4" in error
+    dropping = ["--max-steps", "2", "--sequence", "64", "--bad-rows", "drop"]
+    assert train(tmp_path, "dropped", tmp_path / "chat.jsonl", *dropping) == 0
+    record = json.loads((tmp_path / "dropped" / "metadata.json").read_text())
+    assert record["data"]["changed"] == {"RM708": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [(["--model", "nowhere"], "RM700"), (["--sequence", "4096"], "RM714"), (["--decoder-width", "33"], "RM500")],
+)
+def test_what_cannot_be_trained_ends_with_a_code(tmp_path, text, capsys, more, code):
+    assert train(tmp_path, "x", text, "--max-steps", "2", *more) == 2
+    assert code in capsys.readouterr().err
+
+
+def test_killed_run_resumed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, base):
+    """With packing, an adapter and its dropout: order, moments and random numbers all have to come back."""
+    data = chat_rows(tmp_path / "chat.jsonl", 40)
+    options = [*TINY, "--model", str(base), "--adapter", "lora", "--lora-dropout", "0.1", "--sequence", "64"]
+    options += ["--max-steps", "60", "--batch-size", "4", "--epochs", "99", "--checkpoint-every", "1"]
+    options += ["--data", str(data), "--output", str(tmp_path)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "trainer", "train", *options, "--run", "killed"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("*killed*/**/tensors.safetensors")):
+        assert time.monotonic() < deadline
+        assert begun.poll() is None
+        time.sleep(0.02)
+    begun.send_signal(signal.SIGKILL)
+    begun.wait()
+    assert not (tmp_path / "killed").exists()
+    assert main(["train", *options, "--resume", "killed"]) == 0
+    assert main(["train", *options, "--run", "whole"]) == 0
+    name = "adapter_model.safetensors"
+    assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -1,0 +1,84 @@
+"""The commands evaluate, generate, chat, merge and gguf."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from trainer.analysis.language.evaluation import evaluate as measure
+from trainer.analysis.language.generation import Sampling, answer, chat_prompt
+from trainer.analysis.language.loading import Loaded, load
+from trainer.models.adapters.lora import adapters_disabled
+from trainer.runtime.events import emit
+
+
+def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int = 256) -> int:
+    """Report loss, perplexity and bits per byte on a text: of an adapter also those of its base."""
+    loaded = load(model, base)
+    figures = both(loaded, lambda: measure(loaded, data, sequence=sequence))
+    for name, values in figures.items():
+        emit("evaluation", model=name, data=data.name, sequence=sequence, **values)
+    return 0
+
+
+def generate(*, model: Path, prompt: str, base: Path | None = None, **sampling: Any) -> int:
+    """Print what follows a prompt: of an adapter the base's text, too."""
+    loaded, how = load(model, base), Sampling(**sampling)
+    for name, text in both(loaded, lambda: answer(loaded, prompt, how)).items():
+        emit("generated", model=name, text=text)
+    return 0
+
+
+def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None = None, **sampling: Any) -> int:
+    """Answer each line of the standard input; an adapter's base answers the same conversation beside it."""
+    loaded, how = load(model, base), Sampling(**sampling)
+    histories: dict[str, list[dict[str, str]]] = {}
+    for line in lines if lines is not None else sys.stdin:
+        if not line.strip():
+            continue
+
+        def reply(name: str, said: str = line.strip()) -> str:
+            messages = histories.setdefault(name, [])
+            messages.append({"role": "user", "content": said})
+            text = answer(loaded, chat_prompt(loaded, messages), how)
+            messages.append({"role": "assistant", "content": text})
+            return text
+
+        for name, text in named(loaded, reply).items():
+            emit("answer", model=name, text=text)
+    return 0
+
+
+def merge(*, model: Path, output: Path, base: Path | None = None) -> int:
+    """Write an adapter and its base as one model."""
+    from trainer.analysis.language.merging import merge_to
+
+    emit("merged", **merge_to(load(model, base), output))
+    return 0
+
+
+def gguf(*, model: Path, output: Path, base: Path | None = None, kind: str = "q8_0") -> int:
+    """Write the model, an adapter merged, as a GGUF file."""
+    from trainer.analysis.language.gguf_file import export
+    from trainer.models.adapters.lora import merge as merge_weights
+
+    loaded = load(model, base)
+    merge_weights(loaded.made.model)
+    emit("exported", **export(loaded, output, kind=kind))
+    return 0
+
+
+def both(loaded: Loaded, result: Callable[[], Any]) -> dict[str, Any]:
+    """Return the result of the base and of the tuned model; of the model alone where there is no adapter."""
+    return named(loaded, lambda name: result())
+
+
+def named(loaded: Loaded, result: Callable[[str], Any]) -> dict[str, Any]:
+    """Return `result` of each name: base with the adapter off, and tuned; or model."""
+    if not loaded.adapted:
+        return {"model": result("model")}
+    with adapters_disabled(loaded.made.model):
+        base = result("base")
+    return {"base": base, "tuned": result("tuned")}

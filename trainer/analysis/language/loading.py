@@ -1,0 +1,71 @@
+"""A language model to use: a model folder, or an adapter folder with the base model that it names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.data.tokens.chat_template import ChatTemplate, read_template
+from trainer.data.tokens.tokenizer import Tokenizer, read_tokenizer
+from trainer.models.adapters import peft_format
+from trainer.models.pretrained import folder as pretrained
+from trainer.runtime.errors import TrainerError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A model in evaluation mode on the CPU, with tokenizer and, where there is one, chat template.
+
+    adapted: whether an adapter is on it, which `adapters_disabled` switches off.
+    """
+
+    made: pretrained.Pretrained
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    adapted: bool
+
+
+def load(folder: Path, base: Path | None = None) -> Loaded:
+    """Return the model of `folder`; `base` is where an adapter's base model is, if not where the adapter says.
+
+    Raises:
+        TrainerError: RM700 to RM707, RM712 and RM713.
+    """
+    adapter = (folder / peft_format.CONFIG).is_file()
+    source = (base or base_of(folder)) if adapter else folder
+    made = pretrained.read(source)
+    if adapter:
+        peft_format.read(made.model, folder, family=made.family)
+    tokenizer = read_tokenizer(source)
+    pretrained.require_vocabulary(made.model, tokenizer.size, str(source))
+    made.model.eval()
+    return Loaded(made=made, tokenizer=tokenizer, template=_template(source, tokenizer.special), adapted=adapter)
+
+
+def base_of(folder: Path) -> Path:
+    """Return the base model's folder that an adapter names: as it stands, or relative to the adapter.
+
+    Raises:
+        TrainerError: RM712 where it names none or there is no such folder.
+    """
+    path = folder / peft_format.CONFIG
+    try:
+        record: Any = json.loads(path.read_text(encoding="utf-8"))
+        named = Path(record["base_model_name_or_path"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrainerError("RM712", what="adapter_config.json names no base model", where=str(path)) from error
+    for place in (named, folder / named):
+        if place.is_dir():
+            return place
+    what = f"the adapter's base model {named} is no folder here"
+    raise TrainerError("RM712", what=what, where=str(path), next="Give its folder with --base.")
+
+
+def _template(folder: Path, special: Mapping[str, str]) -> ChatTemplate | None:
+    try:
+        return read_template(folder, special)
+    except TrainerError:
+        return None

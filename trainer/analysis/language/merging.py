@@ -1,0 +1,51 @@
+"""Merge an adapter into its base model, and see that the logits stay what they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.analysis.language.loading import Loaded
+from trainer.models.adapters.lora import merge
+from trainer.models.pretrained import folder as pretrained
+from trainer.runtime.errors import TrainerError
+
+CHECKED_TOKENS = 64
+# Relative to the largest logit: weights are rounded once to the base's dtype, and so differ by half a last place.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
+
+
+def merge_to(loaded: Loaded, output: Path) -> dict[str, Any]:
+    """Write the merged model to the folder `output`, and return how far its logits are from the adapter's.
+
+    Raises:
+        TrainerError: RM500 where there is no adapter or the folder exists, RM718 where the logits differ.
+    """
+    if not loaded.adapted:
+        raise TrainerError("RM500", what="--model is no adapter, so there is nothing to merge")
+    if output.exists():
+        raise TrainerError("RM500", what=f"--output {output} exists", next="Give a folder that does not exist.")
+    model = loaded.made.model
+    before = _logits(loaded)
+    merge(model)
+    after = _logits(loaded)
+    dtype = next(model.parameters()).dtype
+    difference = ((after - before).abs().max() / before.abs().max()).item()
+    if not difference <= TOLERANCE[dtype]:
+        what = f"logits differ by {difference:.2g} of the largest, {TOLERANCE[dtype]:.2g} is allowed for {dtype}"
+        raise TrainerError("RM718", what=what)
+    files = pretrained.write(output, loaded.made)
+    return {"folder": str(output), "files": files, "largest_difference": difference, "tokens": CHECKED_TOKENS}
+
+
+@torch.no_grad()
+def _logits(loaded: Loaded) -> Tensor:
+    model = loaded.made.model
+    generator = torch.Generator().manual_seed(0)
+    most = min(CHECKED_TOKENS, model.config.positions or CHECKED_TOKENS)
+    tokens = torch.randint(model.config.vocabulary, (1, most), generator=generator)
+    logits: Tensor = model(tokens)
+    return logits.double()

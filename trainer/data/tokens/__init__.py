@@ -1,0 +1,1 @@
+"""From text and conversations to rows of tokens: tokenizers, chat templates, masks, packing, shards."""

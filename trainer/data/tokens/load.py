@@ -1,0 +1,173 @@
+"""From a file and the settings to the rows that are trained and validated on."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.config.language import LanguageConfig
+from trainer.data.tokens import corpus
+from trainer.data.tokens.chat_template import ChatTemplate
+from trainer.data.tokens.packing import best_fit, pack
+from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows, pair_partition
+from trainer.data.tokens.records import Record, read_records
+from trainer.data.tokens.row import TokenRow
+from trainer.data.tokens.tokenize import RowPolicy, tokenize_pairs, tokenize_records
+from trainer.data.tokens.tokenizer import Tokenizer
+from trainer.runtime.errors import TrainerError
+
+IN_MEMORY = 2**26  # bytes of text; a larger one becomes mapped shards
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageData:
+    """Rows to train and to validate on, and what metadata.json says of them."""
+
+    method: str
+    train: WindowRows | PackedPartition | PairPartition
+    validation: WindowRows | PackedPartition | PairPartition
+    sha256: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def method_of(path: Path, asked: str) -> str:
+    """Return pretrain, sft or dpo: as asked, or by the first valid row; a file that is not JSON is a text."""
+    if asked != "auto":
+        return asked
+    if path.suffix not in corpus.JSON:
+        return "pretrain"
+    first = next((row for row in read_records(path) if isinstance(row, Record)), None)
+    if first is None:
+        raise TrainerError("RM717", what="the file has no valid row", where=str(path))
+    return "pretrain" if first.text is not None else "sft" if first.rejected is None else "dpo"
+
+
+def load(
+    path: Path,
+    config: LanguageConfig,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None,
+    *,
+    folder: Path,
+    seed: int,
+) -> LanguageData:
+    """Return the rows of a file. `folder` receives the shards of a text too large for memory.
+
+    Raises:
+        TrainerError: RM706 to RM717.
+    """
+    method = method_of(path, config.method)
+    if method == "pretrain":
+        return _windows(path, config, tokenizer, folder)
+    records = read_records(path)
+    if config.max_rows is not None:
+        records = itertools.islice(records, config.max_rows)
+    policy = RowPolicy(
+        length=config.sequence,
+        bad_rows=config.bad_rows,
+        too_long=config.too_long,
+        stop_token=config.stop_token,
+        whole=config.train_on_prompts,
+    )
+    make = _packed if method == "sft" else _pairs
+    return make(path, records, config, tokenizer, template, policy, seed)
+
+
+def _windows(path: Path, config: LanguageConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:
+    stream = stream_of(path, tokenizer, folder)
+    count = (len(stream) - 1) // config.sequence
+    if count < 2:
+        what = f"{len(stream)} tokens make {max(count, 0)} rows of {config.sequence}; 2 are needed"
+        raise TrainerError("RM714", what=what, where=str(path))
+    held = held_out(count, config.validation_share)
+    train = WindowRows(stream=stream, first=0, count=count - held, length=config.sequence)
+    validation = WindowRows(stream=stream, first=count - held, count=held, length=config.sequence)
+    facts = {"tokens": len(stream), "text_bytes": stream.text_bytes, "shards": len(stream.shards)}
+    return LanguageData(method="pretrain", train=train, validation=validation, sha256=stream.text_sha256, facts=facts)
+
+
+def held_out(count: int, share: float) -> int:
+    """Return how many of `count` rows are held out: at least one, and never all."""
+    return min(max(1, round(count * share)), count - 1)
+
+
+def stream_of(path: Path, tokenizer: Tokenizer, folder: Path) -> corpus.TokenStream:
+    """Return a corpus' tokens: in memory, or as shards that are made once for text and tokenizer."""
+    if not path.is_file():
+        raise TrainerError("RM717", what=f"{path} is no file", where=str(path))
+    if path.stat().st_size <= IN_MEMORY:
+        return corpus.in_memory(path, tokenizer)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    shards = folder / ".tokens" / f"{digest[:16]}-{tokenizer.sha256[:16]}"
+    if not shards.is_dir():
+        corpus.build(path, tokenizer, shards)
+    return corpus.opened(shards, tokenizer)
+
+
+def _packed(
+    path: Path,
+    records: Iterator[Record | TrainerError],
+    config: LanguageConfig,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None,
+    policy: RowPolicy,
+    seed: int,
+) -> LanguageData:
+    made = tokenize_records(records, tokenizer, template, policy)
+    parts = _split(made.rows, config.validation_share, seed, path)
+    train, validation = (_sequences(rows, config, tokenizer) for rows in parts)
+    facts = {
+        "rows": len(made.rows),
+        "tokens": sum(len(row.tokens) for row in made.rows),
+        "trained_tokens": sum(row.trained for row in made.rows),
+        "sequences": len(train) + len(validation),
+        "changed": dict(made.changed),
+        "first_changed": {code: Path(where).name for code, where in made.first.items()},
+    }
+    return LanguageData(method="sft", train=train, validation=validation, sha256=digest_of(path), facts=facts)
+
+
+def _sequences(rows: list[TokenRow], config: LanguageConfig, tokenizer: Tokenizer) -> PackedPartition:
+    lengths = [len(row.tokens) for row in rows]
+    bins = best_fit(lengths, config.sequence) if config.packing else [[number] for number in range(len(rows))]
+    return PackedPartition(packed=pack(rows, bins, config.sequence, filling=tokenizer.stops[0]))
+
+
+def _pairs(
+    path: Path,
+    records: Iterator[Record | TrainerError],
+    config: LanguageConfig,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None,
+    policy: RowPolicy,
+    seed: int,
+) -> LanguageData:
+    made = tokenize_pairs(records, tokenizer, template, policy)
+    parts = _split(made.rows, config.validation_share, seed, path)
+    train, validation = (pair_partition(part, config.sequence, filling=tokenizer.stops[0]) for part in parts)
+    facts = {"rows": len(made.rows), "changed": dict(made.changed)}
+    return LanguageData(method="dpo", train=train, validation=validation, sha256=digest_of(path), facts=facts)
+
+
+def _split(rows: list[Any], share: float, seed: int, path: Path) -> tuple[list[Any], list[Any]]:
+    """Return rows to train on and rows held out, drawn by `seed`, each in the file's order."""
+    if len(rows) < 2:
+        what = f"{len(rows)} valid rows; one to train on and one to validate on are needed"
+        raise TrainerError("RM714", what=what, where=str(path))
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)).tolist()
+    held = set(order[: held_out(len(rows), share)])
+    train = [row for number, row in enumerate(rows) if number not in held]
+    return train, [row for number, row in enumerate(rows) if number in held]
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

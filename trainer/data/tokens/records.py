@@ -1,0 +1,247 @@
+"""Rows of JSONL (or of one JSON list) as conversations, completions, texts or preference pairs, with file and line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.runtime.errors import TrainerError
+
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "function_call": "assistant",
+    "tool": "tool",
+    "observation": "tool",
+    "function": "tool",
+}
+WEIGHTS = ("weight", "loss_weight")  # of a message: OpenAI's name, and LLaMA-Factory's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One row: `messages`, or a `prompt` and its `answer` without a template, or a `text` that is all trained.
+
+    weights: of each message in the loss, 0 for others than the assistant's. rejected: the messages, or the answer,
+    of the worse one of a pair, which shares its beginning with the row.
+    """
+
+    where: str
+    messages: tuple[dict[str, Any], ...] = ()
+    weights: tuple[float, ...] = ()
+    prompt: str = ""
+    answer: str | None = None
+    text: str | None = None
+    tools: Any = None
+    rejected: tuple[dict[str, Any], ...] | str | None = None
+
+
+class RowError(Exception):
+    """What is wrong with one row."""
+
+
+def read_records(path: Path) -> Iterator[Record | TrainerError]:
+    """Yield each row, or the error RM708 that names its line. Empty lines are passed over.
+
+    Raises:
+        TrainerError: RM717 where the file cannot be read as JSON rows at all.
+    """
+    for where, value in _values(path):
+        try:
+            if isinstance(value, RowError):
+                raise value
+            yield _record(value, where)
+        except RowError as error:
+            yield TrainerError("RM708", what=str(error), where=where)
+
+
+def _values(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            first = file.read(1)
+            while first.isspace():
+                first = file.read(1)
+            file.seek(0)
+            yield from _list(file.read(), path) if first == "[" else _lines(file, path)
+    except UnicodeDecodeError as error:
+        what = f"{path.name} is not UTF-8: byte {error.start} cannot be decoded"
+        raise TrainerError("RM717", what=what, where=str(path)) from None
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise TrainerError("RM717", what=f"{path} cannot be opened", why=str(error.strerror)) from None
+
+
+def _lines(file: Any, path: Path) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            yield f"{path}:{number}", _parsed(line)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return RowError(f"not valid JSON: {error}")
+
+
+def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TrainerError("RM717", what=f"{path.name} is not valid JSON", where=str(path), why=str(error)) from None
+    for number, row in enumerate(rows, 1):
+        yield f"{path}: row {number}", row
+
+
+def _record(row: Any, where: str) -> Record:
+    if not isinstance(row, dict):
+        raise RowError(f"a row is an object, not {type(row).__name__}")
+    if "chosen" in row and "rejected" in row:
+        return _pair(row, where)
+    if "messages" in row or "conversations" in row:
+        return _conversation(_messages(row), where, tools=_tools(row))
+    if "instruction" in row:
+        return _conversation(_instruction(row), where)
+    if "prompt" in row and "completion" in row:
+        return _completion(row["prompt"], row["completion"], where)
+    if isinstance(row.get("text"), str):
+        return Record(where=where, text=row["text"])
+    fields = ", ".join(sorted(map(str, row))) or "none"
+    known = "messages, conversations, instruction and output, prompt and completion, prompt, chosen and rejected, text"
+    raise RowError(f"no known fields (has: {fields}; known: {known})")
+
+
+def _tools(row: Mapping[str, Any]) -> Any:
+    tools = row.get("tools")
+    if isinstance(tools, str) and tools.strip():
+        try:
+            return json.loads(tools)
+        except ValueError as error:
+            raise RowError(f"tools is not valid JSON: {error}") from None
+    return tools or None
+
+
+def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = row.get("messages", row.get("conversations"))
+    if not isinstance(listed, list) or not listed:
+        raise RowError("messages is not a list of at least one message")
+    messages = [_message(each, number) for number, each in enumerate(listed, 1)]
+    if isinstance(row.get("system"), str) and row["system"]:
+        messages.insert(0, {"role": "system", "content": row["system"]})
+    return messages
+
+
+def _message(given: Any, number: int) -> dict[str, Any]:
+    """Return a message with role and content, whichever of the two usual pairs of names it has."""
+    if not isinstance(given, dict):
+        raise RowError(f"message {number} is no object")
+    role = given.get("role", given.get("from"))
+    content = given.get("content", given.get("value"))
+    if role not in ROLES:
+        raise RowError(f"message {number} has the role {role!r}; known: {', '.join(ROLES)}")
+    if isinstance(content, list):
+        content = _joined(content, number)
+    if content is None and given.get("tool_calls"):
+        content = ""
+    if not isinstance(content, str):
+        raise RowError(f"message {number} has no text as its content")
+    rest = {key: value for key, value in given.items() if key not in ("role", "from", "content", "value")}
+    return {"role": ROLES[role], "content": content, **rest}
+
+
+def _joined(parts: Sequence[Any], number: int) -> str:
+    """Return the text of a content that is a list of parts, as of multimodal interfaces."""
+    if not all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in parts):
+        raise RowError(f"message {number} has a part that is no text")
+    return "".join(part["text"] for part in parts)
+
+
+def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return an Alpaca row as messages: earlier turns, then instruction and input, then output."""
+    for key in ("instruction", "output"):
+        if not isinstance(row.get(key), str):
+            raise RowError(f"{key} is no text")
+    messages = [{"role": "system", "content": row["system"]}] if row.get("system") else []
+    for turn in row.get("history") or []:
+        if not isinstance(turn, list) or len(turn) != 2:
+            raise RowError("history is no list of pairs")
+        messages += [{"role": "user", "content": turn[0]}, {"role": "assistant", "content": turn[1]}]
+    question = "\n".join(text for text in (row["instruction"], row.get("input")) if text)
+    return [*messages, {"role": "user", "content": question}, {"role": "assistant", "content": row["output"]}]
+
+
+def _completion(prompt: Any, completion: Any, where: str) -> Record:
+    if isinstance(prompt, list) and isinstance(completion, list):
+        return _conversation(_messages({"messages": [*prompt, *completion]}), where)
+    if not isinstance(prompt, str) or not isinstance(completion, str):
+        raise RowError("prompt and completion are neither texts nor lists of messages")
+    return Record(where=where, prompt=prompt, answer=completion)
+
+
+def _conversation(messages: Sequence[dict[str, Any]], where: str, tools: Any = None) -> Record:
+    _require_order(messages)
+    weights = [_weight(message, number) for number, message in enumerate(messages, 1)]
+    bare = tuple({key: value for key, value in each.items() if key not in WEIGHTS} for each in messages)
+    return Record(where=where, messages=bare, weights=tuple(weights), tools=tools)
+
+
+def _weight(message: Mapping[str, Any], number: int) -> float:
+    given = next((message[key] for key in WEIGHTS if message.get(key) is not None), 1.0)
+    if isinstance(given, bool):
+        given = float(given)
+    if not isinstance(given, int | float) or not 0 <= given < float("inf"):
+        raise RowError(f"message {number} has the weight {given!r}, which is no number of at least 0")
+    return float(given) if message["role"] == "assistant" else 0.0
+
+
+def _require_order(messages: Sequence[Mapping[str, Any]]) -> None:
+    roles = [message["role"] for message in messages]
+    if "system" in roles[1:]:
+        raise RowError(f"message {roles.index('system', 1) + 1} is a system message; only the first may be")
+    turns = [role for role in roles if role != "system"]
+    if not turns or turns[0] != "user":
+        raise RowError(f"the conversation begins with {turns[0] if turns else 'nothing'}, not with the user")
+    for number, (one, other) in enumerate(itertools.pairwise(turns), 2):
+        if one == other and one != "tool":
+            raise RowError(f"two {one} messages follow each other (turn {number})")
+    if turns[-1] != "assistant":
+        raise RowError(f"the conversation ends with {turns[-1]}, not with an answer of the assistant")
+
+
+def _pair(row: Mapping[str, Any], where: str) -> Record:
+    chosen, rejected = row["chosen"], row["rejected"]
+    if isinstance(row.get("prompt"), str) and isinstance(chosen, str) and isinstance(rejected, str):
+        return Record(where=where, prompt=row["prompt"], answer=chosen, rejected=rejected)
+    if "instruction" in row:
+        before = _instruction({**row, "output": ""})[:-1]
+        chosen, rejected = ([{"role": "assistant", "content": each}] for each in (chosen, rejected))
+    elif "messages" in row or "conversations" in row:
+        before = _messages(row)
+    else:
+        before = _before(row)
+    better, worse = ([*before, *_messages({"messages": _listed(each)})] for each in (chosen, rejected))
+    _require_order(worse)
+    record = _conversation(better, where, tools=_tools(row))
+    return Record(**{**vars(record), "rejected": tuple(worse)})
+
+
+def _before(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    prompt = row.get("prompt")
+    if isinstance(prompt, str):
+        return [{"role": "user", "content": prompt}]
+    return _messages({"messages": prompt}) if prompt else []
+
+
+def _listed(answer: Any) -> list[Any]:
+    if isinstance(answer, str):
+        return [{"role": "assistant", "content": answer}]
+    return answer if isinstance(answer, list) else [answer]

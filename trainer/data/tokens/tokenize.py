@@ -1,0 +1,218 @@
+"""Records as rows of tokens with the loss weight of each, and what is done with rows that cannot be trained on.
+
+Every refusal names file and line. Policies: `bad_rows` (stop, drop) for rows that are invalid or carry no loss,
+`too_long` (stop, drop, cut) for rows beyond the sequence, `stop_token` (require, append) for answers without one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trainer.data.tokens.chat_template import ChatTemplate, Message
+from trainer.data.tokens.records import Record
+from trainer.data.tokens.row import TokenRow
+from trainer.data.tokens.tokenizer import Tokenizer
+from trainer.runtime.errors import TrainerError
+
+BAD_ROWS, TOO_LONG, STOP_TOKEN = ("stop", "drop"), ("stop", "drop", "cut"), ("require", "append")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPolicy:
+    """What is done with rows that cannot be used as they are; `length` is the most tokens of a row."""
+
+    length: int
+    bad_rows: str = "stop"
+    too_long: str = "stop"
+    stop_token: str = "require"
+    whole: bool = False  # prompts carry loss, too
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizedRows:
+    """Rows (or pairs of them), and how many were dropped or cut by error code, with the first place of each."""
+
+    rows: list[Any]
+    changed: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+
+def tokenize_records(
+    records: Iterable[Record | TrainerError], tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> TokenizedRows:
+    """Return the rows that can be trained on.
+
+    Raises:
+        TrainerError: RM706, RM708 to RM711, for the first row that a policy does not accept.
+    """
+
+    def row_of(record: Record) -> tuple[TokenRow, bool]:
+        return _usable(tokenized(record, tokenizer, template, policy), policy)
+
+    return _collected(records, row_of, policy)
+
+
+def tokenize_pairs(
+    records: Iterable[Record | TrainerError], tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> TokenizedRows:
+    """Return the preference pairs that can be trained on, as tuples of the chosen and the rejected row.
+
+    Raises:
+        TrainerError: as `tokenize_records`.
+    """
+
+    def pair_of(record: Record) -> tuple[tuple[TokenRow, TokenRow], bool]:
+        chosen, rejected = tokenized_pair(record, tokenizer, template, policy)
+        (chosen, one), (rejected, other) = _usable(chosen, policy), _usable(rejected, policy)
+        return (chosen, rejected), one or other
+
+    return _collected(records, pair_of, policy)
+
+
+def _collected(
+    records: Iterable[Record | TrainerError], make: Callable[[Record], tuple[Any, bool]], policy: RowPolicy
+) -> TokenizedRows:
+    result = TokenizedRows(rows=[])
+    for record in records:
+        try:
+            if isinstance(record, TrainerError):
+                raise record
+            row, cut = make(record)
+        except TrainerError as error:
+            if not _is_dropped(error, policy):
+                raise
+            _note(result, error.code, error.where)
+            continue
+        result.rows.append(row)
+        if cut:
+            _note(result, "cut", record.where)
+    return result
+
+
+def _usable(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
+    """Return the row within the sequence's length, and whether it was cut; it carries loss."""
+    fitted, cut = _fitted(row, policy)
+    _require_loss(fitted)
+    return fitted, cut
+
+
+def _is_dropped(error: TrainerError, policy: RowPolicy) -> bool:
+    if error.code == "RM711":
+        return policy.too_long == "drop"
+    return error.code in ("RM706", "RM708", "RM709", "RM710") and policy.bad_rows == "drop"
+
+
+def _note(result: TokenizedRows, code: str, where: str) -> None:
+    result.changed[code] += 1
+    result.first.setdefault(code, where)
+
+
+def tokenized(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
+    """Return one record's tokens and weights.
+
+    Raises:
+        TrainerError: RM706 where a template is missing or fails, RM709 and RM710.
+    """
+    if record.text is not None:
+        ids = [*tokenizer.encode(record.text).ids, tokenizer.stops[0]]
+        return TokenRow(tokens=ids, weights=[1.0] * len(ids), where=record.where)
+    if record.answer is not None:
+        return _completion(record.prompt, record.answer, record.where, tokenizer, policy)
+    return _conversation(record, tokenizer, template, policy)
+
+
+def tokenized_pair(
+    record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> tuple[TokenRow, TokenRow]:
+    """Return the chosen and the rejected row of a preference pair; only the last answers carry loss.
+
+    Raises:
+        TrainerError: RM708 for a record without a pair, and what `tokenized` raises.
+    """
+    if record.rejected is None:
+        raise TrainerError("RM708", what="the row is no pair: chosen and rejected are needed", where=record.where)
+    if isinstance(record.rejected, str):
+        other = replace(record, answer=record.rejected)
+    else:
+        other = replace(record, messages=record.rejected, weights=(1.0,) * len(record.rejected))
+    both = [tokenized(_last_only(each), tokenizer, template, policy) for each in (record, other)]
+    return both[0], both[1]
+
+
+def _last_only(record: Record) -> Record:
+    count = len(record.messages)
+    return replace(record, weights=(0.0,) * (count - 1) + (1.0,) if count else ())
+
+
+def _completion(prompt: str, answer: str, where: str, tokenizer: Tokenizer, policy: RowPolicy) -> TokenRow:
+    """Tokenise prompt and answer apart, as generation will meet them, and end the answer by the stop token."""
+    before, after = tokenizer.encode(prompt).ids, tokenizer.encode(answer).ids
+    if not after:
+        raise TrainerError("RM709", what="the completion is empty", where=where)
+    tokens = [*before, *after, tokenizer.stops[0]]
+    weights = [float(policy.whole)] * len(before) + [1.0] * (len(after) + 1)
+    return TokenRow(tokens=tokens, weights=weights, where=where)
+
+
+def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
+    if template is None:
+        raise TrainerError("RM706", what="conversations need a chat template", where=record.where)
+    rendered = template.render(record.messages, record.tools)
+    weights = [weight for message, weight in zip(record.messages, record.weights, strict=True) if _answers(message)]
+    if len(rendered.answers) != len(weights):
+        what = f"the template marks {len(rendered.answers)} answers of {len(weights)}"
+        raise TrainerError("RM706", what=what, where=record.where)
+    encoded = tokenizer.encode(rendered.text)
+    tokens, spans = list(encoded.ids), list(encoded.spans)
+    loss = [float(policy.whole)] * len(tokens)
+    appended: list[int] = []
+    for span, weight in zip(rendered.answers, weights, strict=True):
+        inside = _inside(span, spans, tokens, tokenizer)
+        for place in inside:
+            loss[place] = weight
+        if weight > 0 and not any(tokens[place] in tokenizer.stops for place in inside[-1:]):
+            appended.append(inside[-1] + 1 if inside else len(tokens))
+    if appended and policy.stop_token == "require":
+        raise _without_stop(record.where, len(appended), tokenizer)
+    for place in reversed(appended):
+        tokens.insert(place, tokenizer.stops[0])
+        loss.insert(place, 1.0)
+    return TokenRow(tokens=tokens, weights=loss, where=record.where)
+
+
+def _answers(message: Message) -> bool:
+    return bool(message["role"] == "assistant")
+
+
+def _inside(span: tuple[int, int], spans: list[tuple[int, int]], tokens: list[int], tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens that begin in the answer, up to its last stop token: what follows that is never generated."""
+    inside = [place for place, (begin, end) in enumerate(spans) if span[0] <= begin < span[1] and end > begin]
+    stops = [place for place in inside if tokens[place] in tokenizer.stops]
+    after = [place for place in inside if stops and place > stops[-1]]
+    text_after = tokenizer.decode([tokens[place] for place in after])
+    return [place for place in inside if place <= stops[-1]] if stops and not text_after.strip() else inside
+
+
+def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:
+    what = f"{count} answers end without a stop token that carries loss"
+    return TrainerError("RM710", what=what, where=where, why=f"stop tokens have the ids {list(tokenizer.stops)}")
+
+
+def _fitted(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
+    """Return the row, cut at the end where the policy says so, and whether it was."""
+    length = len(row.tokens)
+    if length <= policy.length:
+        return row, False
+    if policy.too_long != "cut":
+        raise TrainerError("RM711", what=f"{length} tokens, --sequence {policy.length}", where=row.where)
+    kept: dict[str, Any] = {"tokens": row.tokens[: policy.length], "weights": row.weights[: policy.length]}
+    return replace(row, **kept), True
+
+
+def _require_loss(row: TokenRow) -> None:
+    if row.trained == 0:
+        what = f"none of {len(row.tokens)} tokens carries loss"
+        raise TrainerError("RM709", what=what, where=row.where)

@@ -1,0 +1,226 @@
+"""Tokenizers: bytes, built in, and tokenizer.json of a model folder by the `tokenizers` library."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from trainer.runtime.errors import TrainerError
+
+FILE = "tokenizer.json"
+BYTES = "bytes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """Token ids, and of each the characters [begin, end) of the text that it stands for."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
+
+
+class Tokenizer(Protocol):
+    """From text to token ids and back. Special tokens that stand in the text are recognised; none is added."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages and metadata."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all that decides the token ids."""
+
+    @property
+    def size(self) -> int:
+        """One more than the largest token id."""
+
+    @property
+    def stops(self) -> tuple[int, ...]:
+        """Ids that end a text or an answer; the first one separates documents."""
+
+    @property
+    def special(self) -> dict[str, str]:
+        """Texts of special tokens by role, as chat templates name them: bos_token, eos_token."""
+
+    def encode(self, text: str) -> Encoded:
+        """Return the tokens of a text."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones; invalid UTF-8 is replaced."""
+
+
+class ByteTokenizer:
+    """One token a byte of UTF-8, and four special tokens. Needs no file and no package."""
+
+    SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>")
+    name = BYTES
+    size = 256 + len(SPECIAL)
+    stops = (256, 258)
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the tokens' texts."""
+        return hashlib.sha256(repr(("bytes", self.SPECIAL)).encode()).hexdigest()
+
+    @property
+    def special(self) -> dict[str, str]:
+        """The end of a text; no token begins one."""
+        return {"eos_token": self.SPECIAL[0], "pad_token": self.SPECIAL[3]}
+
+    def encode(self, text: str) -> Encoded:
+        """Return bytes as ids; lone surrogates, which UTF-8 cannot hold, become question marks."""
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        place = 0
+        while place < len(text):
+            found = next((n for n, word in enumerate(self.SPECIAL) if text.startswith(word, place)), None)
+            if found is not None:
+                end, codes = place + len(self.SPECIAL[found]), [256 + found]
+            else:
+                end, codes = place + 1, list(text[place].encode("utf-8", "replace"))
+            ids += codes
+            spans += [(place, end)] * len(codes)
+            place = end
+        return Encoded(ids=ids, spans=spans)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of the bytes."""
+        return bytes(each for each in ids if each < 256).decode("utf-8", "replace")
+
+    def encode_bytes(self, content: bytes) -> list[int]:
+        """Return plain text's tokens without looking for special ones: faster, and no text can end a document."""
+        return list(content)
+
+    def files(self) -> dict[str, bytes]:
+        """Return tokenizer files with which Hugging Face programs give the same ids."""
+        from trainer.data.tokens.chat_template import CHATML
+
+        config = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": 10**9,
+            **self.special,
+        }
+        return {
+            FILE: (json.dumps(_byte_level(self.SPECIAL), ensure_ascii=False, indent=1) + "\n").encode(),
+            "tokenizer_config.json": (json.dumps(config, indent=2, sort_keys=True) + "\n").encode(),
+            "chat_template.jinja": CHATML.encode(),
+        }
+
+
+def _byte_level(special: Sequence[str]) -> dict[str, Any]:
+    """Return tokenizer.json of a byte-level BPE without merges: each byte is its own token."""
+    added = [
+        {"id": 256 + n, "content": word, "special": True, "normalized": False}
+        | {"single_word": False, "lstrip": False, "rstrip": False}
+        for n, word in enumerate(special)
+    ]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    model = {"type": "BPE", "vocab": {letter: byte for byte, letter in enumerate(_letters())}, "merges": []}
+    return {
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": level,
+        "post_processor": None,
+        "decoder": level,
+        "model": model,
+    }
+
+
+def _letters() -> list[str]:
+    """Return the printable letter of each byte in byte-level BPE (GPT-2): itself, or the next one from U+0100 on."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return [chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)]
+
+
+class FileTokenizer:
+    """The tokenizer of a model folder."""
+
+    def __init__(self, path: Path, *, stops: tuple[int, ...], special: dict[str, str]) -> None:
+        self.name, self.stops, self.special = path.parent.name, stops, special
+        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        self._tokenizer = _load(path)
+        self.size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+
+    def encode(self, text: str) -> Encoded:
+        """Return the tokens of a text."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return Encoded(ids=encoding.ids, spans=encoding.offsets)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+
+def _load(path: Path) -> Any:
+    try:
+        import tokenizers
+    except ImportError:
+        raise TrainerError("RM716", what=f"{path} needs the package tokenizers, which is not installed") from None
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise TrainerError("RM705", what=f"{FILE} is not valid", where=str(path), why=str(error)) from None
+    tokenizer.no_truncation()  # both may be stored in the file, and would cut rows or fill them up unseen
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """Return the tokenizer of a model folder.
+
+    Raises:
+        TrainerError: RM705 where the folder has none, or it has no stop token; RM716 without the package.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        older = [name for name in ("tokenizer.model", "vocab.json") if (folder / name).is_file()]
+        why = f"{older[0]} is an older format; transformers converts it on saving" if older else ""
+        raise TrainerError("RM705", what=f"{FILE} is missing", where=str(folder), why=why)
+    if path.read_bytes() == ByteTokenizer().files()[FILE]:
+        return ByteTokenizer()
+    special = _special(folder)
+    stops = _stops(folder, path, special)
+    if not stops:
+        what = "no stop token: neither generation_config.json, config.json nor tokenizer_config.json names one"
+        raise TrainerError("RM705", what=what, where=str(folder))
+    return FileTokenizer(path, stops=stops, special=special)
+
+
+def _special(folder: Path) -> dict[str, str]:
+    config = _json(folder / "tokenizer_config.json")
+    words = {}
+    for key in ("bos_token", "eos_token", "pad_token", "unk_token"):
+        value = config.get(key)
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            words[key] = value
+    return words
+
+
+def _stops(folder: Path, path: Path, special: dict[str, str]) -> tuple[int, ...]:
+    """Return the ids that end an answer: those of the generation and the tokenizer, without doubles."""
+    found: list[int] = []
+    if "eos_token" in special:
+        identity = _load(path).token_to_id(special["eos_token"])
+        found += [] if identity is None else [identity]
+    for name in ("generation_config.json", "config.json"):
+        value = _json(folder / name).get("eos_token_id")
+        found += value if isinstance(value, list) else [] if value is None else [value]
+    return tuple(dict.fromkeys(found))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise TrainerError("RM705", what=f"{path.name} is not valid JSON", where=str(path), why=str(error)) from None
+    return content if isinstance(content, dict) else {}

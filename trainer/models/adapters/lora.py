@@ -1,0 +1,171 @@
+"""Low-rank adaptation (Hu et al. 2021, arXiv 2106.09685) and its rank-stabilised scale (rsLoRA, arXiv 2312.03732)."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from trainer.models.adapters.nf4 import NF4Linear
+from trainer.runtime.errors import TrainerError, suggestion
+
+ALL_LINEAR = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoraConfig:
+    """An adapter: rank, alpha, dropout of its inputs, and which linear layers of the blocks it adapts.
+
+    targets: last names of modules (q_proj), full names, or ALL_LINEAR. rank_stabilized: scale alpha / sqrt(rank)
+    instead of alpha / rank.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.0
+    targets: tuple[str, ...] = (ALL_LINEAR,)
+    rank_stabilized: bool = False
+
+    def scale(self, rank: int) -> float:
+        """Return the factor of the product B A."""
+        return self.alpha / (math.sqrt(rank) if self.rank_stabilized else rank)
+
+
+class LoraLinear(nn.Module):
+    """base(x) + scale * B A dropout(x), the base frozen: (…, inputs) to (…, outputs).
+
+    The adapter's weights are cast to the input's dtype, never the input to theirs: a copy of the input for each
+    adapter would cost more memory than all adapters.
+    """
+
+    enabled: bool = True
+
+    def __init__(self, base: nn.Linear | NF4Linear, rank: int, *, scale: float, dropout: float) -> None:
+        super().__init__()
+        self.base, self.scale, self.dropout = base, scale, dropout
+        device = base.device if isinstance(base, NF4Linear) else base.weight.device
+        self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features, device=device))
+        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, device=device))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the adapted layer's outputs, the base's where the adapter is off."""
+        outputs: Tensor = self.base(inputs)
+        if not self.enabled:
+            return outputs
+        dropped = functional.dropout(inputs, self.dropout, self.training) if self.dropout else inputs
+        down = functional.linear(dropped, self.lora_A.to(inputs.dtype))
+        up = functional.linear(down, self.lora_B.to(down.dtype))
+        return outputs + (self.scale * up).to(outputs.dtype)
+
+    @torch.no_grad()
+    def merged(self) -> Tensor:
+        """Return base + scale * B A, (outputs, inputs), formed in fp64 and rounded once to the base's dtype."""
+        weight = self.base.dense(torch.float64) if isinstance(self.base, NF4Linear) else self.base.weight.double()
+        product = self.lora_B.double() @ self.lora_A.double()
+        return (weight + self.scale * product).to(self.base_dtype)
+
+    @property
+    def base_dtype(self) -> torch.dtype:
+        """The dtype of the base's weight, that it had before it was quantised where it is."""
+        return self.base.dtype if isinstance(self.base, NF4Linear) else self.base.weight.dtype
+
+
+def linear_modules(model: nn.Module) -> dict[str, nn.Linear | NF4Linear]:
+    """Return the linear layers within the blocks by full name; the head is none of them."""
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear | NF4Linear) and ".layers." in name
+    }
+
+
+def chosen_modules(model: nn.Module, targets: Sequence[str]) -> list[str]:
+    """Return the full names of the layers that `targets` name.
+
+    Raises:
+        TrainerError: RM713 for a target that names no layer.
+    """
+    known = list(linear_modules(model))
+    if ALL_LINEAR in targets:
+        return known
+    for target in targets:
+        if not any(_names(target, name) for name in known):
+            leaves = sorted({name.rsplit(".", 1)[-1] for name in known})
+            raise TrainerError("RM713", what=f"no layer is called {target!r}; {suggestion(target, leaves)}")
+    return [name for name in known if any(_names(target, name) for target in targets)]
+
+
+def _names(target: str, name: str) -> bool:
+    return name == target or name.endswith(f".{target}")
+
+
+def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> list[str]:
+    """Freeze the model and put an adapter on the chosen layers; return their names.
+
+    A is drawn uniformly in 1/sqrt(inputs), as peft does, and B is 0, so that the model is at first unchanged.
+
+    Raises:
+        TrainerError: RM713 for a target that names no layer.
+    """
+    names = chosen_modules(model, config.targets)
+    insert(model, dict.fromkeys(names, config.rank), config)
+    generator = torch.Generator().manual_seed(seed)
+    for _, module in lora_modules(model):
+        bound = module.base.in_features**-0.5
+        with torch.no_grad(), torch.device("cpu"):
+            module.lora_A.copy_(torch.rand(module.lora_A.shape, generator=generator) * 2 * bound - bound)
+    return names
+
+
+def insert(model: nn.Module, ranks: Mapping[str, int], config: LoraConfig) -> None:
+    """Freeze the model and wrap the named layers, each with its rank; the adapters are 0."""
+    model.requires_grad_(False)
+    layers = linear_modules(model)
+    for name, rank in ranks.items():
+        wrapped = LoraLinear(layers[name], rank, scale=config.scale(rank), dropout=config.dropout)
+        replace(model, name, wrapped.train(layers[name].training))
+
+
+def replace(model: nn.Module, name: str, module: nn.Module) -> None:
+    """Put `module` into the place called `name`."""
+    parent, _, leaf = name.rpartition(".")
+    setattr(model.get_submodule(parent), leaf, module)
+
+
+def lora_modules(model: nn.Module) -> Iterator[tuple[str, LoraLinear]]:
+    """Yield the adapted layers by full name."""
+    for name, module in model.named_modules():
+        if isinstance(module, LoraLinear):
+            yield name, module
+
+
+@contextlib.contextmanager
+def adapters_disabled(model: nn.Module) -> Iterator[None]:
+    """Run the base model within the context: the reference of a preference loss needs no second model."""
+    modules = [module for _, module in lora_modules(model)]
+    before = [module.enabled for module in modules]
+    for module in modules:
+        module.enabled = False
+    try:
+        yield
+    finally:
+        for module, enabled in zip(modules, before, strict=True):
+            module.enabled = enabled
+
+
+@torch.no_grad()
+def merge(model: nn.Module) -> None:
+    """Replace each adapted layer by a dense one with the merged weight, in the base's dtype."""
+    for name, module in list(lora_modules(model)):
+        base = module.base
+        with torch.device("meta"):
+            dense = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
+        dense.weight = nn.Parameter(module.merged())
+        if base.bias is not None:
+            dense.bias = nn.Parameter(base.bias.detach())
+        replace(model, name, dense)

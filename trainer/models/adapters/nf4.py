@@ -1,0 +1,131 @@
+"""Frozen weights in 4-bit NormalFloat (Dettmers et al. 2023, QLoRA, arXiv 2305.14314, appendix E).
+
+Values, block layout and packing are those of bitsandbytes; a test compares with it bit for bit. Plain torch: no kernel
+of another package decides whether the values are right on a card.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+BLOCK = 64  # weights that share a scale
+# Quantiles of the normal distribution, with 0 among them, scaled to [-1, 1].
+LEVELS = (
+    -1.0,
+    -0.6961928009986877,
+    -0.5250730514526367,
+    -0.39491748809814453,
+    -0.28444138169288635,
+    -0.18477343022823334,
+    -0.09105003625154495,
+    0.0,
+    0.07958029955625534,
+    0.16093020141124725,
+    0.24611230194568634,
+    0.33791524171829224,
+    0.44070982933044434,
+    0.5626170039176941,
+    0.7229568362236023,
+    1.0,
+)
+
+
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two codes a byte (the first in the upper half), and the largest magnitude of each block in fp32.
+
+    Blocks run along the flattened weight; the last one may be short.
+    """
+    flat = weight.detach().reshape(-1).float()
+    blocks = functional.pad(flat, (0, -len(flat) % BLOCK)).view(-1, BLOCK)
+    scales = blocks.abs().amax(dim=1)
+    relative = blocks / scales.where(scales > 0, 1.0).unsqueeze(1)
+    levels = torch.tensor(LEVELS, device=weight.device)
+    codes = torch.bucketize(relative, (levels[1:] + levels[:-1]) / 2).to(torch.uint8).view(-1)[: len(flat)]
+    codes = functional.pad(codes, (0, len(codes) % 2), value=7)  # 7 is the code of 0
+    return (codes[0::2] << 4) | codes[1::2], scales
+
+
+def dequantize(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Return the weight that the codes stand for: level times scale in fp32, rounded to `dtype`."""
+    levels = torch.tensor(LEVELS, device=packed.device)
+    codes = torch.stack([packed >> 4, packed & 15], dim=1).view(-1)[: shape.numel()].long()
+    values = functional.pad(levels[codes], (0, -shape.numel() % BLOCK)).view(-1, BLOCK) * scales.unsqueeze(1)
+    return values.view(-1)[: shape.numel()].view(shape).to(dtype)
+
+
+class NF4Linear(nn.Module):
+    """A frozen linear layer whose weight is held in 4 bits: (…, inputs) to (…, outputs).
+
+    The dense weight exists only within the product, and again in the backward pass.
+    """
+
+    packed: Tensor
+    scales: Tensor
+    bias: Tensor | None
+
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.dtype = base.in_features, base.out_features, base.weight.dtype
+        packed, scales = quantize(base.weight)
+        self.register_buffer("packed", packed)
+        self.register_buffer("scales", scales)
+        self.register_buffer("bias", None if base.bias is None else base.bias.detach())
+
+    def _apply(self, fn: Any, recurse: bool = True) -> NF4Linear:
+        """Move with the model; scales stay in fp32 when the model is cast."""
+        scales = self.scales
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if self.scales.dtype != scales.dtype:
+            self.scales = scales.to(self.scales.device)
+        return self
+
+    @torch.no_grad()
+    def load(self, weight: Tensor) -> None:
+        """Take over a dense weight (outputs, inputs)."""
+        packed, scales = quantize(weight)
+        self.packed.copy_(packed)
+        self.scales.copy_(scales)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weight is."""
+        return self.packed.device
+
+    def dense(self, dtype: torch.dtype) -> Tensor:
+        """Return the weight (outputs, inputs)."""
+        return dequantize(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return inputs times the dequantised weight, plus the bias."""
+        kind = inputs.device.type
+        if torch.is_autocast_enabled(kind):
+            inputs = inputs.to(torch.get_autocast_dtype(kind))
+        product: Any = _Product.apply
+        outputs: Tensor = product(inputs, self)
+        return outputs if self.bias is None else outputs + self.bias.to(outputs.dtype)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, layer: NF4Linear) -> Tensor:
+        ctx.layer = layer
+        with torch.autocast(inputs.device.type, enabled=False):
+            return functional.linear(inputs, layer.dense(inputs.dtype))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None]:
+        (gradient,) = gradients
+        with torch.autocast(gradient.device.type, enabled=False):
+            return gradient @ ctx.layer.dense(gradient.dtype), None
+
+
+def quantize_linear_layers(model: nn.Module, names: list[str]) -> None:
+    """Replace the named dense layers by their 4-bit form."""
+    for name in names:
+        parent, _, leaf = name.rpartition(".")
+        holder = model.get_submodule(parent)
+        setattr(holder, leaf, NF4Linear(getattr(holder, leaf)))

@@ -1,0 +1,165 @@
+"""Adapters in peft's file format: adapter_config.json and adapter_model.safetensors, both ways."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from trainer.models.adapters.lora import LoraConfig, insert, linear_modules, lora_modules
+from trainer.models.pretrained.families import file_module
+from trainer.runtime.errors import TrainerError
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+PREFIX = "base_model.model."
+# Options of peft that change the computation and are not implemented, with the values that leave it unchanged.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "use_dora": (False, None),
+    "bias": ("none", None),
+    "lora_bias": (False, None),
+    "modules_to_save": (None, [], ()),
+    "alpha_pattern": (None, {}),
+    "layer_replication": (None,),
+    "target_parameters": (None, [], ()),
+    "trainable_token_indices": (None, [], {}),
+    "alora_invocation_tokens": (None, []),
+    "use_qalora": (False, None),
+    "corda_config": (None,),
+    "arrow_config": (None,),
+}
+
+
+def files(model: nn.Module, config: LoraConfig, *, family: str, base: str) -> dict[str, bytes]:
+    """Return an adapter's files by name. `base` is the name or folder of the base model, as a record."""
+    modules = dict(lora_modules(model))
+    weights = {}
+    for name, module in modules.items():
+        stored = PREFIX + file_module(family, name)
+        weights[f"{stored}.lora_A.weight"] = module.lora_A.detach().cpu().contiguous()
+        weights[f"{stored}.lora_B.weight"] = module.lora_B.detach().cpu().contiguous()
+    record = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base,
+        "r": config.rank,
+        "lora_alpha": int(config.alpha) if config.alpha == int(config.alpha) else config.alpha,
+        "lora_dropout": config.dropout,
+        "use_rslora": config.rank_stabilized,
+        "target_modules": _targets(model, list(modules), family),
+        "fan_in_fan_out": family == "gpt2",
+        "bias": "none",
+        "inference_mode": True,
+        "init_lora_weights": True,
+        "modules_to_save": None,
+    }
+    text = json.dumps(record, indent=2, sort_keys=True) + "\n"
+    return {CONFIG: text.encode(), WEIGHTS: save(weights, metadata={"format": "pt"})}
+
+
+def _targets(model: nn.Module, adapted: list[str], family: str) -> list[str]:
+    """Return last names where they say exactly which layers are adapted, full names otherwise."""
+    stored = [file_module(family, name) for name in adapted]
+    bases = [name.removesuffix(".base") for name in linear_modules(model)]
+    everything = [file_module(family, name) for name in bases]
+    leaves = sorted({name.rsplit(".", 1)[-1] for name in stored})
+    meant = [name for name in everything if name.rsplit(".", 1)[-1] in leaves]
+    return leaves if sorted(meant) == sorted(stored) else sorted(stored)
+
+
+def read(model: nn.Module, folder: Path, *, family: str) -> LoraConfig:
+    """Put the folder's adapter on the model and return its configuration.
+
+    Raises:
+        TrainerError: RM712 for a folder that cannot be used, RM713 where the adapter does not fit.
+    """
+    record = _record(folder)
+    weights = _weights(folder)
+    config = LoraConfig(
+        rank=_number(record, "r", folder, least=1),
+        alpha=float(_number(record, "lora_alpha", folder)),
+        dropout=float(record.get("lora_dropout") or 0.0),
+        rank_stabilized=bool(record.get("use_rslora", False)),
+    )
+    _put(model, _pairs(weights, folder), config, family, folder)
+    return config
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TrainerError("RM712", what=f"{CONFIG} is missing", where=str(folder)) from None
+    except ValueError as error:
+        raise TrainerError("RM712", what=f"{CONFIG} is not valid JSON", where=str(path), why=str(error)) from None
+    if not isinstance(record, dict) or record.get("peft_type") != "LORA":
+        kind = record.get("peft_type") if isinstance(record, dict) else None
+        raise TrainerError("RM712", what=f"peft_type is {kind!r}; LORA is read", where=str(path))
+    for key, neutral in NEUTRAL.items():
+        if record.get(key) not in neutral:
+            raise TrainerError("RM712", what=f"{key} = {record[key]!r} is not implemented", where=str(path))
+    return record
+
+
+def _number(record: Mapping[str, Any], key: str, folder: Path, *, least: float = 0) -> Any:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+        raise TrainerError("RM712", what=f"{key} = {value!r} is no valid number", where=str(folder / CONFIG))
+    return value
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise TrainerError("RM712", what=f"{WEIGHTS} is missing", where=str(folder))
+    try:
+        weights: dict[str, Tensor] = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise TrainerError("RM712", what=f"{WEIGHTS} cannot be read", where=str(path), why=str(error)) from None
+    return weights
+
+
+def _pairs(weights: Mapping[str, Tensor], folder: Path) -> dict[str, dict[str, Tensor]]:
+    """Return A and B of each module by its name in the files."""
+    pairs: dict[str, dict[str, Tensor]] = {}
+    for name, value in weights.items():
+        match = re.fullmatch(re.escape(PREFIX) + r"(.+)\.lora_(A|B)(?:\.default)?\.weight", name)
+        if match is None:
+            raise TrainerError("RM712", what=f"tensor {name} is no LoRA weight", where=str(folder / WEIGHTS))
+        pairs.setdefault(match[1], {})[match[2]] = value
+    for name, pair in pairs.items():
+        if set(pair) != {"A", "B"}:
+            raise TrainerError("RM712", what=f"{name} has only one of lora_A and lora_B", where=str(folder / WEIGHTS))
+    return pairs
+
+
+def _put(
+    model: nn.Module, pairs: Mapping[str, Mapping[str, Tensor]], config: LoraConfig, family: str, folder: Path
+) -> None:
+    layers = {file_module(family, name): name for name in linear_modules(model)}
+    ranks = {}
+    for stored, pair in pairs.items():
+        if stored not in layers:
+            raise TrainerError("RM713", what=f"the model has no layer {stored}", where=str(folder))
+        layer = linear_modules(model)[layers[stored]]
+        given = (tuple(pair["A"].shape), tuple(pair["B"].shape))
+        rank = pair["A"].shape[0] if pair["A"].ndim == 2 else 0
+        if given != ((rank, layer.in_features), (layer.out_features, rank)):
+            shape = f"{layer.out_features} by {layer.in_features}"
+            what = f"{stored}: lora_A {list(given[0])} and lora_B {list(given[1])} do not fit a layer of {shape}"
+            raise TrainerError("RM713", what=what, where=str(folder))
+        ranks[layers[stored]] = rank
+    insert(model, ranks, config)
+    by_name = dict(lora_modules(model))
+    with torch.no_grad():
+        for stored, pair in pairs.items():
+            module = by_name[layers[stored]]
+            module.lora_A.copy_(pair["A"])
+            module.lora_B.copy_(pair["B"])

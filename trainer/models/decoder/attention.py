@@ -1,0 +1,149 @@
+"""Causal self-attention with grouped queries, rotary positions, windows and packed documents."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from trainer.models.decoder.config import AttentionConfig, NormConfig
+from trainer.models.decoder.layers import norm_of
+from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.rope import rotate
+
+BACKENDS = ("sdpa", "math", "flex", "documents")
+
+
+@dataclass(kw_only=True)
+class LayerCache:
+    """Keys and values of the tokens so far, (rows, kv_heads, tokens, head_dim) each; None before the first."""
+
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the tokens of one call and return all."""
+        if self.keys is not None and self.values is not None:
+            keys, values = torch.cat([self.keys, keys], dim=2), torch.cat([self.values, values], dim=2)
+        self.keys, self.values = keys, values
+        return keys, values
+
+
+class Attention(nn.Module):
+    """Self-attention of one layer: (rows, tokens, width) to the same.
+
+    `backend` is sdpa (torch chooses the kernel), math (torch's composite kernel alone), flex (FlexAttention) or
+    documents (one call per packed document, so that memory grows with the longest document and not with the row).
+    """
+
+    backend: str = "sdpa"
+
+    def __init__(self, width: int, config: AttentionConfig, norm: NormConfig, *, layer: int, window: int | None):
+        super().__init__()
+        self.config, self.window = config, window
+        inner, shared = config.heads * config.head_dim, config.kv_heads * config.head_dim
+        if config.fused:
+            self.qkv_proj = nn.Linear(width, inner + 2 * shared, bias=config.qkv_bias)
+        else:
+            self.q_proj = nn.Linear(width, inner, bias=config.qkv_bias)
+            self.k_proj = nn.Linear(width, shared, bias=config.qkv_bias)
+            self.v_proj = nn.Linear(width, shared, bias=config.qkv_bias)
+        self.o_proj = nn.Linear(inner, width, bias=config.output_bias)
+        if config.qk_norm:
+            self.q_norm, self.k_norm = norm_of(norm, config.head_dim), norm_of(norm, config.head_dim)
+        scale = config.head_dim**-0.5 if config.scaled else 1.0
+        self.scale = scale / (layer + 1) if config.scale_by_layer else scale
+
+    def forward(
+        self,
+        states: Tensor,
+        layout: AttentionLayout,
+        rotation: tuple[Tensor, Tensor] | None,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """Return (rows, tokens, width)."""
+        query, key, value = self._projected(states)
+        if rotation is not None:
+            query, key = rotate(query, *rotation), rotate(key, *rotation)
+        if cache is not None:
+            key, value = cache.extend(key, value)
+        outputs: Tensor = self.o_proj(self._attend(query, key, value, layout).transpose(1, 2).flatten(2))
+        return outputs
+
+    def _projected(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return query, key and value as (rows, heads, tokens, head_dim)."""
+        config = self.config
+        if config.fused:
+            widths = [config.heads * config.head_dim] + 2 * [config.kv_heads * config.head_dim]
+            parts = self.qkv_proj(states).split(widths, dim=-1)
+        else:
+            parts = (self.q_proj(states), self.k_proj(states), self.v_proj(states))
+        query, key, value = (part.unflatten(-1, (-1, config.head_dim)) for part in parts)
+        if config.qk_norm:
+            query, key = self.q_norm(query), self.k_norm(key)
+        return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
+        if self.backend == "flex":
+            return self._flex(query, key, value, layout)
+        groups = self.config.heads // self.config.kv_heads
+        if groups > 1:  # fused kernels other than flash refuse grouped heads, and torch would fall back to math
+            key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+        if self.backend == "documents" and layout.documents is not None:
+            return self._by_document(query, key, value, layout)
+        plain = layout.is_plain(self.window)
+        with _kernels(self.backend):
+            return self._sdpa(query, key, value, None if plain else layout.dense(self.window))
+
+    def _sdpa(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        dropout = self.config.dropout if self.training else 0.0
+        return scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=mask is None, scale=self.scale
+        )
+
+    def _by_document(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
+        rows = []
+        for row, spans in enumerate(layout.spans()):
+            parts = [self._span(query, key, value, row, span) for span in spans]
+            rows.append(torch.cat(parts, dim=2))
+        return torch.cat(rows, dim=0)
+
+    def _span(self, query: Tensor, key: Tensor, value: Tensor, row: int, span: tuple[int, int]) -> Tensor:
+        begin, end = span
+        query, key, value = (each[row : row + 1, :, begin:end] for each in (query, key, value))
+        inner = AttentionLayout(rows=1, tokens=end - begin, device=query.device)
+        mask = None if inner.is_plain(self.window) else inner.dense(self.window)
+        return self._sdpa(query, key, value, mask)
+
+    def _flex(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        grouped = self.config.heads != self.config.kv_heads
+        mask = layout.block(self.window)
+        outputs: Any = flex_attention(query, key, value, block_mask=mask, scale=self.scale, enable_gqa=grouped)
+        return outputs  # type: ignore[no-any-return]
+
+
+def _kernels(backend: str) -> Any:
+    if backend != "math":
+        return contextlib.nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    return sdpa_kernel(SDPBackend.MATH)
+
+
+def use_backend(model: nn.Module, backend: str) -> None:
+    """Have every attention within `model` use `backend`.
+
+    Raises:
+        ValueError: for a backend that there is not.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"no attention backend called {backend!r}; known: {', '.join(BACKENDS)}")
+    for each in model.modules():
+        if isinstance(each, Attention):
+            each.backend = backend

@@ -1,0 +1,158 @@
+"""The decoder: tokens to hidden states, and to logits where all of them are wanted.
+
+A loss takes hidden states and the head's weight, and forms logits in chunks; `forward` is for generation and tests.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from trainer.models.decoder.attention import Attention, LayerCache
+from trainer.models.decoder.config import DecoderConfig
+from trainer.models.decoder.layers import FeedForward, norm_of
+from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.rope import frequencies, rotation
+
+Cache = list[LayerCache]
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + feed-forward(norm(x)): (rows, tokens, width) to the same."""
+
+    def __init__(self, config: DecoderConfig, layer: int) -> None:
+        super().__init__()
+        window = config.windows[layer]
+        self.input_layernorm = norm_of(config.norm, config.width)
+        self.self_attn = Attention(config.width, config.attention, config.norm, layer=layer, window=window)
+        self.post_attention_layernorm = norm_of(config.norm, config.width)
+        self.mlp = FeedForward(config.width, config.feed_forward)
+        self.dropout = config.dropout
+
+    def forward(
+        self,
+        states: Tensor,
+        layout: AttentionLayout,
+        turn: tuple[Tensor, Tensor] | None,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """Return (rows, tokens, width)."""
+        states = states + self._dropped(self.self_attn(self.input_layernorm(states), layout, turn, cache))
+        return states + self._dropped(self.mlp(self.post_attention_layernorm(states)))
+
+    def _dropped(self, states: Tensor) -> Tensor:
+        return functional.dropout(states, self.dropout, self.training) if self.dropout else states
+
+
+class Backbone(nn.Module):
+    """Embeddings, blocks and the last norm: (rows, tokens) to (rows, tokens, width)."""
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self._inverse: dict[torch.device, Tensor] = {}
+        self.embed_tokens = nn.Embedding(config.vocabulary, config.width)
+        if config.positions is not None:
+            self.embed_positions = nn.Embedding(config.positions, config.width)
+        self.layers = nn.ModuleList(Block(config, layer) for layer in range(config.layers))
+        self.norm = norm_of(config.norm, config.width)
+
+    def forward(self, tokens: Tensor, positions: Tensor, layout: AttentionLayout, cache: Cache | None) -> Tensor:
+        """Return hidden states after the last norm."""
+        states = self._embedded(tokens, positions)
+        turn = self._rotation(positions)
+        for number, block in enumerate(self.layers):
+            states = block(states, layout, turn, None if cache is None else cache[number])
+        outputs: Tensor = self.norm(states)
+        return outputs
+
+    def _embedded(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        states: Tensor = self.embed_tokens(tokens)
+        if self.config.embedding_scale != 1.0:
+            # Rounded to the dtype of the states first, as Gemma was trained.
+            states = states * torch.tensor(self.config.embedding_scale, dtype=states.dtype, device=states.device)
+        if self.config.positions is not None:
+            states = states + self.embed_positions(positions)
+        return functional.dropout(states, self.config.dropout, self.training) if self.config.dropout else states
+
+    def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor] | None:
+        rope = self.config.rope
+        if rope is None:
+            return None
+        device = positions.device
+        if device not in self._inverse:  # no buffer: a cast of the model to bf16 would round the frequencies
+            with torch.device("cpu"):  # also where the model is made on another default device
+                self._inverse[device] = frequencies(rope, self.config.attention.head_dim).to(device)
+        return rotation(self._inverse[device], positions, rope.attention_factor)
+
+
+class Decoder(nn.Module):
+    """A causal language model of any supported family.
+
+    Parameters are named as Llama's are in Hugging Face folders; `pretrained` maps the names of other families.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.model = Backbone(config)
+        if not config.tied:
+            self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
+
+    @property
+    def head_weight(self) -> Tensor:
+        """The weight (vocabulary, width) that turns hidden states into logits; the embedding where they are tied."""
+        return self.model.embed_tokens.weight if self.config.tied else self.lm_head.weight
+
+    def hidden(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        documents: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Return (rows, tokens, width) of `tokens` (rows, tokens).
+
+        positions: (rows, tokens), by default counted from 0, or from the end of the cache.
+        documents: (rows, tokens), see AttentionLayout; positions are then to begin at 0 in each document.
+        """
+        past = 0 if cache is None or cache[0].keys is None else cache[0].keys.shape[2]
+        rows, length = tokens.shape
+        if positions is None:
+            positions = torch.arange(past, past + length, device=tokens.device).expand(rows, length)
+        layout = AttentionLayout(rows=rows, tokens=length, device=tokens.device, documents=documents, past=past)
+        outputs: Tensor = self.model(tokens, positions, layout, cache)
+        return outputs
+
+    def forward(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        documents: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Return logits (rows, tokens, vocabulary); parameters as of `hidden`."""
+        states = self.hidden(tokens, positions=positions, documents=documents, cache=cache)
+        return functional.linear(states, self.head_weight)
+
+    def new_cache(self) -> Cache:
+        """Return an empty cache of keys and values."""
+        return [LayerCache() for _ in range(self.config.layers)]
+
+    @torch.no_grad()
+    def initialize(self, seed: int | None = None) -> None:
+        """Draw weights as GPT-2 did: normal, projections back into the residual stream smaller by sqrt(2 layers).
+
+        `seed` None draws from torch's global generator. Source: Radford et al. 2019, section 2.3.
+        """
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                into_residual = name.endswith(("o_proj", "down_proj"))
+                std = self.config.initial_std * ((2 * self.config.layers) ** -0.5 if into_residual else 1.0)
+                module.weight.normal_(std=std, generator=generator)
+                if isinstance(module, nn.Linear) and module.bias is not None:
+                    module.bias.zero_()

@@ -1,0 +1,71 @@
+"""A decoder together with its loss: the loop calls one module, and no logits of a whole batch ever exist."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from trainer.data.tokens.labels import IGNORED
+from trainer.models.adapters.lora import adapters_disabled
+from trainer.models.decoder.model import Decoder
+from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.language.preference_loss import dpo_loss_sum
+
+
+class LanguageModel(nn.Module):
+    """From tokens and labels to the sum of the tokens' losses, a scalar.
+
+    drop_ignored: leave tokens without loss out of the head's products; the host then waits for their number.
+    """
+
+    def __init__(self, decoder: Decoder, *, drop_ignored: bool = False) -> None:
+        super().__init__()
+        self.decoder, self.drop_ignored = decoder, drop_ignored
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The layers that activation checkpointing computes again."""
+        return list(self.decoder.model.layers)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        labels: Tensor,
+        *,
+        weights: Tensor | None = None,
+        positions: Tensor | None = None,
+        documents: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weighted sum; all tensors are (rows, tokens), labels those of the next token."""
+        hidden = self.decoder.hidden(tokens, positions=positions, documents=documents).flatten(0, 1)
+        flat, scale = labels.flatten(), None if weights is None else weights.flatten()
+        if self.drop_ignored and hidden.device.type != "meta":
+            there = (flat != IGNORED).nonzero().squeeze(1)
+            hidden, flat, scale = hidden[there], flat[there], None if scale is None else scale[there]
+        return linear_cross_entropy_sum(hidden, self.decoder.head_weight, flat, scale)
+
+
+class PreferenceModel(nn.Module):
+    """From pairs of answers to the sum of their DPO losses, a scalar; the reference is the model with adapters off."""
+
+    def __init__(self, decoder: Decoder, *, beta: float) -> None:
+        super().__init__()
+        self.decoder, self.beta = decoder, beta
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The layers that activation checkpointing computes again."""
+        return list(self.decoder.model.layers)
+
+    def forward(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
+        """Return the sum over pairs; all tensors are (pairs, 2, tokens), the chosen answer first."""
+        with torch.no_grad(), adapters_disabled(self.decoder):
+            reference = self.log_probabilities(tokens, labels, documents)
+        policy = self.log_probabilities(tokens, labels, documents)
+        return dpo_loss_sum(policy, reference, beta=self.beta).loss
+
+    def log_probabilities(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
+        """Return the answers' log-probabilities, (pairs, 2)."""
+        hidden = self.decoder.hidden(tokens.flatten(0, 1), documents=documents.flatten(0, 1))
+        values = token_log_probabilities(hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten())
+        return values.view(labels.shape).sum(-1)

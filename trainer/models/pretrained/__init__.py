@@ -1,0 +1,1 @@
+"""Models in local folders in Hugging Face layout: configuration, weights in shards, tokenizer files."""

@@ -1,0 +1,280 @@
+"""From a Hugging Face config.json to the decoder's shape, and from the files' tensor names to the decoder's.
+
+Facts are those of the configuration classes of transformers 5.23 (defaults for absent keys included); tests compare
+logits with that package for every family.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainer.models.decoder.config import (
+    AttentionConfig,
+    DecoderConfig,
+    FeedForwardConfig,
+    NormConfig,
+    RopeConfig,
+)
+from trainer.models.decoder.layers import ACTIVATIONS
+from trainer.runtime.errors import TrainerError
+
+Raw = Mapping[str, Any]
+ROPE_KINDS = ("default", "linear", "llama3", "yarn")
+
+
+def decoder_config(raw: Raw) -> DecoderConfig:
+    """Return the decoder's shape for the content of config.json.
+
+    Raises:
+        TrainerError: RM701 for another family, RM707 for a value that is not implemented or missing.
+    """
+    family = raw.get("model_type")
+    if family not in FAMILIES:
+        known = ", ".join(sorted(FAMILIES))
+        raise TrainerError("RM701", what=f"model_type {family!r}", where="config.json", why=f"built in: {known}")
+    if raw.get("quantization_config"):
+        raise _unsupported("quantization_config", raw["quantization_config"])
+    try:
+        return FAMILIES[str(family)](raw)
+    except KeyError as error:
+        what = f"config.json of model_type {family!r} lacks {error.args[0]!r}"
+        raise TrainerError("RM707", what=what, next="Add the value, as in the model's original config.json.") from None
+    except (TypeError, ZeroDivisionError) as error:
+        raise TrainerError("RM707", what=f"config.json has an invalid value: {error}") from None
+
+
+def is_built_in(raw: Raw) -> bool:
+    """Return whether the decoder here implements this family."""
+    return raw.get("model_type") in FAMILIES
+
+
+def _unsupported(key: str, value: Any) -> TrainerError:
+    return TrainerError("RM707", what=f"{key} = {value!r} is not implemented", where="config.json")
+
+
+def _activation(raw: Raw, key: str, default: str) -> str:
+    name = raw.get(key) or default
+    if name not in ACTIVATIONS:
+        raise _unsupported(key, name)
+    return str(name)
+
+
+def _heads(raw: Raw, **options: Any) -> AttentionConfig:
+    heads = int(raw["num_attention_heads"])
+    head_dim = raw.get("head_dim") or options.pop("head_dim", None) or raw["hidden_size"] // heads
+    options.pop("head_dim", None)
+    kv_heads = raw.get("num_key_value_heads") or options.pop("kv_heads", None) or heads
+    options.pop("kv_heads", None)
+    if heads % kv_heads:
+        raise TrainerError("RM707", what=f"{heads} attention heads cannot share {kv_heads} key-value heads")
+    dropout = float(raw.get("attention_dropout") or 0.0)
+    return AttentionConfig(heads=heads, kv_heads=int(kv_heads), head_dim=int(head_dim), dropout=dropout, **options)
+
+
+def rope_config(raw: Raw) -> RopeConfig:
+    """Return the rotary embedding of config.json, in its old form (rope_theta, rope_scaling) or its new one.
+
+    Raises:
+        TrainerError: RM707 for a scaling that is not implemented.
+    """
+    given = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
+    kind = given.get("rope_type") or given.get("type") or "default"
+    if kind not in ROPE_KINDS:
+        raise _unsupported("rope_type", kind)
+    partial = given.get("partial_rotary_factor") or raw.get("partial_rotary_factor") or 1.0
+    if partial != 1.0:
+        raise _unsupported("partial_rotary_factor", partial)
+    length = given.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
+    length = length or raw.get("max_position_embeddings") or 2048
+    factor = given.get("factor") or raw.get("max_position_embeddings", length) / length
+    return RopeConfig(
+        theta=float(given.get("rope_theta") or raw.get("rope_theta") or 10000.0),
+        kind=kind,
+        factor=float(factor),
+        low_freq_factor=float(given.get("low_freq_factor", 1.0)),
+        high_freq_factor=float(given.get("high_freq_factor", 4.0)),
+        original_length=int(length),
+        attention_factor=_attention_factor(given, float(factor)) if kind == "yarn" else 1.0,
+        beta_fast=float(given.get("beta_fast") or 32),
+        beta_slow=float(given.get("beta_slow") or 1),
+        truncate=bool(given.get("truncate", True)),
+    )
+
+
+def _attention_factor(given: Raw, factor: float) -> float:
+    """YaRN's scale of cosine and sine: given, from mscale, or 0.1 ln(factor) + 1."""
+
+    def scale(weight: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
+
+    if given.get("attention_factor") is not None:
+        return float(given["attention_factor"])
+    if given.get("mscale") and given.get("mscale_all_dim"):
+        return scale(given["mscale"]) / scale(given["mscale_all_dim"])
+    return scale(1.0)
+
+
+def _llama_like(raw: Raw, attention: AttentionConfig, windows: tuple[int | None, ...], **options: Any) -> DecoderConfig:
+    feed = FeedForwardConfig(
+        width=int(raw["intermediate_size"]),
+        activation=options.pop("activation", None) or _activation(raw, "hidden_act", "silu"),
+        bias=bool(options.pop("mlp_bias", False)),
+    )
+    kind, default = options.pop("norm", "rms"), options.pop("tied", False)
+    tied = raw.get("tie_word_embeddings")
+    return DecoderConfig(
+        vocabulary=int(raw["vocab_size"]),
+        width=int(raw["hidden_size"]),
+        windows=windows,
+        attention=attention,
+        feed_forward=feed,
+        norm=NormConfig(kind=kind, epsilon=float(raw.get("rms_norm_eps", 1e-6))),
+        rope=rope_config(raw),
+        tied=bool(default if tied is None else tied),
+        initial_std=float(raw.get("initializer_range", 0.02)),
+        **options,
+    )
+
+
+def _everywhere(raw: Raw, window: int | None) -> tuple[int | None, ...]:
+    return (window,) * int(raw["num_hidden_layers"])
+
+
+def _llama(raw: Raw) -> DecoderConfig:
+    bias = bool(raw.get("attention_bias", False))
+    attention = _heads(raw, qkv_bias=bias, output_bias=bias)
+    return _llama_like(raw, attention, _everywhere(raw, None), mlp_bias=raw.get("mlp_bias", False))
+
+
+def _mistral(raw: Raw) -> DecoderConfig:
+    if raw.get("layer_types"):
+        raise _unsupported("layer_types", raw["layer_types"])
+    return _llama_like(raw, _heads(raw, kv_heads=8), _everywhere(raw, raw.get("sliding_window", 4096)))
+
+
+def _qwen2(raw: Raw) -> DecoderConfig:
+    return _llama_like(raw, _heads(raw, qkv_bias=True), _qwen_windows(raw))
+
+
+def _qwen3(raw: Raw) -> DecoderConfig:
+    bias = bool(raw.get("attention_bias", False))
+    attention = _heads(raw, qkv_bias=bias, output_bias=bias, qk_norm=True, head_dim=128)
+    return _llama_like(raw, attention, _qwen_windows(raw))
+
+
+def _qwen_windows(raw: Raw) -> tuple[int | None, ...]:
+    """Return each layer's window: `layer_types` where given, otherwise the layers from `max_window_layers` on."""
+    layers = int(raw["num_hidden_layers"])
+    if not raw.get("use_sliding_window", False) or raw.get("sliding_window", 4096) is None:
+        return (None,) * layers
+    window, first = int(raw.get("sliding_window", 4096)), int(raw.get("max_window_layers", 28))
+    kinds = raw.get("layer_types")
+    if kinds is None:
+        return tuple(window if layer >= first else None for layer in range(layers))
+    if len(kinds) != layers or not set(kinds) <= {"full_attention", "sliding_attention"}:
+        raise _unsupported("layer_types", kinds)
+    return tuple(window if kind == "sliding_attention" else None for kind in kinds)
+
+
+def _gemma(raw: Raw) -> DecoderConfig:
+    if raw.get("use_bidirectional_attention"):
+        raise _unsupported("use_bidirectional_attention", True)
+    bias = bool(raw.get("attention_bias", False))
+    act = raw.get("hidden_activation") or raw.get("hidden_act") or "gelu_pytorch_tanh"
+    # "gelu" stands in Gemma's first releases, which were trained with the approximation.
+    act = "gelu_pytorch_tanh" if act == "gelu" else _activation({"act": act}, "act", act)
+    scale = float(raw["hidden_size"]) ** 0.5
+    attention = _heads(raw, qkv_bias=bias, output_bias=bias, head_dim=256)
+    return _llama_like(
+        raw,
+        attention,
+        _everywhere(raw, None),
+        activation=act,
+        norm="rms_plus_one",
+        tied=True,
+        embedding_scale=scale,
+    )
+
+
+def _gpt2(raw: Raw) -> DecoderConfig:
+    if raw.get("add_cross_attention"):
+        raise _unsupported("add_cross_attention", True)
+    width, heads = int(raw["n_embd"]), int(raw["n_head"])
+    if width % heads:
+        raise TrainerError("RM707", what=f"n_embd {width} is no multiple of n_head {heads}")
+    attention = AttentionConfig(
+        heads=heads,
+        kv_heads=heads,
+        head_dim=width // heads,
+        qkv_bias=True,
+        output_bias=True,
+        fused=True,
+        scaled=bool(raw.get("scale_attn_weights", True)),
+        scale_by_layer=bool(raw.get("scale_attn_by_inverse_layer_idx", False)),
+        dropout=float(raw.get("attn_pdrop", 0.1)),
+    )
+    activation = _activation(raw, "activation_function", "gelu_new")
+    tied = raw.get("tie_word_embeddings")
+    return DecoderConfig(
+        vocabulary=int(raw["vocab_size"]),
+        width=width,
+        windows=(None,) * int(raw["n_layer"]),
+        attention=attention,
+        feed_forward=FeedForwardConfig(
+            width=int(raw.get("n_inner") or 4 * width), activation=activation, gated=False, bias=True
+        ),
+        norm=NormConfig(kind="layer", epsilon=float(raw.get("layer_norm_epsilon", 1e-5))),
+        rope=None,
+        positions=int(raw.get("n_positions", 1024)),
+        tied=True if tied is None else bool(tied),
+        dropout=float(raw.get("resid_pdrop", 0.1)),
+        initial_std=float(raw.get("initializer_range", 0.02)),
+    )
+
+
+FAMILIES: dict[str, Callable[[Raw], DecoderConfig]] = {
+    "llama": _llama,
+    "mistral": _mistral,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "gemma": _gemma,
+    "gpt2": _gpt2,
+}
+
+_GPT2_MODULES = (
+    (r"model\.embed_tokens", "transformer.wte"),
+    (r"model\.embed_positions", "transformer.wpe"),
+    (r"model\.norm", "transformer.ln_f"),
+    (r"model\.layers\.(\d+)\.input_layernorm", r"transformer.h.\1.ln_1"),
+    (r"model\.layers\.(\d+)\.post_attention_layernorm", r"transformer.h.\1.ln_2"),
+    (r"model\.layers\.(\d+)\.self_attn\.qkv_proj", r"transformer.h.\1.attn.c_attn"),
+    (r"model\.layers\.(\d+)\.self_attn\.o_proj", r"transformer.h.\1.attn.c_proj"),
+    (r"model\.layers\.(\d+)\.mlp\.up_proj", r"transformer.h.\1.mlp.c_fc"),
+    (r"model\.layers\.(\d+)\.mlp\.down_proj", r"transformer.h.\1.mlp.c_proj"),
+)
+
+
+def file_module(family: str, module: str) -> str:
+    """Return the name that Hugging Face files give to a module of the decoder."""
+    if family == "gpt2":
+        for pattern, name in _GPT2_MODULES:
+            if re.fullmatch(pattern, module):
+                return re.sub(pattern, name, module)
+    return module
+
+
+def file_tensor(family: str, parameter: str) -> tuple[str, bool]:
+    """Return a parameter's name in the files, and whether the file holds it transposed (GPT-2's projections)."""
+    module, _, kind = parameter.rpartition(".")
+    transposed = family == "gpt2" and kind == "weight" and module.endswith("_proj")
+    return f"{file_module(family, module)}.{kind}", transposed
+
+
+def is_ignored(family: str, name: str) -> bool:
+    """Return whether a tensor in the files is a constant of older versions, not a weight."""
+    if family == "gpt2":
+        return re.search(r"\.attn\.(masked_)?bias$", name) is not None
+    return name.endswith("rotary_emb.inv_freq")

@@ -1,0 +1,191 @@
+"""Read a model from a local folder in Hugging Face layout, and write one. No hub is ever reached."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.models.decoder.model import Decoder
+from trainer.models.pretrained import shards
+from trainer.models.pretrained.families import decoder_config, file_tensor, is_ignored
+from trainer.runtime.errors import TrainerError
+
+CONFIG = "config.json"
+# Copied unchanged from the source folder: what tokenizes, what renders a chat, and how to generate.
+COMPANIONS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.jinja",
+    "generation_config.json",
+)
+ARCHITECTURES = {
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "gemma": "GemmaForCausalLM",
+    "gpt2": "GPT2LMHeadModel",
+}
+_DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float64: "float64"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrained:
+    """A decoder, the config.json it was made from, and the folder (None for one made here)."""
+
+    model: Decoder
+    raw: dict[str, Any]
+    source: Path | None = None
+    generation: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """The model_type of config.json."""
+        return str(self.raw["model_type"])
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return config.json.
+
+    Raises:
+        TrainerError: RM700 where folder or file is missing, RM707 where it is no JSON object.
+    """
+    if not folder.is_dir():
+        what = f"{folder} is no folder" if folder.exists() else f"there is no folder {folder}"
+        raise TrainerError("RM700", what=what, why="a model is a local folder; names of a hub are not resolved")
+    return shards.read_json(folder / CONFIG, code="RM707")
+
+
+def read(folder: Path, *, dtype: torch.dtype | None = None) -> Pretrained:
+    """Return the model of a folder on the CPU, in the files' own dtype or in `dtype`.
+
+    Raises:
+        TrainerError: RM700 to RM703 and RM707, naming file and tensor.
+    """
+    raw = read_config(folder)
+    config = decoder_config(raw)
+    with torch.device("meta"):
+        model = Decoder(config)
+    weights = _weights(model, folder, str(raw["model_type"]), dtype)
+    model.load_state_dict(weights, strict=True, assign=True)
+    return Pretrained(model=model, raw=raw, source=folder)
+
+
+def _weights(model: Decoder, folder: Path, family: str, dtype: torch.dtype | None) -> dict[str, Tensor]:
+    """Return the model's parameters from the files, each checked against the shape that config.json implies."""
+    stored = _stored_names(shards.weight_map(folder), family)
+    wanted = {name: file_tensor(family, name) for name in model.state_dict()}
+    places = _places(wanted, stored, tied=model.config.tied, where=str(folder))
+    shapes = {name: value.shape for name, value in model.state_dict().items()}
+    weights: dict[str, Tensor] = {}
+    by_file = {original: name for name, original in places.items()}
+    mapping = {
+        original: stored_file for original, stored_file in shards.weight_map(folder).items() if original in by_file
+    }
+    for original, value in shards.tensors(folder, mapping):
+        name = by_file[original]
+        laid = value.t() if wanted[name][1] and value.ndim == 2 else value
+        if laid.shape != shapes[name]:
+            implied = _implied(shapes[name], wanted[name][1])
+            what = f"{original} has shape {list(value.shape)}; config.json implies {implied}"
+            raise TrainerError("RM703", what=what, where=str(folder))
+        weights[name] = laid.to(dtype or laid.dtype).contiguous()
+    return weights
+
+
+def _implied(shape: torch.Size, transposed: bool) -> list[int]:
+    return list(reversed(shape)) if transposed else list(shape)
+
+
+def _stored_names(mapping: Mapping[str, str], family: str) -> dict[str, str]:
+    """Return the files' names by their full form: GPT-2's first files leave out the prefix."""
+    full = {}
+    for name in mapping:
+        if is_ignored(family, name):
+            continue
+        bare = family == "gpt2" and not name.startswith(("transformer.", "lm_head."))
+        full[f"transformer.{name}" if bare else name] = name
+    return full
+
+
+def _places(
+    wanted: Mapping[str, tuple[str, bool]], stored: Mapping[str, str], *, tied: bool, where: str
+) -> dict[str, str]:
+    """Return the name in the files of each parameter.
+
+    Raises:
+        TrainerError: RM703 for parameters that no file holds, and for tensors that no parameter takes.
+    """
+    stored = dict(stored)
+    embedding = wanted["model.embed_tokens.weight"][0]
+    if tied:  # a tied head may be written beside the embedding or in its place
+        head = stored.pop("lm_head.weight", None)
+        if embedding not in stored and head is not None:
+            stored[embedding] = head
+    missing = [name for name, _ in wanted.values() if name not in stored]
+    unknown = sorted(set(stored) - {name for name, _ in wanted.values()})
+    if missing or unknown:
+        parts = [f"{len(missing)} tensors are missing, first {missing[0]}"] if missing else []
+        parts += [f"{len(unknown)} tensors are unknown, first {unknown[0]}"] if unknown else []
+        raise TrainerError("RM703", what="; ".join(parts), where=where)
+    return {ours: stored[name] for ours, (name, _) in wanted.items()}
+
+
+def file_weights(model: Decoder, family: str) -> dict[str, Tensor]:
+    """Return the parameters as the files hold them: names and layout of the family."""
+    result = {}
+    for name, value in model.state_dict().items():
+        stored, transposed = file_tensor(family, name)
+        result[stored] = value.detach().cpu().t() if transposed else value.detach().cpu()
+    return result
+
+
+def write(folder: Path, pretrained: Pretrained, *, shard_bytes: int = shards.SHARD_BYTES) -> list[str]:
+    """Write config.json, weights and the source's tokenizer files to a folder that is made; return their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if pretrained.source is not None and folder.samefile(pretrained.source):
+        # Tensors may still be mapped from the files that would be overwritten.
+        raise TrainerError("RM540", what=f"{folder} is the folder that the model was read from")
+    dtype = next(pretrained.model.parameters()).dtype
+    raw = {key: value for key, value in pretrained.raw.items() if key not in ("torch_dtype", "dtype")}
+    raw |= {"architectures": [ARCHITECTURES[pretrained.family]], "dtype": _DTYPES[dtype]}
+    raw["tie_word_embeddings"] = pretrained.model.config.tied
+    (folder / CONFIG).write_text(json.dumps(raw, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    names = [CONFIG, *shards.write(folder, file_weights(pretrained.model, pretrained.family), shard_bytes=shard_bytes)]
+    return [*names, *_companions(folder, pretrained)]
+
+
+def _companions(folder: Path, pretrained: Pretrained) -> list[str]:
+    names = []
+    for name in COMPANIONS:
+        if pretrained.source is not None and (pretrained.source / name).is_file():
+            shutil.copyfile(pretrained.source / name, folder / name)
+            names.append(name)
+    if "generation_config.json" not in names and pretrained.generation:
+        text = json.dumps(pretrained.generation, indent=2, sort_keys=True) + "\n"
+        (folder / "generation_config.json").write_text(text, encoding="utf-8")
+        names.append("generation_config.json")
+    return names
+
+
+def require_vocabulary(model: Decoder, tokens: int, where: str) -> None:
+    """See that the model has an embedding for every token id of its tokenizer.
+
+    Raises:
+        TrainerError: RM704, with both sizes.
+    """
+    if tokens > model.config.vocabulary:
+        what = f"the tokenizer has {tokens} tokens, the model's embedding {model.config.vocabulary}"
+        raise TrainerError("RM704", what=what, where=where)

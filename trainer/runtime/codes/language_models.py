@@ -1,0 +1,122 @@
+"""RM700 to RM729: language models, their folders, tokenizers, texts and adapters."""
+
+from __future__ import annotations
+
+from trainer.runtime.codes.entry import CatalogEntry, entries
+
+LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
+    (
+        "RM700",
+        "The model folder is incomplete",
+        "A model is read from a local folder in Hugging Face layout, and no hub is reached; a file is missing.",
+        "Copy the named file into the folder, or give --model the folder that holds it.",
+    ),
+    (
+        "RM701",
+        "The model family is not supported",
+        "config.json names a model_type that neither the built-in decoder nor the installed transformers knows.",
+        "Give a model of a known family, or install a transformers version that knows it.",
+    ),
+    (
+        "RM702",
+        "A weight file is damaged",
+        "A safetensors file is cut off, has an invalid header or holds other tensors than its index says.",
+        "Copy the file again and compare its size and checksum with the source.",
+    ),
+    (
+        "RM703",
+        "The weights do not fit the configuration",
+        "A tensor is missing, unknown, or has another shape than config.json implies.",
+        "Use config.json and weights of one and the same model.",
+    ),
+    (
+        "RM704",
+        "Vocabulary mismatch",
+        "The tokenizer gives token ids that the model's embedding does not have.",
+        "Use the tokenizer files of the same model, or resize the embedding before training.",
+    ),
+    (
+        "RM705",
+        "The tokenizer cannot be used",
+        "The folder has no tokenizer.json, the file is invalid, or the tokenizers package is not installed.",
+        "Add tokenizer.json to the folder, or choose --tokenizer bytes for a model trained on bytes.",
+    ),
+    (
+        "RM706",
+        "The chat template cannot be used",
+        "The model has no chat template, or the template fails on this conversation.",
+        "Add chat_template.jinja to the model folder, or correct the conversation.",
+    ),
+    (
+        "RM707",
+        "The model configuration is not supported",
+        "A value in config.json asks for something that the built-in decoder does not implement.",
+        "Use a model without it; the message names the value.",
+    ),
+    (
+        "RM708",
+        "A row of the data is invalid",
+        "A line is no JSON, has unknown or missing fields, an unknown role, or roles in an invalid order.",
+        "Correct or delete the named line, or choose --bad-rows drop.",
+    ),
+    (
+        "RM709",
+        "A row has no token to train on",
+        "All labels are masked: the answer is empty, was cut off, or lies beyond the sequence length.",
+        "Raise --sequence, remove the row, or choose --bad-rows drop.",
+    ),
+    (
+        "RM710",
+        "The stop token carries no loss",
+        "A model trained on such rows never learns to end its answer.",
+        "Use a template that puts the end-of-turn token within the generation block, or choose --stop-token append.",
+    ),
+    (
+        "RM711",
+        "An answer is longer than the sequence",
+        "The row does not fit into --sequence tokens, so its end, with the stop token, would be lost.",
+        "Raise --sequence, or choose --too-long drop or --too-long cut.",
+    ),
+    (
+        "RM712",
+        "The adapter folder cannot be used",
+        "adapter_config.json or adapter_model.safetensors is missing, damaged, or asks for an unsupported method.",
+        "Give a folder that peft or this program wrote, with a LoRA adapter.",
+    ),
+    (
+        "RM713",
+        "The adapter does not fit the model",
+        "The adapter names modules or shapes that the model does not have.",
+        "Give the base model that the adapter was trained on, or correct --lora-targets.",
+    ),
+    (
+        "RM714",
+        "Too little text",
+        "The text has fewer tokens than one training sequence and one validation sequence need.",
+        "Give more text or lower --sequence.",
+    ),
+    (
+        "RM715",
+        "A token file is damaged",
+        "A shard of tokens is missing, cut off, or was made by another tokenizer.",
+        "Delete the folder of tokens; it is made again from the text.",
+    ),
+    (
+        "RM716",
+        "A package is missing",
+        "The requested feature needs a Python package that is not installed here.",
+        "Install the named package, or leave the option out.",
+    ),
+    (
+        "RM717",
+        "The text cannot be read",
+        "The file is empty, not UTF-8, or of a format that is not supported.",
+        "Give UTF-8 text, or JSONL with the fields that the documentation names.",
+    ),
+    (
+        "RM718",
+        "The merged model differs from the adapter",
+        "Logits of the merged weights and of base model with adapter differ by more than rounding explains.",
+        "Merge in a wider precision, such as --dtype fp32.",
+    ),
+)

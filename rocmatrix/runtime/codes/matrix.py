@@ -54,6 +54,12 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "Edit its entry in matrix.yaml, or name other axes.",
     ),
     (
+        "RM016",
+        "Companions are in images only",
+        "A native run takes the cell's own locked wheels, and the packages of --with are not among them.",
+        "Run it in the container, or leave --with out.",
+    ),
+    (
         "RM101",
         "A rendered file has drifted",
         "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",

@@ -55,8 +55,8 @@ class Wanted:
     def output(self) -> Path:
         """Where files go on the host: --output, else TRAINING below the working folder; the folder of --out."""
         if self.program == "features":
-            return Path(self.options["out"]).resolve().parent
-        return Path(self.options.get("output") or DEFAULT_OUTPUT).resolve()
+            return _absolute(self.options["out"]).parent
+        return _absolute(self.options.get("output") or DEFAULT_OUTPUT)
 
     @property
     def names_a_card(self) -> bool:
@@ -66,7 +66,12 @@ class Wanted:
     @property
     def data(self) -> Path | None:
         """The data on the host, where some was named."""
-        return Path(self.options["data"]).resolve() if self.options.get("data") else None
+        return _absolute(self.options["data"]) if self.options.get("data") else None
+
+
+def _absolute(path: str) -> Path:
+    """Return an absolute path that keeps its links: what a link means differs between the nodes of a cluster."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 -- resolve() follows links
 
 
 def decide(asked: str, hardware: Hardware) -> Decision:

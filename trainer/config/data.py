@@ -14,6 +14,11 @@ def _data(help: str, parse: Callable[[str], Any] = str) -> Flag:
     return Flag(help, parse, "data")
 
 
+def _later(help: str, parse: Callable[[str], Any] = str) -> Flag:
+    """Return a flag that runs of earlier trainers do not have: recorded only where it is not the default."""
+    return Flag(help, parse, "data", sparse=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
     """Settings of data, features and targets; each field is the flag of the same name."""
@@ -44,7 +49,7 @@ class DataConfig:
     time_format: Annotated[str | None, _data("strftime pattern of the times (default: found)")] = None
     columns: Annotated[
         tuple[str, ...],
-        _data("which column is what: date=NAME,close=NAME; a number counts from 1 (default: found)", column_roles),
+        _later("which column is what: date=NAME,close=NAME; a number counts from 1 (default: found)", column_roles),
     ] = ()
     session: Annotated[str, _data("hours of a session; over midnight where the end is not later", session_hours)] = (
         "09:30-16:00"
@@ -54,7 +59,7 @@ class DataConfig:
     half_days: Annotated[str, _data("us: NYSE's early closes; none", one_of("us", "none"))] = "us"
     tick: Annotated[float | None, _data("price step, or auto: found (default: auto)", or_auto(number(1e6)))] = None
     row_ticks: Annotated[int, _data("height of a profile's row in ticks", whole(1, 10**6))] = 1
-    row_origin: Annotated[int, _data("tick at which the rows of a profile are anchored", whole(0, 10**9))] = 0
+    row_origin: Annotated[int, _later("tick at which the rows of a profile are anchored", whole(0, 10**9))] = 0
     allocation: Annotated[
         str,
         _data(
@@ -64,7 +69,7 @@ class DataConfig:
     ] = "uniform"
     levels: Annotated[
         str,
-        _data(
+        _later(
             "price of a level in its row: centre, low or high, or outer: value area to its outer edges",
             one_of("centre", "low", "high", "outer"),
         ),

@@ -74,7 +74,7 @@ def column_roles(text: str) -> tuple[str, ...]:
     """Read date=NAME,close=NAME as one entry a role; raises ArgumentTypeError."""
     entries = tuple(entry.strip() for entry in text.split(",") if entry.strip())
     roles = [entry.partition("=")[0] for entry in entries]
-    if entries and all("=" in entry[:-1] for entry in entries) and set(roles) <= set(ROLES):
+    if all("=" in entry[:-1] for entry in entries) and set(roles) <= set(ROLES):
         if len(set(roles)) == len(roles):
             return entries
         raise ArgumentTypeError(f"{text!r} names one role twice")

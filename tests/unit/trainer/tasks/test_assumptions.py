@@ -14,6 +14,7 @@ import pytest
 
 from trainer.config.train import TrainConfig
 from trainer.data.readers.synthetic import write_synthetic
+from trainer.run.stored_settings import values_of
 from trainer.tasks.assumptions import of_sessions, unmoved
 from trainer.tasks.bars import prepare
 
@@ -80,3 +81,11 @@ def test_stopped_features_end_within_seconds_and_leave_nothing(tmp_path: Path, n
         process.kill()
         process.wait()
     assert list(out.iterdir()) == []
+
+
+def test_settings_of_an_earlier_trainer_are_still_taken() -> None:
+    recorded = TrainConfig().as_dict()
+    assert {"columns", "row_origin", "levels"}.isdisjoint(recorded)
+    with_columns = TrainConfig(columns=("date=when",)).as_dict()
+    assert values_of(with_columns)["columns"] == ("date=when",)
+    assert values_of({"columns": []})["columns"] == ()

@@ -1,4 +1,4 @@
-"""The end of a run in words."""
+"""The end of a run as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def summary(record: Mapping[str, Any], lines: Mapping[str, str], folder: Path) -> str:
-    """Return a run in words: device and reason, the task's own `lines`, place.
+    """Return a run as text: device and reason, the task's own `lines`, place.
 
     `record` is the content of metadata.json.
     """

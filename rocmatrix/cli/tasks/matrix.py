@@ -38,7 +38,7 @@ def cell(
 def explain(
     c: Context, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", python: str = "", json: bool = False
 ) -> None:
-    """Argue a verdict: the cell or the refusal, every rule that speaks, and its sources."""
+    """Explain which cell a request resolves to, or why it is refused."""
     from rocmatrix.cli.commands import matrix
 
     matrix.explain(request_of(rocm, torch, gpu, cell), python=python or None, as_json=json)

@@ -62,7 +62,7 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
     (
         "RM101",
         "A rendered file has drifted",
-        "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",
+        "A committed file under images/, compose/ or docs/ differs from what matrix.yaml renders.",
         "Run `./invokew render` and commit the result; edit the matrix or the template, never the output.",
     ),
     (

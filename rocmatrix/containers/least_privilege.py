@@ -32,6 +32,11 @@ from rocmatrix.matrix.matrix import Cell
 
 RUN_FOLDER, DATA_FOLDER, RECIPE_FOLDER, CACHE_FOLDER = "/training", "/data", "/recipe", "/cache"
 GIB = 1024**3
+# Programs that would fill HOME, by the variable each reads.
+CACHES = (
+    ("XDG_CACHE_HOME", "xdg", "specifications.freedesktop.org/basedir-spec"),
+    ("HF_HOME", "huggingface", "huggingface.co/docs/huggingface_hub, package_reference/environment_variables"),
+)
 NetworkName = Literal["none", "bridge", "host"]
 NOGROUP = 65534  # owns no device
 
@@ -228,6 +233,9 @@ def environment(cell: Cell, *, network: NetworkName) -> Iterator[Environment]:
         yield Environment(name=row.name, content=row.value, reason=row.why, source=", ".join(row.evidence.sources))
     home = "a numeric user has no home, and programs write settings there"
     yield Environment(name="HOME", content="/tmp", reason=home, source="Python, os.path.expanduser")
+    for variable, folder, source in CACHES:
+        kept = "downloads and caches are gigabytes: on the cache volume, not in the memory that /tmp is"
+        yield Environment(name=variable, content=f"{CACHE_FOLDER}/{folder}", reason=kept, source=source)
     name = "getpass.getuser, which torch.compile asks, fails for a number without a name"
     yield Environment(name="USER", content="trainer", reason=name, source="Python, getpass.getuser")
     if network == "none":

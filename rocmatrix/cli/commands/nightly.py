@@ -39,6 +39,7 @@ class Choices:
     cells: tuple[str, ...]
     jobs: int
     budget: int
+    companions: tuple[str, ...] = ()
     base: str | None = None
     builder: str | None = None
     wheels: Path | None = None
@@ -54,6 +55,7 @@ def nightly(choices: Choices) -> None:
     cells, left_out = plan.choose(matrix, choices.cells)
     for line in left_out:
         say(f"left out {line}")
+    cells = [common.made_ready(matrix, common.with_companions(matrix, cell, choices.companions)) for cell in cells]
     if choices.dry_run:
         _print(cells, choices)
         return

@@ -17,6 +17,21 @@ def cells(c: Context, json: bool = False) -> None:
 @task(
     klass=FlagTask,
     auto_shortflags=False,
+    positional=["action"],
+    help={axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell", "python")} | {"action": "add"},
+)
+def cell(
+    c: Context, action: str, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", python: str = ""
+) -> None:
+    """Keep a derived cell in the repository: `cell add` writes it to matrix.yaml and renders it."""
+    from rocmatrix.cli.commands import matrix
+
+    matrix.cell(action, request_of(rocm, torch, gpu, cell, python=python))
+
+
+@task(
+    klass=FlagTask,
+    auto_shortflags=False,
     help={axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell")}
     | {"python": "Python version, such as 3.12", "json": "print the argument as JSON, for programs"},
 )

@@ -158,7 +158,7 @@ def test_a_resumed_run_has_the_settings_it_was_started_with_and_may_be_longer(tm
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> LearningTask:
     task: LearningTask = ToyTask()
-    monkeypatch.setattr(job, "task_of", lambda config: task)
+    monkeypatch.setattr(job, "task_of", lambda config, shown: task)
     return task
 
 

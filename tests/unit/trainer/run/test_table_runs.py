@@ -27,7 +27,7 @@ from trainer.tasks.metrics.score import as_numbers
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
-ROOT = Path(trainer.__file__).parents[2]
+ROOT = Path(trainer.__file__).parents[1]
 HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
 QUICK = ("--device", "cpu", "--epochs", "15", "--learning-rate", "0.01", "--run", "one")
 FILES = {"batches.jsonl", "metadata.json", "metrics.jsonl", "model.pt", "model.safetensors", "recipe.yaml"}

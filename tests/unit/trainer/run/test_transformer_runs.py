@@ -26,7 +26,7 @@ from trainer.tasks.metrics.score import as_numbers
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
-ROOT = Path(trainer.__file__).parents[2]
+ROOT = Path(trainer.__file__).parents[1]
 SMALL = ("--network", "transformer", "--token-width", "8", "--heads", "2", "--hidden-layers", "16")
 QUICK = ("--device", "cpu", "--learning-rate", "0.01", "--run", "one")
 

@@ -31,6 +31,7 @@ from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
 
 RUN_FOLDER, DATA_FOLDER, RECIPE_FOLDER, CACHE_FOLDER = "/training", "/data", "/recipe", "/cache"
+PROMISES = "ROCMATRIX_PROMISES"  # what an image holds for sure; says nothing of an environment outside of it
 GIB = 1024**3
 NetworkName = Literal["none", "bridge", "host"]
 NOGROUP = 65534  # owns no device

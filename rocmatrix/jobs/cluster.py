@@ -141,8 +141,9 @@ def _for_slurm(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, h
 def _natively(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Under:
     """Make the launcher of this checkout's own Python, which all nodes have to see at the same path."""
     made = job.natively(wanted, matrix=matrix, cell=cell, hardware=hardware)
-    # What points into the image's own cache folder has no meaning outside of it.
-    variables = {row.name: row.value for row in cell.environment if not row.value.startswith(policy.CACHE_FOLDER)}
+    # What points into the image's own cache folder, or says what the image holds, has no meaning outside of it.
+    rows = (row for row in cell.environment if row.name != policy.PROMISES)
+    variables = {row.name: row.value for row in rows if not row.value.startswith(policy.CACHE_FOLDER)}
     assert made.environment is not None
     variables |= {name: made.environment[name] for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
     cards = _count(cell, to, hardware)

@@ -91,3 +91,22 @@ def test_a_description_holds_verdicts_and_no_cautions():
     assert described["verdict"] == "works"
     assert "gfx906-mi50-torch-2.4.1" in {rule["id"] for rule in described["rules"]}
     assert not any("given" in rule["when"] for rule in described["rules"])
+
+
+@pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
+def test_an_image_that_promises_compile_brings_a_compiler_and_pythons_headers(cell):
+    promised = {variable.name: variable.value for variable in cell.environment}["ROCMATRIX_PROMISES"].split()
+    assert "compile" in promised
+    assert {"gcc" if cell.release.rocm else "g++", "libpython3-dev"} <= set(cell.base.packages)
+
+
+@pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
+def test_every_cache_of_compiled_kernels_is_on_the_cache_volume(cell):
+    caches = {variable.name: variable.value for variable in cell.environment if "CACHE" in variable.name}
+    wanted = {"TORCHINDUCTOR_CACHE_DIR"}
+    if cell.release.rocm:
+        wanted |= {"TRITON_CACHE_DIR", "MIOPEN_CUSTOM_CACHE_DIR", "XDG_CACHE_HOME"}
+    if cell.release.rocm and tuple(map(int, cell.release.rocm.split("."))) >= (6, 3):
+        wanted |= {"AMD_COMGR_CACHE_DIR"}
+    assert caches.keys() == wanted
+    assert all(f"{value}/".startswith("/cache/") for value in caches.values())

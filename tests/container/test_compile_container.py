@@ -1,4 +1,4 @@
-"""`--compile on` in the CPU image: real C++ of Inductor, built by the image's compiler, and kept on the cache volume."""
+"""`--compile on` in the CPU image: Inductor's C++, built by the image's compiler and kept on the cache volume."""
 
 import json
 

@@ -58,6 +58,15 @@ def connect(*, work: bool = False) -> docker.DockerClient:
     return client
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """Return what calls of a client raise where the engine refuses, is gone, or breaks a connection off."""
+    import docker.errors
+    import requests
+    import urllib3.exceptions
+
+    return docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
+
+
 def _client() -> docker.DockerClient:
     """Go where the command line goes: the SDK alone knows DOCKER_HOST, but no contexts."""
     import docker
@@ -141,17 +150,15 @@ def obtain(client: docker.DockerClient, reference: str) -> Image:
 def sealed(client: docker.DockerClient, reference: str) -> Image | None:
     """Bind the labels of an image that was just built to its layers, and return it; None where there is none.
 
-    Raises RM202 where the engine refuses.
+    Raises RM202 where the engine refuses or is gone.
     """
-    import docker.errors
-
-    if image(client, reference) is None:
-        return None
     try:
+        if image(client, reference) is None:
+            return None
         seal.put(client, reference)
-    except docker.errors.DockerException as error:
+        return image(client, reference)
+    except failures() as error:
         raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
-    return image(client, reference)
 
 
 def image_id(reference: str) -> str:

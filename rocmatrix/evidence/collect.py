@@ -7,20 +7,25 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Verdict
+from rocmatrix.evidence.level import PASSED
+from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict
+from rocmatrix.images import labels as image_labels
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.host import hardware as machine
     from rocmatrix.jobs.runner import Event, Finished
     from rocmatrix.matrix.matrix import Cell
+    from rocmatrix.runtime.trouble import Trouble as HostTrouble
     from rocmatrix.verify.proof import Proof
 
-STAND_IN = "ROCMATRIX_STAND_IN"  # says in words what stands in for something real; the record is marked
+STAND_IN = image_labels.STAND_IN_VARIABLE  # set, it marks records as well as the images that are built
 DEVICES: tuple[Device, ...] = ("cpu", "rocm", "cuda")
 NOT_APPLICABLE = "not-applicable"  # a probe that this machine gives nothing to: it neither passed nor failed
+NO_VERDICT = "no verdict"  # a probe that was asked for and stated nothing: it failed
+SIZE, FILES = "size", "files"  # the number of a proof: the bytes of the image's files
 _WORDS = 4000
 
 
@@ -29,16 +34,20 @@ def now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
-def marks_of(cell: Cell, *, base: str | None = None, forced: bool = False) -> tuple[Mark, ...]:
-    """Return what sets a run in the image of `cell` aside: another base, no lock, a rule overridden, a stand-in."""
-    other = base is not None and not (cell.base.digest and base.endswith(f"@{cell.base.digest}"))
-    found: dict[Mark, bool] = {
-        "stand-in": bool(os.environ.get(STAND_IN)),
-        "other-base": other,
-        "unlocked": cell.unlocked_because is not None,
-        "forced": forced,
-    }
-    return tuple(mark for mark, holds in found.items() if holds)
+def marks_of(
+    cell: Cell, *, labels: Mapping[str, str] | None = None, base: str | None = None, forced: bool = False
+) -> tuple[Mark, ...]:
+    """Return what sets a run of `cell` aside: another base, no lock, a rule overridden, a stand-in.
+
+    `labels` are those of the image that it ran in. Where it has none (a native run, a build that failed), `base` is
+    what was to be built on.
+    """
+    said = labels if labels is not None else {image_labels.BASE: base or ""}
+    found = image_labels.marks(said, own_digest=cell.base.digest)
+    found["stand-in"] |= bool(os.environ.get(STAND_IN))
+    found["unlocked"] |= cell.unlocked_because is not None
+    found["forced"] |= forced
+    return tuple(mark for mark in get_args(Mark) if found.get(mark))
 
 
 def image_numbers(size: int) -> tuple[Number, ...]:
@@ -64,10 +73,26 @@ def of_proof(
     verdicts = tuple(
         Verdict(probe=check.name, status=check.status, summary=check.summary[:_WORDS]) for check in proof.checks
     )
+    sizes = [check.data["bytes"] for check in proof.checks if check.name == SIZE and "bytes" in check.data]
+    numbers = tuple(Number(probe=SIZE, name=FILES, value=float(size), unit="B") for size in sizes)
     return Record.bounded(
         kind="prove", at=now(), cell=cell.name, where="host", passed=proof.proven, image=image, inputs=inputs,
         marks=tuple(marks), hardware=Hardware(device="none"), versions=_versions_of(cell), verdicts=verdicts,
-        log="\n".join(finding.words for finding in proof.findings), **more,
+        numbers=numbers, log="\n".join(finding.words for finding in proof.findings), **more,
+    )  # fmt: skip
+
+
+def of_lost_proof(
+    cell: Cell, error: BaseException, *, inputs: str | None, image: str | None, marks: Sequence[Mark],
+    trouble: Trouble | None, **more: Any,
+) -> Record:  # fmt: skip
+    """Make the record of a proof that ended before its verdict; without `trouble` of the host it counts as failed."""
+    words = f"{type(error).__name__}: {error}"
+    verdicts = () if trouble else (Verdict(probe="proof", status=NO_VERDICT, summary=words[:_WORDS]),)
+    return Record.bounded(
+        kind="prove", at=now(), cell=cell.name, where="host", passed=False, image=image, inputs=inputs,
+        marks=tuple(marks), hardware=Hardware(device="none"), versions=_versions_of(cell), verdicts=verdicts,
+        trouble=trouble, log=words, **more,
     )  # fmt: skip
 
 
@@ -81,12 +106,15 @@ def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -
     return _of_verdicts("bench", cell, done, host, **place)
 
 
-def _of_verdicts(kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
+def _of_verdicts(
+    kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any
+) -> Record:
     told = [event for event in done.events if event.get("event") == "probe"]
-    verdicts = tuple(_verdict(event) for event in told)
+    stated = [_verdict(event) for event in told]
+    verdicts = (*stated, *_unstated(asked, stated, done))
     versions: dict[str, str] = {}
     for event in told:
-        versions |= {name: str(value) for name, value in (event.get("versions") or {}).items() if value is not None}
+        versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
     told_of = {verdict.status for verdict in verdicts}
     passed = done.status == 0 and "pass" in told_of and told_of <= {"pass", NOT_APPLICABLE}
     return _of_job(
@@ -95,25 +123,50 @@ def _of_verdicts(kind: Kind, cell: Cell, done: Finished, host: machine.Hardware,
     )  # fmt: skip
 
 
-def of_train(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
+def _unstated(asked: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:
+    """Yield a failure for each probe that was asked for and gave no verdict; none where the host ended the suite."""
+    known = {verdict.probe for verdict in stated}
+    for probe in asked if done.trouble is None else ():
+        if probe not in known:
+            yield Verdict(probe=probe, status=NO_VERDICT, summary=f"The suite ended with status {done.status} before.")
+
+
+def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any) -> Record:
     """Make the record of a training run: its device, its data, its last figures."""
     start, end = done.last("start") or {}, done.last("done")
-    if str((start.get("data") or {}).get("source") or "").casefold().startswith("synthetic"):
+    if str(_mapping(start.get("data")).get("source") or "").casefold().startswith("synthetic"):
         place["marks"] = (*place.get("marks", ()), "synthetic")
-    verdict = Verdict(probe="train", status="pass" if end and done.status == 0 else f"ended with {done.status}")
+    status = "pass" if end and done.status == 0 else f"ended with {done.status}"
+    verdicts = (Verdict(probe="train", status=status),) if done.host_trouble is None else ()
     return _of_job(
         "train", cell, done, _hardware([start.get("device")], host), passed=done.status == 0 and end is not None,
-        verdicts=(verdict,), numbers=tuple(_figures(done)), versions=_versions_of(cell), **place,
+        verdicts=verdicts, numbers=tuple(_figures(done)), versions=_versions_of(cell), **place,
     )  # fmt: skip
 
 
 def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields: Any) -> Record:
-    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if hardware.device == "cuda" else ()))))
+    # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
+    nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
+    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
     told = [json.dumps(event, ensure_ascii=False) for event in done.events]
-    log = "\n".join([*told, done.last_words.decode(errors="replace"), *_whole_log(done)])
+    trouble = _excuse(done.host_trouble if kind == "train" else done.trouble, fields)
+    words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []
+    log = "\n".join([*told, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
+    log = log.encode(errors="replace").decode()  # a lone surrogate of a broken line
     return Record.bounded(
         kind=kind, at=now(), cell=cell.name, hardware=hardware, marks=marks, log=log, **fields
     )  # fmt: skip
+
+
+def _excuse(trouble: HostTrouble | None, fields: dict[str, Any]) -> HostTrouble | None:
+    """Set the host's trouble aside from the cell's: a probe that had failed before it counts, with what came alone."""
+    if trouble is None:
+        return None
+    failed = [v for v in fields["verdicts"] if v.status not in (*PASSED, NOT_APPLICABLE)]
+    fields |= {"passed": False, "whole": False}
+    if not failed:
+        fields["trouble"] = Trouble(stage=trouble.stage, words=trouble.words[:_WORDS])
+    return trouble
 
 
 def _whole_log(done: Finished) -> Iterable[str]:
@@ -129,21 +182,36 @@ def _versions_of(cell: Cell) -> dict[str, str]:
 
 def _verdict(event: Event) -> Verdict:
     return Verdict(
-        probe=str(event.get("probe"))[:_WORDS],
-        status=str(event.get("status"))[:_WORDS],
-        summary=str(event.get("summary") or "")[:_WORDS],
+        probe=_text(event.get("probe")),
+        status=_text(event.get("status")),
+        summary=_text(event.get("summary") or ""),
         seconds=_finite(event.get("seconds")) or 0.0,
+        cards=_names(event.get("cards")),
+        present=_names(event.get("present")),
     )
+
+
+def _names(told: Any) -> tuple[str, ...] | None:
+    return tuple(map(_text, told)) if isinstance(told, list) else None
+
+
+def _text(told: Any) -> str:
+    return str(told).encode(errors="replace").decode()[:_WORDS]
+
+
+def _mapping(told: Any) -> Mapping[str, Any]:
+    return told if isinstance(told, dict) else {}
 
 
 def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
     """Yield the numbers of verdicts; what is none (a NaN is null in JSON) is left out."""
     for event in events:
-        for told in event.get("numbers") or ():
+        told_all = event.get("numbers")
+        for told in map(_mapping, told_all if isinstance(told_all, list) else ()):
             if (value := _finite(told.get("value"))) is not None:
                 yield Number(
-                    probe=str(event.get("probe")), name=str(told.get("name")), value=value,
-                    unit=str(told.get("unit") or ""),
+                    probe=_text(event.get("probe")), name=_text(told.get("name")), value=value,
+                    unit=_text(told.get("unit") or ""),
                 )  # fmt: skip
 
 
@@ -153,26 +221,29 @@ def _figures(done: Finished) -> Iterable[Number]:
     if rates:
         yield Number(probe="train", name="rows_per_second", value=sorted(rates)[len(rates) // 2], unit="1/s")
     end = done.last("done") or {}
-    if (loss := _finite((end.get("best") or {}).get("validation_loss"))) is not None:
+    if (loss := _finite(_mapping(end.get("best")).get("validation_loss"))) is not None:
         yield Number(probe="train", name="best_validation_loss", value=loss, unit="1")
 
 
 def _finite(value: Any) -> float | None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if number and math.isfinite(value) else None
+    try:
+        return float(value) if number and math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond every float
+        return None
 
 
-def _hardware(told: Sequence[Mapping[str, Any] | None], host: machine.Hardware) -> Hardware:
-    devices = [device for device in told if device]
+def _hardware(told: Sequence[Any], host: machine.Hardware) -> Hardware:
+    devices = [device for device in map(_mapping, told) if device]
     kinds = {str(device.get("kind")) for device in devices}
     kind: Device = next((known for known in DEVICES if kinds == {known}), "none")
-    names = {str(device.get("name"))[:_WORDS] for device in devices} if kind != "cpu" else set()
+    names = {_text(device.get("name")) for device in devices} if kind != "cpu" else set()
     driver = f"{host.driver.version} ({host.driver.origin})" if host.driver else None
     return Hardware(
         device=kind,
         cards=tuple(sorted(names)),
         gfx=tuple(card.gfx for card in host.cards if card.gfx),
-        seen=tuple(sorted({str(device.get("arch")).split(":")[0] for device in devices})) if kind != "cpu" else (),
+        seen=tuple(sorted({_text(device.get("arch")).split(":")[0] for device in devices})) if kind != "cpu" else (),
         driver=driver,
         kernel=host.kernel,
     )

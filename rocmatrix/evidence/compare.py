@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.level import ON_CARD, PASSED, UNTOLD
+from rocmatrix.evidence.record import Record, ordered
 
 WORSE_BY = 0.10  # of the figure before: runs on one machine differ by a few per cent
-PASSED = ("pass", "passed")
-UNTOLD = ("not-applicable", "not checked")  # no verdict at all
 What = Literal["regressed", "repaired", "slower", "faster", "grown", "vanished"]
 Key = tuple[str, str, str]  # card, probe, name
 
@@ -39,12 +38,16 @@ class Change:
 
 
 def compare(cell: str, before: Iterable[Record], after: Iterable[Record]) -> list[Change]:
-    """Return the changes, failures first. Of several records of one kind and card the newest speaks.
+    """Return the changes, failures first. Of several records of one kind and card the newest decides.
 
     A probe that passed before and has no verdict now has vanished, where its kind of run was done at all on its card.
+    A failed run in which no card answered is one of each card before. Runs that the host's trouble ended are left out.
     """
-    old, new = _verdicts(before), _verdicts(after)
+    before, after = _decided(before), _decided(after)
+    old = _verdicts(before)
+    new = _verdicts(after, cards=tuple(dict.fromkeys(card for card, kind, _ in old if kind in ON_CARD)))
     asked = {(card, kind) for card, kind, _ in new}
+    _expect_whole_ends(old, new)
     changes = [
         Change(cell=cell, card=key[0], probe=key[2], what=what, before=was, after=new.get(key, "no verdict"))
         for key, was in old.items()
@@ -62,22 +65,40 @@ def _turn(was: str, now: str | None, *, asked: bool) -> What | None:
     return "regressed" if was in PASSED else "repaired"
 
 
-def _verdicts(records: Iterable[Record]) -> dict[Key, str]:
+def _decided(records: Iterable[Record]) -> list[Record]:
+    return [record for record in ordered(records) if record.trouble is None]
+
+
+def _verdicts(records: Iterable[Record], cards: Sequence[str] = ()) -> dict[Key, str]:
+    """Return the newest verdict of each probe. `cards` are those that a run without any card is held against."""
     told: dict[Key, str] = {}
-    for record in sorted(records, key=lambda r: (r.at, r.id)):
-        outcome = "passed" if record.passed else "failed"
-        if not record.verdicts:
-            told[record.card, record.kind, record.kind] = outcome
-        for verdict in record.verdicts:
-            if verdict.status not in UNTOLD:
-                told[record.card, record.kind, verdict.probe] = verdict.status
+    for record in records:
+        lost = record.kind in ON_CARD and not record.passed and record.hardware.device in ("none", "cpu")
+        lost = lost and record.card not in cards
+        for card in (cards or (record.card,)) if lost else (record.card,):
+            told |= {(card, record.kind, probe): status for probe, status in _told(record)}
     return told
+
+
+def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:
+    """Let a run that passed before stand for its own end, where that is what failed now."""
+    kinds = {key[:2] for key, status in old.items() if status in PASSED}
+    for card, kind, probe in new:
+        if probe == kind and (card, kind) in kinds:
+            old.setdefault((card, kind, probe), "passed")
+
+
+def _told(record: Record) -> list[tuple[str, str]]:
+    verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in UNTOLD]
+    agreed = record.passed or any(verdict.status not in PASSED for verdict in record.verdicts)
+    own = [] if verdicts and agreed else [(record.kind, "passed" if record.passed else "failed")]
+    return [*verdicts, *own]
 
 
 def _numbers(records: Iterable[Record]) -> dict[tuple[str, str, str, str], float]:
     return {
         (record.card, number.probe, number.name, number.unit): number.value
-        for record in sorted(records, key=lambda r: (r.at, r.id))
+        for record in records
         for number in record.numbers
     }
 

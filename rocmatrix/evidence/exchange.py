@@ -21,7 +21,9 @@ from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
 
 FORMAT = "rocmatrix-evidence"
-SCHEMA = 1
+SCHEMA = 2
+READ = (1, 2)  # 1 names no places: its records stand by their times
+PLACE = ("series", "number")
 CLOCK_SLACK = timedelta(days=1)
 EARLIEST = "2020-01-01"  # no program of this name ran before
 # Far beyond what an export holds, and small enough that a file from elsewhere cannot use up memory, disk or time.
@@ -30,9 +32,14 @@ MOST_BYTES, MOST_ITEMS, MOST_SECONDS, MOST_COUNT = 256 * 2**20, 10_000, 366 * 86
 
 def written(records: Iterable[Record]) -> str:
     """Return the file's text: one record a line, so that a mistake has a line to name."""
-    lines = ",\n".join(json.dumps(record.described(), ensure_ascii=False) for record in records)
+    lines = ",\n".join(json.dumps(_row(record), ensure_ascii=False) for record in records)
     head = f'{{"format": "{FORMAT}", "schema": {SCHEMA}, "records": ['
     return f"{head}\n{lines}\n]}}\n" if lines else f"{head}]}}\n"
+
+
+def _row(record: Record) -> dict[str, Any]:
+    place = {name: getattr(record, name) for name in PLACE} if record.series else {}
+    return record.described() | place
 
 
 def write(path: Path, records: Iterable[Record]) -> None:
@@ -84,8 +91,9 @@ def _without_waiting(name: str, flags: int) -> int:
 def _rows(data: Any, path: Path) -> list[Any]:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise _refused(f'it has no "format": "{FORMAT}"', path, field="format")
-    if data.get("schema") != SCHEMA:
-        raise _refused(f"its schema is {data.get('schema')!r}, and this program reads {SCHEMA}", path, field="schema")
+    if data.get("schema") not in READ:
+        known = " and ".join(map(str, READ))
+        raise _refused(f"its schema is {data.get('schema')!r}, and this program reads {known}", path, field="schema")
     if unknown := sorted(data.keys() - {"format", "schema", "records"}):
         raise _refused("the field is not known", path, field=unknown[0])
     if not isinstance(data.get("records"), list):

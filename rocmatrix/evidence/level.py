@@ -1,24 +1,28 @@
 """How far a cell is supported on a card: computed from records, never written down.
 
-The rungs are those of one image: a proof or a smoke of other inputs says nothing of this one. Of builds, proofs and
-smokes the newest decides, so that a failure takes its rung away; a training that ended early may have ended for
-reasons of its own (Ctrl-C, the data), so it takes nothing away.
+The rungs are those of one image: a proof or a smoke of other inputs says nothing of this one. A failure stands until
+a whole run of its kind, newer than it, has passed the same probe: a run of chosen probes takes a rung away and gives
+none back. A run that was started and stated nothing has failed. Trouble of the host counts neither way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from rocmatrix.evidence.record import Kind, Record
+from rocmatrix.evidence.record import Device, Kind, Record, ordered
 
 Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "trained"]
 LEVELS: tuple[Level, ...] = ("none", "rendered", "built", "proven", "smoked", "two-gpu", "trained")
-DECIDED_BY_NEWEST: tuple[Kind, ...] = ("build", "prove", "smoke")
+DECIDED_BY_NEWEST: tuple[Kind, ...] = ("build", "prove", "train")
+ON_CARD: tuple[Kind, ...] = ("smoke", "train", "bench")
 TWO_CARDS = "two_gpu_step"
 NO_CARD = "-"
+SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
+PASSED = ("pass", "passed")
+UNTOLD = ("not-applicable", "not checked")  # no verdict at all
 
 
 class Subject(Protocol):
@@ -37,9 +41,11 @@ class Subject(Protocol):
 class Standing:
     """A cell on a card. `at` is when its level was last seen, None for `rendered` and below.
 
-    `failing` are the kinds of run whose newest record failed, `missing` the rungs below the level that nothing shows
-    (two-gpu, where one card was trained on). `set_aside` counts records that are marked, native, or of another card.
-    `current` says whether its image is made of what the checkout holds now, None where nobody looked.
+    `failing` are the kinds of run with a failure that nothing has answered, `failures` its probes. `missing` are the
+    rungs below the level that nothing shows (two-gpu, where one card was trained on). `took_part` are the cards that
+    stepped together, `left_out` those that were there and did not. `set_aside` counts records that are marked, native
+    or of another card, `troubles` those that the host's trouble ended. `current` says whether its image is made of
+    what the checkout holds now, None where that was not compared.
     """
 
     cell: str
@@ -48,8 +54,12 @@ class Standing:
     at: str | None = None
     inputs: str | None = None
     failing: tuple[Kind, ...] = ()
+    failures: tuple[str, ...] = ()
     missing: tuple[Level, ...] = ()
+    took_part: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     set_aside: int = 0
+    troubles: int = 0
     current: bool | None = None
 
     def age_days(self, now: datetime) -> float | None:
@@ -62,19 +72,24 @@ def instant(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
-def why_not(record: Record, cell: Subject) -> str | None:
-    """Say why a record is no evidence for `cell`, None where it is."""
+def why_not(record: Record, cell: Subject) -> str | None:  # noqa: PLR0911 -- one line a reason
+    """Say why a record is no evidence for `cell`, None where it is.
+
+    What a failed run met, or stated, is no reason: a card that did not answer is what it has shown.
+    """
     if record.cell != cell.name:
         return f"it is of {record.cell}"
+    if record.trouble is not None:
+        return f"the host's trouble ({record.trouble.stage}) ended it: {record.trouble.words}"
     if record.kind == "bench":
         return "a bench shows how fast it is, and raises no level"
-    if record.marks:
-        return f"marked {', '.join(record.marks)}"
+    if marks := [mark for mark in record.marks if record.passed or mark != "synthetic"]:  # data excuse no failure
+        return f"marked {', '.join(marks)}"
     if record.kind in ("build", "prove"):
         return None if record.inputs else "it does not say what the image was made of"
     if record.where != "container" or not record.inputs:
         return "it did not run in the cell's image"
-    return _other_device(record, cell.architecture)
+    return _other_device(record, cell.architecture) if record.passed else None
 
 
 def _other_device(record: Record, architecture: str | None) -> str | None:
@@ -93,44 +108,72 @@ def standings(
     cell: Subject, records: Iterable[Record], *, rendered: bool, current_inputs: str | None = None
 ) -> tuple[Standing, ...]:
     """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order."""
-    own = sorted((r for r in records if r.cell == cell.name and r.kind != "bench"), key=lambda r: (r.at, r.id))
+    own = [record for record in ordered(records) if record.cell == cell.name and record.kind != "bench"]
     counted = [record for record in own if why_not(record, cell) is None]
     made = [record for record in counted if record.kind == "build"]
     inputs = made[-1].inputs if made else None
     of_image = [record for record in counted if record.inputs == inputs]
-    cards = list(dict.fromkeys(r.card for r in counted if r.kind not in ("build", "prove"))) or [NO_CARD]
+    troubles = sum(record.trouble is not None for record in own)
+    aside = len(own) - len(counted) - troubles
     current = None if current_inputs is None or inputs is None else inputs == current_inputs
+    blank = Standing(
+        cell=cell.name, card=NO_CARD, level="none", inputs=inputs, set_aside=aside, troubles=troubles, current=current
+    )
     return tuple(
-        _standing(
-            Standing(cell=cell.name, card=card, level="none", set_aside=len(own) - len(counted), current=current),
-            _of_card(of_image, card),
-            rendered=rendered,
-            inputs=inputs,
-        )
-        for card in cards
+        _standing(replace(blank, card=card), _of_card(of_image, card, cell), rendered=rendered)
+        for card in cards_of(counted, cell)
     )
 
 
-def _of_card(records: Sequence[Record], card: str) -> list[Record]:
-    return [record for record in records if record.kind in ("build", "prove") or record.card == card]
+def cards_of(records: Iterable[Record], cell: Subject) -> list[str]:
+    """Return the cards that records of runs name, in order; NO_CARD alone where none does."""
+    named = dict.fromkeys(card for record in records if (card := card_of(record, cell)) is not None)
+    return list(named) or [NO_CARD]
 
 
-def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool, inputs: str | None) -> Standing:
+def card_of(record: Record, cell: Subject) -> str | None:
+    """Return the card that a run speaks of; None for a build or proof, and where no card of the cell's kind answered.
+
+    A failure without a card is one of every card that the cell is known on.
+    """
+    kind: Device = "rocm" if cell.architecture else "cpu"
+    if record.kind not in ON_CARD or record.hardware.device != kind or record.card == NO_CARD:
+        return None
+    return record.card
+
+
+def _of_card(records: Sequence[Record], card: str, cell: Subject) -> list[Record]:
+    return [record for record in records if card_of(record, cell) in (None, card)]
+
+
+def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> Standing:
     newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in DECIDED_BY_NEWEST}
+    failures = unanswered([r for r in records if r.kind == "smoke"])
     failing = tuple(kind for kind, found in newest.items() if found and not found[0].passed)
+    failing += ("smoke",) if failures else ()
+    smokes = [r for r in records if r.kind == "smoke" and r.passed and r.whole]
+    paired = [r for r in smokes if _two_cards(r)]
     shown: Mapping[Level, str | None] = {
         "rendered": "" if rendered else None,
         "built": _passed_at(newest["build"]),
         "proven": _passed_at(newest["prove"]),
-        "smoked": None if "smoke" in failing else _last_at(records, _smoked),
-        "two-gpu": None if "smoke" in failing else _last_at(records, _two_cards),
-        "trained": _last_at(records, lambda r: r.kind == "train" and r.passed),
+        "smoked": smokes[-1].at if smokes and not failures else None,
+        "two-gpu": paired[-1].at if paired and not failures else None,
+        "trained": _passed_at(newest["train"]),
     }
     level = _climbed(shown)
     reached = LEVELS[: LEVELS.index(level)]
-    missing = tuple(rung for rung in reached if rung != "none" and shown[rung] is None)
-    at = shown.get(level) or None
-    return replace(blank, level=level, at=at, inputs=inputs, failing=failing, missing=missing)
+    took_part, left_out = _participants(paired if shown["two-gpu"] else [])
+    return replace(
+        blank,
+        level=level,
+        at=shown.get(level) or None,
+        failing=failing,
+        failures=failures,
+        missing=tuple(rung for rung in reached if rung != "none" and shown[rung] is None),
+        took_part=took_part,
+        left_out=left_out,
+    )
 
 
 def _climbed(shown: Mapping[Level, str | None]) -> Level:
@@ -148,18 +191,47 @@ def _passed_at(newest: Sequence[Record]) -> str | None:
     return newest[0].at if newest and newest[0].passed else None
 
 
-def _last_at(records: Sequence[Record], shows: Callable[[Record], bool]) -> str | None:
-    return next((record.at for record in reversed(records) if shows(record)), None)
+def unanswered(runs: Sequence[Record]) -> tuple[str, ...]:
+    """Return the probes of `runs` of one kind, oldest first, that failed and have not passed in a whole run since."""
+    failed: dict[str, None] = {}
+    for run in runs:
+        for probe in _failed(run):
+            failed[probe] = None
+        if run.whole:
+            for probe in _answered(run):
+                failed.pop(probe, None)
+    return tuple(failed)
 
 
-def _smoked(record: Record) -> bool:
-    return record.kind == "smoke" and record.passed and record.whole
+def _failed(run: Record) -> Collection[str]:
+    """Return what a run has failed: the probes, or where it names none, its own end."""
+    named = [v.probe for v in run.verdicts if v.status not in (*PASSED, *UNTOLD)]
+    return named or ([] if run.passed else [SUITE])
+
+
+def _answered(run: Record) -> Collection[str]:
+    failed = set(_failed(run))
+    passed = [v.probe for v in run.verdicts if v.status in PASSED and v.probe not in failed]
+    return [*passed, *([SUITE] if run.passed and not failed else [])]
 
 
 def _two_cards(record: Record) -> bool:
-    """Whether two cards stepped together: the probe passed and the host has two of one kind."""
+    """Whether two cards stepped together: the probe passed, and two cards took part.
+
+    Where an older record does not say which, the host has to have two of one kind.
+    """
+    found = next((v for v in record.verdicts if v.probe == TWO_CARDS and v.status == "pass"), None)
+    if found is None:
+        return False
+    if found.cards is not None:
+        return len(set(found.cards)) > 1
     gfx = record.hardware.gfx
-    several = any(gfx.count(name) > 1 for name in record.hardware.seen)
-    return (
-        record.kind == "smoke" and several and any(v.probe == TWO_CARDS and v.status == "pass" for v in record.verdicts)
-    )
+    return any(gfx.count(name) > 1 for name in record.hardware.seen)
+
+
+def _participants(paired: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cards that took part in any of these runs, and those of the newest that took part in none."""
+    verdicts = [v for record in paired for v in record.verdicts if v.probe == TWO_CARDS and v.status == "pass"]
+    took_part = tuple(dict.fromkeys(card for verdict in verdicts for card in verdict.cards or ()))
+    present = verdicts[-1].present or () if verdicts else ()
+    return took_part, tuple(card for card in present if card not in took_part)

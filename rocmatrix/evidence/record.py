@@ -1,18 +1,28 @@
-"""One record of evidence: what ran, on what, what came of it. Its name is the hash of its content."""
+"""One record of evidence: what ran, on what, what came of it. Its name is the hash of its content.
+
+Which of two is the newer one follows from the sequence in which a file took them, not from a clock that may be set.
+Within one evidence file (a series) the number decides. Records of different files are compared by time, where a
+record counts as no earlier than any before it in its own file, so that a clock set back moves nothing behind.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
+
+from rocmatrix.runtime.trouble import Stage
 
 SCHEMA = 1
 LOG_BYTES = 256 * 1024  # of a log's end; what stood before is counted and left out
 Kind = Literal["build", "prove", "smoke", "train", "bench"]
 Device = Literal["cpu", "rocm", "cuda", "none"]
 Mark = Literal["stand-in", "synthetic", "simulation", "nvidia", "other-base", "unlocked", "forced"]
+# Fields that came after the first records. At their defaults they are left out, so that older records keep their names.
+LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -37,12 +47,25 @@ class Number(Strict):
 
 
 class Verdict(Strict):
-    """What one probe, or one check of a proof, stated."""
+    """What one probe, or one check of a proof, stated.
+
+    `cards` are the cards that took part and `present` all that the probe saw, where it takes more than one; both are
+    None in records of versions that did not say so.
+    """
 
     probe: Words
     status: Words
     summary: Words = ""
     seconds: FiniteFloat = 0.0
+    cards: tuple[Words, ...] | None = None
+    present: tuple[Words, ...] | None = None
+
+
+class Trouble(Strict):
+    """Why a run says nothing of the cell: the host failed at `stage`, with what is known of it in `words`."""
+
+    stage: Stage
+    words: Words = ""
 
 
 class Hardware(Strict):
@@ -64,7 +87,10 @@ class Record(Strict):
 
     `whole` is False for a smoke of chosen probes: it can fail a cell and never raise it. `night` names the nightly.
     `marks` say why it is no evidence of the cell itself: stand-ins, synthetic data, a card of another maker.
+    `trouble` is set where the host, not the cell, ended the run: it then neither raises nor lowers a level.
     `log` is at most LOG_BYTES long; `log_omitted` counts the characters of its beginning that were left out.
+    `series` and `number` are the record's place in the evidence file that it was first written to. They are no part
+    of its content: its name, its JSON and its equality leave them out.
     """
 
     kind: Kind
@@ -83,14 +109,28 @@ class Record(Strict):
     verdicts: tuple[Verdict, ...] = ()
     numbers: tuple[Number, ...] = ()
     commit: Words | None = None
+    trouble: Trouble | None = None
     log: str = ""
     log_omitted: int = 0
+    series: Words = Field(default="", exclude=True, repr=False)
+    number: int = Field(default=0, ge=0, le=2**53, exclude=True, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self.model_dump() == other.model_dump()
+
+    __hash__ = None  # type: ignore[assignment]  # its versions are a dictionary
 
     @property
     def id(self) -> str:
         """The sha256 of the record's canonical JSON."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        canonical = json.dumps(self.content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def content(self) -> dict[str, Any]:
+        """Return it as plain data, without later fields that say nothing."""
+        data = self.model_dump(mode="json")
+        data["verdicts"] = [_said(verdict) for verdict in data["verdicts"]]
+        return _said(data)
 
     @property
     def card(self) -> str:
@@ -100,10 +140,25 @@ class Record(Strict):
 
     def described(self) -> dict[str, Any]:
         """Return it as plain data, its name first."""
-        return {"id": self.id, **self.model_dump(mode="json")}
+        return {"id": self.id, **self.content()}
 
     @classmethod
     def bounded(cls, *, log: str, **fields: Any) -> Self:
         """Make a record that keeps the end of `log`."""
         kept = log.encode()[-LOG_BYTES:].decode(errors="ignore")
         return cls(log=kept, log_omitted=len(log) - len(kept), **fields)
+
+
+def _said(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name not in LATER or value != LATER[name]}
+
+
+def ordered(records: Iterable[Record]) -> list[Record]:
+    """Return records, oldest first. Those that were in no file yet stand by their times alone."""
+    latest: dict[str, str] = {}
+    keys: list[tuple[str, int, str, Record]] = []
+    for record in sorted(records, key=lambda r: (r.number, r.at)):
+        at = max(record.at, latest.get(record.series, "")) if record.series else record.at
+        latest[record.series] = at
+        keys.append((at, record.number, "" if record.series else record.id, record))
+    return [record for *_, record in sorted(keys, key=lambda key: key[:3])]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
+from rocmatrix.jobs import runner as launch
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.containers.engine import Image
     from rocmatrix.evidence.record import Record
     from rocmatrix.host.hardware import Hardware
-    from rocmatrix.images.build import Built
+    from rocmatrix.images.build import BuildFailedError, Built
     from rocmatrix.jobs.job import Wanted
     from rocmatrix.jobs.runner import Finished
     from rocmatrix.matrix.matrix import Cell
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 NIGHT = "ROCMATRIX_NIGHT"  # the nightly that started this program
 RECORDED = ("train", "smoke", "bench")  # the programs of the trainer whose runs are evidence
+LOST = "The program that ran it ended without a word: it was killed, or the machine went down."
+WORDS = 4000  # of the host's trouble, as many as a record takes
 
 
 P = ParamSpec("P")
@@ -48,13 +52,18 @@ def harmless(keep: Callable[P, R]) -> Callable[P, R | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job ran: the cell, this machine, and the image's tag and inputs where it ran in one."""
+    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and the probes asked.
+
+    What a record names is read from the container itself; this is what stands where it was lost.
+    """
 
     cell: Cell
     hardware: Hardware
+    where: Literal["container", "native"] = "native"
     image: str | None = None
-    inputs: str | None = None
+    labels: Mapping[str, str] | None = None
     forced: bool = False
+    asked: tuple[str, ...] = ()
 
 
 def evidence_file(named: str = "") -> Path:
@@ -73,7 +82,7 @@ def use(named: str) -> None:
 
 
 @harmless
-def keep_build(cell: Cell, built: Built, *, base: str | None, forced: bool, log: Path | None = None) -> None:
+def keep_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
     """Record a build. One that found its image up to date adds nothing where that is known already."""
     from rocmatrix.evidence import collect, store
     from rocmatrix.images.build import log_file
@@ -83,33 +92,37 @@ def keep_build(cell: Cell, built: Built, *, base: str | None, forced: bool, log:
     text = _text(log or log_file(cell, ROOT)) if built.rebuilt else ""
     record = collect.of_build(
         cell, inputs=built.inputs, image=built.image.id, seconds=built.seconds, log=text,
-        marks=collect.marks_of(cell, base=base, forced=forced), night=os.environ.get(NIGHT),
+        marks=collect.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
         numbers=collect.image_numbers(built.image.size),
     )  # fmt: skip
     store.keep(evidence_file(), record)
 
 
 @contextmanager
-def failed_build(cell: Cell, *, base: str | None, forced: tuple[str, ...]) -> Iterator[None]:
-    """Let a build run; record it where BuildKit itself failed, for any other error means that nothing was built."""
+def failed_build(cell: Cell) -> Iterator[None]:
+    """Let a build run; record it where BuildKit itself failed, or the host did once all was planned."""
+    from rocmatrix.images.build import BuildFailedError
+
     try:
         yield
-    except RocmatrixError as error:
-        if error.code == "RM202":
-            keep_failed_build(cell, base=base, forced=forced)
+    except BuildFailedError as error:
+        keep_failed_build(cell, error)
         raise
 
 
 @harmless
-def keep_failed_build(cell: Cell, *, base: str | None, forced: tuple[str, ...], root: Path = ROOT) -> None:
+def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT) -> None:
     """Record a build that failed: what it was to be made of, and BuildKit's log."""
     from rocmatrix.evidence import collect, store
+    from rocmatrix.evidence.record import Trouble
     from rocmatrix.images import build
 
+    trouble = error.trouble
     record = collect.of_build(
-        cell, inputs=build.input_hash(cell, root, base=base, forced=forced), image=None, seconds=0.0,
-        log=_text(build.log_file(cell, root)), marks=collect.marks_of(cell, base=base, forced=bool(forced)),
-        night=os.environ.get(NIGHT),
+        cell, inputs=error.planned.inputs, image=None, seconds=0.0,
+        log=error.render() if trouble else _text(build.log_file(cell, root)),
+        marks=collect.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
+        trouble=Trouble(stage=trouble.stage, words=trouble.words[:WORDS]) if trouble else None,
     )  # fmt: skip
     store.keep(evidence_file(), record)
 
@@ -134,56 +147,151 @@ def _records(cell: str) -> list[Record]:
 
 def is_evidence(wanted: Wanted, done: Finished) -> bool:
     """Whether a job's end says anything of the cell: not a mistyped flag, nor a bench with nothing to measure here."""
-    if wanted.program not in RECORDED or done.misused:
+    if wanted.program not in RECORDED or done.misused or (wanted.program == "train" and done.misfed):
         return False
-    return wanted.program != "bench" or not (done.last("error") or done.inapplicable)
+    return wanted.program != "bench" or not done.inapplicable
+
+
+@contextmanager
+def watched(wanted: Wanted, place: Place) -> Iterator[Callable[[Finished], Record | None]]:
+    """Note a run before it starts; what is yielded records its end. A run of which no end comes has failed."""
+    token = _begin(wanted, place) if wanted.program in RECORDED else None
+    try:
+        yield lambda done: _end(wanted, place, done, token)
+    except (KeyboardInterrupt, BrokenPipeError) as stopped:  # the second: whoever read the output went away
+        finished = stopped.finished if isinstance(stopped, launch.Interrupted) else launch.stopped_by_signal()
+        _end(wanted, place, finished, token)
+        raise
+    except RocmatrixError:  # nothing was started
+        _forget(token)
+        raise
 
 
 @harmless
-def keep_job(wanted: Wanted, place: Place, done: Finished) -> Record:
-    """Record a smoke suite, a bench or a training run; return the record, kept or not."""
-    from rocmatrix.evidence import collect, store
-    from rocmatrix.jobs import job
+def _begin(wanted: Wanted, place: Place) -> int | None:
+    import sqlite3
 
-    make = {"smoke": collect.of_smoke, "bench": collect.of_bench, "train": collect.of_train}[wanted.program]
-    about: dict[str, Any] = {
-        "where": "container" if place.image else "native",
-        "image": _digest(place.image),
-        "inputs": place.inputs,
-        "whole": not (wanted.options.get("probe") or wanted.options.get("only")),
-        "marks": collect.marks_of(place.cell, base=wanted.base, forced=place.forced),
-        "commit": job.commit(),
-        "night": os.environ.get(NIGHT),
-    }
-    record = make(place.cell, done, place.hardware, **about)
-    store.keep(evidence_file(), record)
+    from rocmatrix.evidence import started, store
+
+    lost = _record(wanted, place, launch.Finished(status=-1, events=(), last_words=LOST.encode()))
+    try:
+        return started.begin(evidence_file(), lost)
+    except (sqlite3.Error, OSError, RocmatrixError) as error:
+        store.unkept(evidence_file(), lost, error)
+        return None
+
+
+def _end(wanted: Wanted, place: Place, done: Finished, token: int | None) -> Record | None:
+    if is_evidence(wanted, done):
+        return keep_job(wanted, place, done, token)
+    _forget(token)
+    return None
+
+
+@harmless
+def _forget(token: int | None) -> None:
+    from rocmatrix.evidence import started
+
+    if token is not None:
+        started.forget(evidence_file(), token)
+
+
+@harmless
+def settle() -> None:
+    """Make records of runs that were started and lost, before anything is read."""
+    from rocmatrix.evidence import started
+
+    started.settle(evidence_file())
+
+
+@harmless
+def keep_job(wanted: Wanted, place: Place, done: Finished, token: int | None = None) -> Record:
+    """Record a smoke suite, a bench or a training run; return the record, kept or not.
+
+    Output of which no record can be made is no verdict: what was asked for has failed.
+    """
+    from rocmatrix.evidence import store
+
+    try:
+        record = _record(wanted, place, done)
+    except Exception as error:
+        said = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
+        ended = launch.Finished(status=done.status or -1, events=(), last_words=said, container=done.container)
+        record = _record(wanted, place, ended)
+    if token is None:
+        store.keep(evidence_file(), record)
+    else:
+        _replace(token, record)
     return record
 
 
-@harmless
-def keep_proof(cell: Cell, proof: Proof, reference: str, *, base: str | None = None) -> None:
-    """Record what the files of an image proved."""
-    from rocmatrix.containers import engine
-    from rocmatrix.evidence import collect, store
-    from rocmatrix.images import build
+def _replace(token: int, record: Record) -> None:
+    import sqlite3
 
-    with closing(engine.connect()) as client:
-        image = engine.image(client, reference)
-    labels = image.labels if image else {}
-    record = collect.of_proof(
-        cell, proof, inputs=labels.get(build.INPUTS_LABEL), image=image.id if image else None,
-        night=os.environ.get(NIGHT), marks=collect.marks_of(cell, base=base, forced=build.FORCED_LABEL in labels),
-    )  # fmt: skip
-    store.keep(evidence_file(), record)
-
-
-def _digest(image: str | None) -> str | None:
-    from rocmatrix.containers import engine
+    from rocmatrix.evidence import started, store
 
     try:
-        return engine.image_id(image) if image else None
-    except RocmatrixError:
-        return None  # removed, or the engine stopped, since the job began
+        started.end(evidence_file(), token, record)
+    except (sqlite3.Error, OSError, RocmatrixError) as error:
+        store.unkept(evidence_file(), record, error)
+
+
+def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
+    from rocmatrix.evidence import collect
+    from rocmatrix.images import labels as image_labels
+    from rocmatrix.jobs import job
+
+    make = {"smoke": collect.of_smoke, "bench": collect.of_bench, "train": collect.of_train}[wanted.program]
+    labels = done.container.labels if done.container else place.labels
+    about: dict[str, Any] = {
+        "where": place.where,
+        "image": done.container.image if done.container else place.image,
+        "inputs": (labels or {}).get(image_labels.INPUTS),
+        "whole": not (wanted.options.get("probe") or wanted.options.get("only")),
+        "marks": collect.marks_of(place.cell, labels=labels, base=wanted.base, forced=place.forced),
+        "commit": job.commit(),
+        "night": os.environ.get(NIGHT),
+        "asked": place.asked,
+    }
+    return make(place.cell, done, place.hardware, **about)
+
+
+@contextmanager
+def proving(cell: Cell, image: Image) -> Iterator[Callable[[Proof], None]]:
+    """Let an image be proven; what is yielded records the proof. One that ends before its verdict is recorded, too."""
+    try:
+        yield lambda proof: keep_proof(cell, proof, image)
+    except BaseException as error:
+        _keep_lost_proof(cell, error, image)
+        raise
+
+
+@harmless
+def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
+    """Record what the files of an image proved."""
+    from rocmatrix.evidence import collect, store
+
+    store.keep(evidence_file(), collect.of_proof(cell, proof, **_of_image(cell, image)))
+
+
+@harmless
+def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
+    from rocmatrix.evidence import collect, store, trouble
+
+    met = trouble.of(error)
+    store.keep(evidence_file(), collect.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
+
+
+def _of_image(cell: Cell, image: Image) -> dict[str, Any]:
+    from rocmatrix.evidence import collect
+    from rocmatrix.images import labels
+
+    return {
+        "inputs": image.labels.get(labels.INPUTS),
+        "image": image.id,
+        "night": os.environ.get(NIGHT),
+        "marks": collect.marks_of(cell, labels=image.labels),
+    }
 
 
 def _text(path: Path) -> str:

@@ -34,13 +34,45 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             at TEXT NOT NULL, words TEXT NOT NULL, PRIMARY KEY (night, cell, stage)
         ) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE record ADD COLUMN series TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE record ADD COLUMN number INTEGER NOT NULL DEFAULT 0",
+        "CREATE TABLE series (name TEXT PRIMARY KEY)",
+        "INSERT INTO series VALUES (lower(hex(randomblob(16))))",
+        # Records of before stand in the order of their times, those of each imported file by themselves.
+        """UPDATE record SET series =
+            CASE origin WHEN 'this machine' THEN (SELECT name FROM series) ELSE 'file ' || origin END""",
+        """UPDATE record SET number = (
+            SELECT count(*) FROM record AS other
+            WHERE other.series = record.series AND (other.at, other.id) <= (record.at, record.id)
+        )""",
+        "CREATE INDEX record_by_number ON record (series, number)",
+        """CREATE TABLE started (
+            token INTEGER PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, process TEXT NOT NULL, at TEXT NOT NULL,
+            body TEXT NOT NULL
+        )""",
+    ),
 )
+NUMBERED = 3  # the version that knows a record's place
 
 
 def default_file(root: Path) -> Path:
     """Return where evidence is kept: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db of the checkout."""
     named = os.environ.get(VARIABLE)
     return Path(named).expanduser().resolve() if named else root / ".rocmatrix" / "evidence.db"
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let changes be made together, or none of them."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

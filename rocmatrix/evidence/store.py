@@ -1,15 +1,21 @@
-"""Records in and out of the SQLite file. Adding one twice is adding it once."""
+"""Records in and out of the SQLite file. Adding one twice is adding it once.
+
+A record that this program makes gets the next number of the file's own series; one that was imported keeps its place
+in the series that it comes from.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rocmatrix.evidence import schema
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -19,22 +25,43 @@ _told: set[Path] = set()
 
 def add(path: Path, records: Iterable[Record], *, origin: str = HERE) -> int:
     """Add records in one transaction; return how many were new. Raises what opening does."""
-    with schema.opened(path, write=True) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            new = sum(_added(connection, record, origin) for record in records)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # a full disk has rolled it back already
-                connection.execute("ROLLBACK")
-            raise
-    return new
+    with _writing(path) as connection:
+        return insert(connection, records, origin=origin)
 
 
-def _added(connection: sqlite3.Connection, record: Record, origin: str) -> int:
-    body = json.dumps(record.model_dump(mode="json", exclude={"log"}), ensure_ascii=False)
-    row = (record.id, record.at, record.cell, record.kind, body, zlib.compress(record.log.encode()), origin)
-    return connection.execute("INSERT OR IGNORE INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", row).rowcount
+def insert(connection: sqlite3.Connection, records: Iterable[Record], *, origin: str = HERE) -> int:
+    """Add records within a transaction that is open; return how many were new."""
+    series = _series(connection, origin)
+    return sum(_added(connection, record, origin, series) for record in ordered(records))
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[sqlite3.Connection]:
+    with schema.opened(path, write=True) as connection, schema.transaction(connection):
+        yield connection
+
+
+def _added(connection: sqlite3.Connection, record: Record, origin: str, series: str) -> int:
+    body = json.dumps(record.content() | {"log": ""}, ensure_ascii=False)
+    number = record.number if record.series else _next(connection, series)
+    row = (
+        record.id, record.at, record.cell, record.kind, body, zlib.compress(record.log.encode()), origin,
+        record.series or series, number,
+    )  # fmt: skip
+    return connection.execute("INSERT OR IGNORE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row).rowcount
+
+
+def _next(connection: sqlite3.Connection, series: str) -> int:
+    (last,) = connection.execute("SELECT max(number) FROM record WHERE series = ?", (series,)).fetchone()
+    return int(last or 0) + 1
+
+
+def _series(connection: sqlite3.Connection, origin: str) -> str:
+    """Return the series of records that name none: the file's own, or that of an older file by its name."""
+    if origin != HERE:
+        return f"file {origin}"
+    (name,) = connection.execute("SELECT name FROM series").fetchone()
+    return str(name)
 
 
 def keep(path: Path, record: Record) -> bool:
@@ -45,13 +72,18 @@ def keep(path: Path, record: Record) -> bool:
     try:
         add(path, [record])
     except (sqlite3.Error, OSError, RocmatrixError) as error:
-        if path not in _told:
-            _told.add(path)
-            why = error.what if isinstance(error, RocmatrixError) else str(error)
-            told = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
-            say(told.render())
+        unkept(path, record, error)
         return False
     return True
+
+
+def unkept(path: Path, record: Record, error: Exception) -> None:
+    """Say once under RM620 that records cannot be written."""
+    if path not in _told:
+        _told.add(path)
+        why = error.what if isinstance(error, RocmatrixError) else str(error)
+        told = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
+        say(told.render())
 
 
 def read(path: Path, *, cell: str | None = None, logs: bool = True) -> list[Record]:
@@ -62,25 +94,30 @@ def read(path: Path, *, cell: str | None = None, logs: bool = True) -> list[Reco
     return [record for _, record in rows(path, cell=cell, logs=logs)]
 
 
-def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> Iterator[tuple[str, Record]]:
-    """Yield (origin, record), oldest first. Raises RM621."""
+def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tuple[str, Record]]:
+    """Return (origin, record), oldest first. Raises RM621."""
     if not path.is_file():
-        return
+        return []
     with schema.opened(path, write=False) as connection:
-        if not connection.execute("PRAGMA user_version").fetchone()[0]:
-            return
-        where, values = ("WHERE cell = ?", (cell,)) if cell else ("", ())
-        log = "log" if logs else "NULL"
-        for body, packed, origin in connection.execute(
-            f"SELECT body, {log}, origin FROM record {where} ORDER BY at, id", values
-        ):
-            yield origin, _record(body, packed, path)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        found = _selected(connection, version, cell, logs) if version else []
+        pairs = [(origin, _record(body, packed, path, place)) for body, packed, origin, *place in found]
+    origins = {id(record): origin for origin, record in pairs}
+    return [(origins[id(record)], record) for record in ordered(record for _, record in pairs)]
 
 
-def _record(body: str, packed: bytes | None, path: Path) -> Record:
+def _selected(connection: sqlite3.Connection, version: int, cell: str | None, logs: bool) -> list[tuple[Any, ...]]:
+    where, values = ("WHERE cell = ?", (cell,)) if cell else ("", ())
+    place = "series, number" if version >= schema.NUMBERED else "'', 0"  # a file that an older program wrote
+    columns = f"body, {'log' if logs else 'NULL'}, origin, {place}"
+    return connection.execute(f"SELECT {columns} FROM record {where} ORDER BY at, id", values).fetchall()
+
+
+def _record(body: str, packed: bytes | None, path: Path, place: Sequence[Any]) -> Record:
     try:
         data = json.loads(body)
         log = zlib.decompress(packed).decode() if packed is not None else ""
-        return Record.model_validate_json(json.dumps(data | {"log": log}))
+        made = Record.model_validate_json(json.dumps(data | {"log": log}))
     except (ValueError, TypeError, RecursionError, zlib.error) as error:
         raise RocmatrixError("RM621", what=f"a record cannot be read: {error}", where=str(path)) from error
+    return made.model_copy(update={"series": place[0], "number": place[1]})

@@ -13,26 +13,30 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine
+from rocmatrix.images import labels as image_labels
+from rocmatrix.images import room
+from rocmatrix.images.base import OtherBase, chosen
+from rocmatrix.images.labels import BASE as BASE_LABEL
+from rocmatrix.images.labels import FORCED as FORCED_LABEL
+from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
 from rocmatrix.images.wheelhouse import default_folder, fetch, sha256
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import PACKAGE
+from rocmatrix.runtime.trouble import Stage, Trouble
 
 if TYPE_CHECKING:
     import docker
 
-INPUTS_LABEL = "org.rocmatrix.inputs"
-FORCED_LABEL = "org.rocmatrix.forced"
-BASE_LABEL = "org.rocmatrix.base"
-BASE_ID_LABEL = "org.rocmatrix.base.id"
+__all__ = ["BASE_LABEL", "FORCED_LABEL", "INPUTS_LABEL"]
 CELL_FILES = ("Dockerfile", "requirements.lock", "cell.json")
 PRUNER = PACKAGE  # always this program's own, also for a checkout elsewhere
 PRUNER_FILES = (
@@ -50,11 +54,12 @@ _DISK_FULL = "no space left on device"
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of a build. `image` is what the engine holds now, None after a dry run."""
+    """What came of a build. `labels` are those it writes; `image` is what the engine holds now, None if nothing."""
 
     tag: str
     inputs: str
     argv: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
     image: engine.Image | None = None
     rebuilt: bool = False
     seconds: float = 0.0
@@ -67,6 +72,14 @@ class Built:
         if not self.rebuilt:
             return f"{self.tag} is up to date (inputs {self.inputs[:12]})"
         return f"built {self.tag} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
+
+
+class BuildFailedError(RocmatrixError):
+    """A build that was planned and gave no image. `trouble` is what of the host ended it, None for no such thing."""
+
+    def __init__(self, error: RocmatrixError, *, planned: Built, trouble: Trouble | None) -> None:
+        super().__init__(error.code, what=error.what, where=error.where, why=error.why, next=error.next)
+        self.planned, self.trouble = planned, trouble
 
 
 def build(
@@ -91,37 +104,37 @@ def build(
         raise _unlocked(cell, cell.unlocked_because)
     wheels = wheelhouse or default_folder(root, cell)
 
-    def planned(base: str | None, base_id: str | None) -> Built:
-        inputs = input_hash(cell, root, base=base_id or base, forced=forced)
-        argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, base_id=base_id, forced=forced)
-        return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv))
+    def planned(other: OtherBase | None) -> Built:
+        inputs = input_hash(cell, root, base=other.counted if other else None, forced=forced)
+        labels = labels_of(inputs, other=other, forced=forced)
+        name, base_id = (other.name, other.id) if other else (None, None)
+        argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=name, base_id=base_id, forced=forced)
+        return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
     if dry_run:
-        told = planned(base, None)
+        told = planned(OtherBase(name=base) if base else None)
         print(shlex.join(told.argv))
         return told
-    with closing(engine.connect()) as client:
+    with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
-        chosen = _base(client, base, held)
-        return _build(client, planned(*chosen), cell, held=held, wheels=wheels, log=log_file(cell, root))
+        try:
+            made = planned(chosen(client, base, held))
+        except RocmatrixError as error:
+            raise _unplanned(error, planned(OtherBase(name=base) if base else None)) from error
+        return _build(client, made, cell, held=held, wheels=wheels, log=log_file(cell, root))
 
 
-def _base(client: docker.DockerClient, asked: str | None, held: engine.Image | None) -> tuple[str | None, str | None]:
-    """Return the base's name and id: as asked for, else that of the image that is there; None for the cell's own.
+def labels_of(inputs: str, *, other: OtherBase | None = None, forced: Sequence[str] = ()) -> dict[str, str]:
+    """Return the labels of a build on `other`, None for the cell's own base."""
+    base, base_id = (other.name, other.id) if other else (None, None)
+    return image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced)
 
-    The id is looked up, for a tag may have moved. Where the engine has lost a base that the image was made from,
-    the recorded id stands. Raises RM204 for one that cannot be had.
-    """
-    labels = held.labels if held else {}
-    name = asked or labels.get(BASE_LABEL)
-    if name is None:
-        return None, None
-    if asked is None:
-        say(f"base: {name}, which this image was made from; --base names another")
-    found = engine.image(client, name)
-    if found is None and name == labels.get(BASE_LABEL) and labels.get(BASE_ID_LABEL):
-        return name, labels[BASE_ID_LABEL]
-    return name, (found or engine.obtain(client, name)).id
+
+def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:
+    """Return the failure to get a base as one of a build; what else went wrong stays what it is."""
+    if error.code != "RM204":
+        return error
+    return BuildFailedError(error, planned=meant, trouble=Trouble(stage="registry", words=error.render()))
 
 
 def _unlocked(cell: Cell, why: str) -> RocmatrixError:
@@ -207,11 +220,9 @@ def buildx_argv(
         contexts["pruner"] = str(PRUNER)
     if base is not None:
         contexts["base"] = f"docker-image://{base}"
-    argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"]
-    argv += ["--tag", tag(cell), "--label", f"{INPUTS_LABEL}={inputs}"]
-    argv += ["--label", f"{FORCED_LABEL}={','.join(forced)}"] if forced else []
-    argv += ["--label", f"{BASE_LABEL}={base}"] if base else []
-    argv += ["--label", f"{BASE_ID_LABEL}={base_id}"] if base_id else []
+    argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain", "--tag", tag(cell)]
+    for name, value in image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced).items():
+        argv += ["--label", f"{name}={value}"]
     for name, place in contexts.items():
         argv += ["--build-context", f"{name}={place}"]
     return [*argv, str(recipe(cell, root))]
@@ -224,13 +235,50 @@ def _build(
     if held is not None and is_of(held, planned.inputs):
         return replace(planned, image=held)
     engine.require_buildx()
+    watched = room.of_engine(client)
+    try:
+        _prepare(client, planned, cell, wheels)
+        run_buildx(planned.argv, log=log, watched=watched)
+        image = engine.sealed(client, planned.tag)
+    except RocmatrixError as error:
+        raise failed(error, planned, client, watched) from error
+    image = _arrived(image, planned, log)
+    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
+
+
+def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Path) -> None:
+    """Get the base and the wheels, so that BuildKit asks no registry: what cannot be had is said to be that."""
+    if BASE_LABEL not in planned.labels:
+        engine.obtain(client, cell.base.reference)
     if cell.unlocked_because:
         wheels.mkdir(parents=True, exist_ok=True)  # the build context has to exist; nothing is taken from it
     else:
         fetch(cell, wheels)
-    run_buildx(planned.argv, log=log)
-    image = _arrived(engine.sealed(client, planned.tag), planned, log)
-    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
+
+
+def failed(error: RocmatrixError, planned: Built, client: docker.DockerClient, watched: room.Room) -> RocmatrixError:
+    """Return a build's failure with what of the host ended it; what was refused before it began stays what it is."""
+    stages: dict[str, Stage] = {
+        "RM202": "engine", "RM204": "registry", "RM104": "registry", "RM205": "disk", "RM206": "disk",
+    }  # fmt: skip # RM202 not of BuildKit is the engine's, which would not seal the image
+    stage = _stage(error, client, watched) if isinstance(error, BuildKitError) else stages.get(error.code)
+    if stage is None and not isinstance(error, BuildKitError):
+        return error
+    trouble = Trouble(stage=stage, words=error.render()) if stage else None
+    return BuildFailedError(error, planned=planned, trouble=trouble)
+
+
+def _stage(error: BuildKitError, client: docker.DockerClient, watched: room.Room) -> Stage | None:
+    """Say what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
+    if error.status < 0:
+        return "signal"
+    if watched.ran_out:
+        return "disk"
+    try:
+        client.ping()
+    except engine.failures():
+        return "engine"
+    return None
 
 
 def is_of(image: engine.Image | None, inputs: str) -> bool:
@@ -246,14 +294,19 @@ def _arrived(image: engine.Image | None, planned: Built, log: Path) -> engine.Im
     return image
 
 
-def run_buildx(argv: Sequence[str], *, log: Path) -> None:
-    """Run BuildKit, keep its whole output in `log` and show its steps. Raises RM202 with the last lines."""
+def run_buildx(argv: Sequence[str], *, log: Path, watched: room.Room | None = None) -> None:
+    """Run BuildKit, keep its whole output in `log` and show its steps. Raises RM202 with the last lines.
+
+    `watched` looks at the room on the engine's disk with every line.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     lines: deque[str] = deque(maxlen=LINES_SHOWN)
     shown: set[str] = set()
     with log.open("w", encoding="utf-8") as kept, _started(argv) as output:
         for line in output.stdout or ():
             kept.write(line)
+            if watched is not None:
+                watched.look()
             lines.append(line.rstrip())
             if (step := _STEP.match(line)) and step[1] not in shown:
                 shown.add(step[1])
@@ -276,9 +329,16 @@ def _started(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
             raise
 
 
-def _failure(status: int, tail: str, log: Path) -> RocmatrixError:
+class BuildKitError(RocmatrixError):
+    """BuildKit's own failure. `status` is its exit status, negative for a signal."""
+
+    def __init__(self, status: int, *, what: str, where: str, why: str, next: str) -> None:
+        super().__init__("RM202", what=what, where=where, why=why, next=next)
+        self.status = status
+
+
+def _failure(status: int, tail: str, log: Path) -> BuildKitError:
     # The status alone decides; these words only choose the advice.
     advice = "The engine's disk seems full: `docker system df`, `docker builder prune`." if _DISK_FULL in tail else ""
-    return RocmatrixError(
-        "RM202", what=f"docker buildx ended with status {status}", where=str(log), why=tail, next=advice
-    )
+    what = f"docker buildx ended with status {status}"
+    return BuildKitError(status, what=what, where=str(log), why=tail, next=advice)

@@ -26,6 +26,7 @@ from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 
 SHELL = "bash"
+NOT_STARTED = 125  # the status of a container that never ran
 # What `docker run` itself ends with, and shells too; any other status is the program's own.
 ENGINE_STATUS: Mapping[int, tuple[str, str]] = {
     125: (

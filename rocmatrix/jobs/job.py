@@ -55,8 +55,8 @@ class Wanted:
     def output(self) -> Path:
         """Where files go on the host: --output, else TRAINING below the working folder; the folder of --out."""
         if self.program == "features":
-            return Path(self.options["out"]).resolve().parent
-        return Path(self.options.get("output") or DEFAULT_OUTPUT).resolve()
+            return _absolute(self.options["out"]).parent
+        return _absolute(self.options.get("output") or DEFAULT_OUTPUT)
 
     @property
     def names_a_card(self) -> bool:
@@ -66,7 +66,12 @@ class Wanted:
     @property
     def data(self) -> Path | None:
         """The data on the host, where some was named."""
-        return Path(self.options["data"]).resolve() if self.options.get("data") else None
+        return _absolute(self.options["data"]) if self.options.get("data") else None
+
+
+def _absolute(path: str) -> Path:
+    """Return an absolute path that keeps its links: what a link means differs between the nodes of a cluster."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 -- resolve() follows links
 
 
 def decide(asked: str, hardware: Hardware) -> Decision:
@@ -131,7 +136,7 @@ def in_container(
     spec = runspec.run_spec(
         cell,
         hardware,
-        image=image,
+        image=digest or image,  # a tag may be moved before the container is made
         command=[wanted.program, *inside],
         run_folder=folder,
         data=wanted.data,
@@ -199,6 +204,21 @@ def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[
         return options, ""
     fit, left_out = probes_by_cards(len(cards))
     return {**options, "probe": list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
+
+
+def asked_probes(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+    """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
+    if wanted.program == "bench":
+        return tuple(_listed(wanted.options.get("only")))
+    if wanted.program != "smoke":
+        return ()
+    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get("probe"))
+    probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
+    return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
+
+
+def _listed(option: Any) -> list[str]:
+    return list(option) if isinstance(option, (list, tuple)) else [option] if option else []
 
 
 def probes_by_cards(cards: int, told: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:

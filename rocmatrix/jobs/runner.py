@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -15,13 +16,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs import stderr_tee as tee
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.trouble import Stage, Trouble
 
 if TYPE_CHECKING:
     from rocmatrix.containers.runspec import Explanation
@@ -29,6 +31,13 @@ if TYPE_CHECKING:
 Where = Literal["container", "native"]
 Event = dict[str, Any]
 _WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
+# The trainer's, before its `start`: settings, a data file or a run's folder of the person's, with which nothing is run.
+_WRONG_INPUT = re.compile(r"RM(50[2-5]|50[78]|51\d|524|540|54[4-6]|548|55[015-7]|57\d|58[0-4])")
+# The trainer's own words for how the host ended it, whenever that was.
+_OF_THE_HOST: Mapping[str, Stage] = {
+    **dict.fromkeys(("RM541", "RM542", "RM543"), "disk"),
+    **dict.fromkeys(("RM545", "RM554", "RM598"), "signal"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +72,28 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Container:
+    """A container as the engine inspected it: the image that it was made of, and the labels that it has from it."""
+
+    id: str
+    image: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finished:
     """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error.
 
-    `log` is the file with all it said, None where none could be kept whole.
+    `log` is the file with all it said, None where none could be kept whole. `container` is what it ran in, None for a
+    native job; `trouble` is set where the host ended it.
     """
 
     status: int
     events: tuple[Event, ...]
     last_words: bytes = b""
     log: Path | None = None
+    container: Container | None = None
+    trouble: Trouble | None = None
 
     def last(self, name: str) -> Event | None:
         """Return the last event of a name, or None."""
@@ -81,7 +102,27 @@ class Finished:
     @property
     def misused(self) -> bool:
         """Whether the program refused how it was called, which it has told: nothing was run."""
-        return (self.last("error") or {}).get("code") in _WRONG_USAGE
+        return self._refused_with in _WRONG_USAGE
+
+    @property
+    def misfed(self) -> bool:
+        """Whether a training refused its settings, its data or its folder before it began, which it has told."""
+        return bool(_WRONG_INPUT.fullmatch(self._refused_with))
+
+    @property
+    def _refused_with(self) -> str:
+        """The code under which the program refused to begin; empty where it began."""
+        began = any(event.get("event") in ("probe", "start") for event in self.events)
+        return "" if began or self.status == 0 else str((self.last("error") or {}).get("code"))
+
+    @property
+    def host_trouble(self) -> Trouble | None:
+        """What of the host ended it: as was seen from outside, else as a training has told by its own error code."""
+        error = self.last("error") or {}
+        stage = _OF_THE_HOST.get(str(error.get("code")))
+        if self.trouble is not None or stage is None or self.status == 0:
+            return self.trouble
+        return Trouble(stage=stage, words=f"{error.get('code')} {error.get('title')}")
 
     @property
     def inapplicable(self) -> bool:
@@ -122,6 +163,14 @@ def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, 
     return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal of a person's ended this program and the job with it; `finished` is how far the job had come."""
+
+    def __init__(self, finished: Finished) -> None:
+        super().__init__()
+        self.finished = finished
+
+
 def run(
     argv: list[str],
     *,
@@ -131,18 +180,40 @@ def run(
 ) -> Finished:
     """Run a job to its end, handing each event to `show` as it arrives; all that it says goes into the file `log`.
 
+    A `docker run` goes through its container, which is inspected. Raises Interrupted on a signal, RM201 without a
+    client of the engine.
+    """
+    from rocmatrix.jobs import contained
+
+    if tuple(argv[:2]) == contained.RUN:
+        return contained.run(argv, show=show, log=log)
+    return attached(argv, environment=environment, show=show, log=log)
+
+
+def attached(
+    argv: list[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    show: Callable[[Event], None],
+    log: Path | None = None,
+) -> Finished:
+    """Run a program to its end and read its events. Raises Interrupted on a signal.
+
     Lines that are no JSON objects are passed on to standard error: they are words, not events.
     """
     events: list[Event] = []
-    with (
-        job_log.opened(log) as kept,
-        tee.teed(sys.stderr, kept.words) as words,
-        _started(argv, environment, words.writable) as process,
-    ):
-        assert process.stdout is not None
-        for event in _events(process.stdout, kept.line):
-            events.append(event)
-            show(event)
+    try:
+        with (
+            job_log.opened(log) as kept,
+            tee.teed(sys.stderr, kept.words) as words,
+            _started(argv, environment, words.writable) as process,
+        ):
+            assert process.stdout is not None
+            for event in _events(process.stdout, kept.line):
+                events.append(event)
+                show(event)
+    except KeyboardInterrupt as error:
+        raise Interrupted(stopped_by_signal(Finished(status=130, events=tuple(events), log=log))) from error
     return Finished(
         status=process.returncode, events=tuple(events), last_words=words.tail, log=log if kept.complete else None
     )
@@ -174,11 +245,13 @@ def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int
     `docker run` hands the signal on, so a container does not outlive the call that started it.
     Raises RM201 when the engine's client is not installed.
     """
-    previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True, errors="replace"
-        ) as process:
+        with (
+            interruptible(),
+            subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True, errors="replace"
+            ) as process,
+        ):
             try:
                 yield process
             except BaseException:
@@ -186,8 +259,24 @@ def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int
                 raise
     except FileNotFoundError as error:
         raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a termination, and a terminal that is closed, interrupt as Ctrl-C does; what is ignored stays ignored."""
+    heeded = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, _interrupt) for number in heeded}
+    try:
+        yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def stopped_by_signal(finished: Finished | None = None) -> Finished:
+    """Return the end of a job that a signal to this program ended, as far as it had come."""
+    trouble = Trouble(stage="signal", words="a signal to this program ended it")
+    return replace(finished or Finished(status=130, events=()), status=130, trouble=trouble)
 
 
 def _interrupt(*_: object) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rocmatrix.images import build
+from rocmatrix.images.base import OtherBase
+from rocmatrix.images.room import Room
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -32,9 +34,17 @@ def target(cell: Cell) -> str:
 
 
 def bake_file(
-    cells: Sequence[Cell], *, root: Path, wheelhouses: Mapping[str, Path], night: str, base: str | None = None
+    cells: Sequence[Cell],
+    *,
+    root: Path,
+    wheelhouses: Mapping[str, Path],
+    night: str,
+    base: str | None = None,
+    base_id: str | None = None,
 ) -> dict[str, Any]:
     """Return the bake file of `cells`. `wheelhouses` are the folders of their wheels, by cell.
+
+    `base` replaces their bases; `base_id` is its id, which labels keep and inputs count by.
 
     Raises RM631 where two names are one to buildx, RM101 for a cell that is not rendered.
     """
@@ -42,20 +52,22 @@ def bake_file(
     if len(set(names)) != len(names):
         raise RocmatrixError("RM631", what=f"buildx cannot tell these cells apart: {', '.join(sorted(names))}")
     common = {"output": ["type=docker"], "labels": {NIGHT_LABEL: night}}
-    targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=base, night=night) for c in cells}
+    other = OtherBase(name=base, id=base_id) if base else None
+    targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}
     return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}
 
 
-def _target(cell: Cell, *, root: Path, wheels: Path, base: str | None, night: str) -> dict[str, Any]:
+def _target(cell: Cell, *, root: Path, wheels: Path, base: OtherBase | None, night: str) -> dict[str, Any]:
     contexts = {"wheelhouse": str(wheels), "trainer": str(root / "trainer")}
     contexts |= {"pruner": str(build.PRUNER)} if cell.prune else {}
-    contexts |= {"base": f"docker-image://{base}"} if base else {}
+    contexts |= {"base": f"docker-image://{base.name}"} if base else {}
+    inputs = build.input_hash(cell, root, base=base.counted if base else None)
     return {
         "inherits": [COMMON],
         "context": str(build.recipe(cell, root)),
         "contexts": contexts,
         "tags": [candidate(cell)],
-        "labels": {build.INPUTS_LABEL: build.input_hash(cell, root, base=base), NIGHT_LABEL: night},
+        "labels": {**build.labels_of(inputs, other=base), NIGHT_LABEL: night},
     }
 
 
@@ -71,8 +83,8 @@ def write(file: Path, content: Mapping[str, Any]) -> None:
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def run(command: Sequence[str], *, log: Path) -> None:
+def run(command: Sequence[str], *, log: Path, watched: Room | None = None) -> None:
     """Run a bake; its whole output is kept in `log`. Raises RM202."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    build.run_buildx(command, log=log)
+    build.run_buildx(command, log=log, watched=watched)

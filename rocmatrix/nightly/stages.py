@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine
 from rocmatrix.diagnosis import after
+from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence import store
 from rocmatrix.evidence.collect import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.images import build, wheelhouse
+from rocmatrix.images import build, room, wheelhouse
+from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs import runner as launch
@@ -26,6 +29,9 @@ from rocmatrix.nightly.night import Outcome
 from rocmatrix.runtime.console import LOGS
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import proof
+
+if TYPE_CHECKING:
+    import docker
 
 PASSES = ("pass", NOT_APPLICABLE)
 
@@ -75,54 +81,92 @@ class OnEngine:
                 return False
             return bool(client.images.get(build.tag(cell)).tag(*bake.candidate(cell).split(":")))
 
+    @cached_property
+    def _other(self) -> OtherBase | None:
+        """The base that was named, with its id as the night found it."""
+        if not self.base:
+            return None
+        with closing(engine.connect()) as client:
+            return chosen(client, self.base, None)
+
     def _inputs(self, cell: Cell) -> str:
-        return build.input_hash(cell, self.root, base=self.base)
+        return build.input_hash(cell, self.root, base=self._other.counted if self._other else None)
 
     def _baked(self, cells: Sequence[Cell]) -> dict[str, str]:
         """Bake the cells; return why each failed that did. One failure ends the others, so these are tried alone."""
         file = self.root / ".rocmatrix" / "nightly" / f"{self.night}.json"
         folders = {cell.name: self._folder(cell) for cell in cells}
-        content = bake.bake_file(cells, root=self.root, wheelhouses=folders, night=self.night, base=self.base)
+        content = bake.bake_file(
+            cells, root=self.root, wheelhouses=folders, night=self.night, base=self.base,
+            base_id=self._other.id if self._other else None,
+        )  # fmt: skip
         bake.write(file, content)
         failures: dict[str, str] = {}
         try:
             self._bake(file, cells, file.with_suffix(".log"))
         except RocmatrixError as error:
             if len(cells) == 1:
-                return {cells[0].name: _last_line(error)}
+                return {cells[0].name: self._failed(cells[0], error)}
             for cell in cells:
                 try:
                     self._bake(file, [cell], build.log_file(cell, self.root))
                 except RocmatrixError as own:
-                    failures[cell.name] = _last_line(own)
+                    failures[cell.name] = self._failed(cell, own)
         return failures
+
+    def _failed(self, cell: Cell, error: RocmatrixError) -> str:
+        """Record that a candidate could not be built; return why."""
+        if isinstance(error, build.BuildFailedError):
+            own = replace(error.planned, inputs=self._inputs(cell), labels=self._labels(cell))
+            failure = build.BuildFailedError(error, planned=own, trouble=error.trouble)
+            keeping.keep_failed_build(cell, failure, root=self.root)
+        return f"{error.code} {error.what}; {error.where}"
+
+    def _labels(self, cell: Cell) -> dict[str, str]:
+        return build.labels_of(self._inputs(cell), other=self._other)
 
     def _bake(self, file: Path, cells: Sequence[Cell], log: Path) -> None:
         began = time.monotonic()
-        bake.run(bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder), log=log)
+        argv = bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder)
+        with closing(engine.connect(work=True)) as client:
+            watched = room.of_engine(client)
+            try:
+                self._obtain_bases(client, cells)
+                bake.run(argv, log=log, watched=watched)
+                images = {cell.name: engine.sealed(client, bake.candidate(cell)) for cell in cells}
+            except RocmatrixError as error:
+                planned = build.Built(tag="", inputs="", argv=tuple(argv))
+                raise build.failed(error, planned, client, watched) from error
+        seconds = time.monotonic() - began
         for cell in cells:
-            with closing(engine.connect()) as client:
-                image = engine.sealed(client, bake.candidate(cell))
-            inputs, seconds = self._inputs(cell), time.monotonic() - began
+            inputs, labels = self._inputs(cell), self._labels(cell)
             built = build.Built(
-                tag=bake.candidate(cell), inputs=inputs, argv=(), image=image, rebuilt=True, seconds=seconds
-            )
-            keeping.keep_build(cell, built, base=self.base, forced=False, log=log)
+                tag=bake.candidate(cell), inputs=inputs, argv=(), labels=labels, image=images[cell.name], rebuilt=True,
+                seconds=seconds,
+            )  # fmt: skip
+            keeping.keep_build(cell, built, log=log)
+
+    def _obtain_bases(self, client: docker.DockerClient, cells: Sequence[Cell]) -> None:
+        """Get the cells' own bases, so that what a registry does not give is no failure of a cell."""
+        if self.base is None and self.builder is None:  # another builder does not see what this engine holds
+            for reference in dict.fromkeys(cell.base.reference for cell in cells):
+                engine.obtain(client, reference)
 
     def _arrived(self, cell: Cell, failure: str | None) -> Outcome:
         """Look after the builder: the candidate is there and was made of these inputs."""
         if failure is None and self.holds(cell):
             return Outcome(state="passed")
-        if failure is not None:
-            keeping.keep_failed_build(cell, base=self.base, forced=(), root=self.root)
         return Outcome(state="failed", words=failure or "the engine holds no candidate with these inputs")
 
     def prove(self, cell: Cell) -> Outcome:
         """Compare the candidate's files with the cell, and record it."""
-        proven = proof.of_image(
-            self.matrix, cell, bake.candidate(cell), today=self.today, root=self.root, wheels=self.wheels
-        )
-        keeping.keep_proof(cell, proven, bake.candidate(cell), base=self.base)
+        image = candidate(cell)
+        with keeping.proving(cell, image) as keep:
+            proven = proof.of_image(
+                self.matrix, cell, image.id, today=self.today, root=self.root, wheels=self.wheels,
+                recorded=baseline.recorded(self.evidence, cell, image),
+            )  # fmt: skip
+            keep(proven)
         findings = "; ".join(finding.words for finding in proven.findings[:3])
         return Outcome(state="passed" if proven.proven else "failed", words=findings)
 
@@ -131,28 +175,52 @@ class OnEngine:
         if cell.architecture and cell.architecture not in self.hardware.architectures:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
-        wanted = Wanted(
-            program="smoke", request=Request(cell=cell.name), where="container", options=options, base=self.base
+        image = _held(cell)
+        wanted = Wanted(program="smoke", request=Request(cell=cell.name), where="container", options=options)
+        named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
+        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=named)
+        place = keeping.Place(
+            cell=cell,
+            hardware=self.hardware,
+            where="container",
+            image=image.id if image else None,
+            labels=image.labels if image else None,
+            asked=job.asked_probes(wanted, cell=cell, hardware=self.hardware),
         )
-        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=bake.candidate(cell))
-        done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, "smoke", cell.image_name))
-        place = keeping.Place(cell=cell, hardware=self.hardware, image=bake.candidate(cell), inputs=self._inputs(cell))
-        record = keeping.keep_job(wanted, place, done)
+        with keeping.watched(wanted, place) as keep:
+            done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, "smoke", cell.image_name))
+            record = keep(done)
         if record is None or not record.passed:
             after.explain(after.told(done), cell=cell, hardware=self.hardware)
         if record is None:
             return Outcome(state="failed", words=f"ended with {done.status}; its verdicts could not be read")
+        if record.trouble:
+            return Outcome(state="failed", words=f"the host's trouble ({record.trouble.stage}): {record.trouble.words}")
         failed = [f"{verdict.probe} {verdict.status}" for verdict in record.verdicts if verdict.status not in PASSES]
         words = ", ".join(failed) or ("" if record.passed else f"ended with {done.status}, no failing verdict")
         return Outcome(state="passed" if record.passed else "failed", words=words)
 
     def promote(self, cell: Cell) -> Outcome:
-        """Move the tag that people use to the candidate, and look whether it did."""
+        """Move the tag that people use to the image that was proven and smoked, and look whether it did."""
+        tested = self._tested(cell)
+        if tested is None:
+            what = "no image of these inputs is on record as proven and smoked"
+            raise RocmatrixError("RM652", what=what, where=str(self.evidence))
         with closing(engine.connect(work=True)) as client:
-            image = client.images.get(bake.candidate(cell))
-            image.tag(*build.tag(cell).split(":"))
-            moved = client.images.get(build.tag(cell)).id == image.id
+            client.images.get(tested).tag(*build.tag(cell).split(":"))
+            moved = client.images.get(build.tag(cell)).id == tested
         return Outcome(state="passed" if moved else "failed", words=build.tag(cell))
+
+    def _tested(self, cell: Cell) -> str | None:
+        """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
+        inputs = self._inputs(cell)
+        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
+        newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
+        tested = {(record.passed, record.image) for found in newest.values() for record in found}
+        if not all(newest.values()) or len(tested) != 1:
+            return None
+        passed, image = tested.pop()
+        return image if passed else None
 
     def holds(self, cell: Cell) -> bool:
         """Whether the engine holds the candidate of these inputs."""
@@ -172,5 +240,16 @@ class OnEngine:
         return f"RM632 {used / 1e9:.1f} GB in use of {self.budget / 1e9:.1f} GB" if used > self.budget else None
 
 
-def _last_line(error: RocmatrixError) -> str:
-    return f"{error.code} {error.what}; {error.where}"
+def candidate(cell: Cell) -> engine.Image:
+    """Return the image that a night has built. Raises RM201, RM203 where it is gone."""
+    with closing(engine.connect()) as client:
+        found = engine.image(client, bake.candidate(cell))
+    if found is None:
+        raise RocmatrixError("RM203", what=f"the engine holds no image {bake.candidate(cell)}")
+    return found
+
+
+def _held(cell: Cell) -> engine.Image | None:
+    with suppress(RocmatrixError):
+        return candidate(cell)
+    return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rocmatrix.containers import engine
-from rocmatrix.images.build import BASE_ID_LABEL, BASE_LABEL
+from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
@@ -64,12 +64,21 @@ class Proof:
 
 
 def of_image(
-    matrix: Matrix, cell: Cell, reference: str, *, today: str, root: Path, wheels: Path | None = None
+    matrix: Matrix,
+    cell: Cell,
+    reference: str,
+    *,
+    today: str,
+    root: Path,
+    wheels: Path | None = None,
+    recorded: size.Recorded | None = None,
+    accept: str = "",
 ) -> Proof:
     """Prove an image that the engine holds. Of it its Python alone runs, to compile its sources once more.
 
     `root` is the checkout whose trainer it should hold, `wheels` the folder of the locked wheels where that is not
-    the checkout's own. Raises RM201, RM203, RM221.
+    the checkout's own. `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the
+    size as it is. Raises RM201, RM203, RM221.
     """
     with closing(engine.connect(work=True)) as client:
         if (held := engine.image(client, reference)) is None:
@@ -77,8 +86,10 @@ def of_image(
         tree = Tree()
         found = exported(client, held.id, matrix, tree=tree)
         attributes, base = client.images.get(held.id).attrs, base_of(client, held.labels, cell)
+        known = matrix.baseline(cell.name)
         checks = (
-            *_claims(matrix, cell, attributes, found, base, today=today),
+            *_claims(matrix, cell, attributes, found, base),
+            size.check(found.size, known, cell=cell.name, today=today, recorded=recorded, accept=accept),
             *_bytes(cell, tree, attributes["RootFS"]["Layers"], base, root=root, wheels=wheels),
         )
         clean = all(check.status == "passed" for check in checks if check.name != size.NAME)
@@ -88,13 +99,7 @@ def of_image(
 
 
 def _claims(
-    matrix: Matrix,
-    cell: Cell,
-    attributes: Mapping[str, Any],
-    found: contents.Contents,
-    base: Base | None,
-    *,
-    today: str,
+    matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: contents.Contents, base: Base | None
 ) -> tuple[Check, ...]:
     """Return the checks on what an image says of itself and what it holds by name."""
     config = attributes["Config"]
@@ -104,7 +109,6 @@ def _claims(
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
         packages.check(found.packages, cell),
         hygiene.check(found.strays, files=found.files),
-        size.check(found.size, matrix.baseline(cell.name), cell=cell.name, today=today),
     )
 
 
@@ -124,8 +128,8 @@ def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) 
 
     Nothing is pulled for it.
     """
-    other = labels.get(BASE_LABEL)
-    names = [name for name in (labels.get(BASE_ID_LABEL), other) if name] or [cell.base.reference]
+    other = labels.get(image_labels.BASE)
+    names = [name for name in (labels.get(image_labels.BASE_ID), other) if name] or [cell.base.reference]
     held = next((found for name in names if (found := engine.image(client, name)) is not None), None)
     if held is None:
         return None

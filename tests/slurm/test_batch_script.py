@@ -4,14 +4,13 @@ The programs here are shell scripts in the place of Python, which write down wha
 """
 
 import time
-from pathlib import Path
 
 import pytest
 
+from rocmatrix.containers.elsewhere import Places, elsewhere_spec
+from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
-from rocmatrix.containers.runspec import run_spec
-from rocmatrix.host.hardware import survey
-from tests.fixtures import cells, sysfs
+from tests.fixtures import cells
 
 pytestmark = pytest.mark.slurm
 
@@ -63,16 +62,19 @@ def until(path):
     return path
 
 
-def spec(tmp_path):
-    machine = survey(sysfs.two_rx_7900_xt(tmp_path))
-    return run_spec(cells.GFX1100, machine, image="i", command=["train"], run_folder=Path("/srv/t"), user="1:1")
+SPEC = elsewhere_spec(cells.GFX1100, image="i", command=["train"], places=Places(results="/srv/t"), user=None, nodes=2)
+REQUEST = SlurmRequest(time_limit="1:00:00", gres="gpu:2", memory="100M", cpus=2)
 
 
-@pytest.mark.parametrize("under", [lambda spec: natively("/usr/bin/python3", {}), in_docker, in_apptainer])
+def in_python(_, *, cards):
+    return natively("/usr/bin/python3", {}, cards=cards)
+
+
+@pytest.mark.parametrize("under", [in_python, in_docker, in_apptainer])
 def test_slurm_accepts_every_script(slurm, tmp_path, under):
-    batch = Batch(name="t", arguments=("train",), log="/tmp/l o g-%j", nodes=2, cards=2, time_limit="1:00:00")
+    batch = Batch(name="t", arguments=("train",), log="/tmp/l o g-%j", nodes=2, cards=2, request=REQUEST)
     path = tmp_path / "job.sbatch"
-    path.write_text(sbatch_script(batch, under(spec(tmp_path))))
+    path.write_text(sbatch_script(batch, under(SPEC, cards=True)))
     assert "on nodes n[1-2]" in slurm.call("sbatch", "--test-only", str(path))
     path.write_text(path.read_text().replace("--nodes=2", "--nodes=3"))
     slurm.call("sbatch", "--test-only", str(path), status=1)

@@ -13,7 +13,7 @@ from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
 from trainer.data.features.intraday import Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
-from trainer.data.readers.bars import Reading, open_source
+from trainer.data.readers.bars import Reading, columns_of, open_source
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata
 
@@ -32,6 +32,7 @@ def recorded_features(metadata: Metadata, data: Path) -> tuple[Dates, NDArray[An
         on_bad_row=config["on_bad_row"],
         zone=config["time_zone"],
         time_format=config["time_format"],
+        columns=columns_of(config.get("columns", ())),
     )
     source = open_source(data, reading)
     if settings.vix and "vix_close" not in source.columns.place:

@@ -58,6 +58,8 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     from trainer.data.features.inspect import survey
     from trainer.data.features.progress import bar_counter
     from trainer.data.readers.bars import open_source
+    from trainer.runtime.signals import ends_on_sigterm
+    from trainer.tasks.assumptions import of_file, of_sessions
 
     for made in (out, beside(out)):
         require_output(made, "--out", {"--data": data}, through=False)
@@ -67,9 +69,12 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
         what = f"the bars are {found.spacing / 3600:g} hours apart, and days have no session to compute from"
         raise TrainerError("RM579", what=what, where=str(data))
     build = start_build(config, source, found)
-    with bar_counter(sys.stderr) as counter:
+    for line in of_file(source):
+        say(line)
+    with bar_counter(sys.stderr) as counter, ends_on_sigterm():
         build.tell = counter
         record = build.write(out)
+    say(of_sessions(record, found.day_ticks))
     words = source.bad.words()
     if words:
         say(words)

@@ -7,11 +7,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from trainer.config.parsing import Flag, number, one_of, or_auto, session_hours, whole
+from trainer.config.parsing import Flag, column_roles, number, one_of, or_auto, session_hours, whole
 
 
 def _data(help: str, parse: Callable[[str], Any] = str) -> Flag:
     return Flag(help, parse, "data")
+
+
+def _later(help: str, parse: Callable[[str], Any] = str) -> Flag:
+    """Return a flag that runs of earlier trainers do not have: recorded only where it is not the default."""
+    return Flag(help, parse, "data", sparse=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,10 @@ class DataConfig:
     ] = "error"
     time_zone: Annotated[str, _data("IANA zone of times that name none")] = "America/New_York"
     time_format: Annotated[str | None, _data("strftime pattern of the times (default: found)")] = None
+    columns: Annotated[
+        tuple[str, ...],
+        _later("which column is what: date=NAME,close=NAME; a number counts from 1 (default: found)", column_roles),
+    ] = ()
     session: Annotated[str, _data("hours of a session; over midnight where the end is not later", session_hours)] = (
         "09:30-16:00"
     )
@@ -50,9 +59,21 @@ class DataConfig:
     half_days: Annotated[str, _data("us: NYSE's early closes; none", one_of("us", "none"))] = "us"
     tick: Annotated[float | None, _data("price step, or auto: found (default: auto)", or_auto(number(1e6)))] = None
     row_ticks: Annotated[int, _data("height of a profile's row in ticks", whole(1, 10**6))] = 1
+    row_origin: Annotated[int, _later("tick at which the rows of a profile are anchored", whole(0, 10**9))] = 0
     allocation: Annotated[
-        str, _data("a bar's volume: uniform over its range, or at its close", one_of("uniform", "close"))
+        str,
+        _data(
+            "a bar's volume: uniform over the rows of its range, at its close, or proportional to its part in each row",
+            one_of("uniform", "close", "proportional"),
+        ),
     ] = "uniform"
+    levels: Annotated[
+        str,
+        _later(
+            "price of a level in its row: centre, low or high, or outer: value area to its outer edges",
+            one_of("centre", "low", "high", "outer"),
+        ),
+    ] = "centre"
     rounding: Annotated[str, _data("a tick's row: floor, nearest or ceil", one_of("floor", "nearest", "ceil"))] = (
         "floor"
     )

@@ -67,6 +67,20 @@ def or_auto(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda text: None if text == "auto" else read(text)
 
 
+ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
+
+
+def column_roles(text: str) -> tuple[str, ...]:
+    """Read date=NAME,close=NAME as one entry a role; raises ArgumentTypeError."""
+    entries = tuple(entry.strip() for entry in text.split(",") if entry.strip())
+    roles = [entry.partition("=")[0] for entry in entries]
+    if all("=" in entry[:-1] for entry in entries) and set(roles) <= set(ROLES):
+        if len(set(roles)) == len(roles):
+            return entries
+        raise ArgumentTypeError(f"{text!r} names one role twice")
+    raise ArgumentTypeError(f"{text!r} is not such as date=NAME,close=NAME, with roles of {', '.join(ROLES)}")
+
+
 def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a reader that takes `none` as None, and hands the rest to `read`."""
     return lambda text: None if text == "none" else read(text)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from trainer.runtime.errors import TrainerError
 
-VOLUME_BITS = 20  # volume is counted in 2^-20 contracts: sums of integers do not depend on their order
+VOLUME_BITS = 20  # whole volumes are counted in 2^-20 contracts: sums of integers do not depend on their order
 
 
 def _require_choices(conventions: Any) -> None:
@@ -25,7 +25,11 @@ class ProfileConventions:
     tick: price step of the instrument; prices are rounded to it.
     row_ticks: height of a row in ticks.
     rounding: how a tick finds its row where rows are higher than one tick.
-    allocation: a bar's volume in equal parts to every row from its low to its high, or all at its close.
+    row_origin: the tick at which row 0 is anchored; other rows lie above and below it.
+    allocation: a bar's volume in equal parts to every row from its low to its high, or all at its close, or
+        `proportional`: to each row the part of the bar's range within it, with prices as a line without steps.
+    levels: where in its row a level is: its `centre`, its lowest (`low`) or highest (`high`) price, or `outer`: value
+        area high at the upper edge, value area low at the lower, POC at the centre.
     rows: `dense` has every row between the lowest and the highest; `occupied` only those with volume.
     poc_tie: of rows with equal volume the lowest, the highest, or the one nearest to the middle (n-1)/2 of
         the n rows, the lower of two; `middle_upper` takes n/2 as the middle.
@@ -33,18 +37,22 @@ class ProfileConventions:
     value_tie: where both sides are equal.
     value_share: the part of the volume that the value area holds, in hundredths of a per cent.
     reach: the area is complete when its volume is at least that part, or when it is more.
+    volume_bits: volume is counted in units of 2^-volume_bits; parts of a coin need smaller ones than contracts.
     """
 
     tick: float = 0.25
     row_ticks: int = 1
     rounding: Literal["floor", "nearest", "ceil"] = "floor"
-    allocation: Literal["uniform", "close"] = "uniform"
+    row_origin: int = 0
+    allocation: Literal["uniform", "close", "proportional"] = "uniform"
+    levels: Literal["centre", "low", "high", "outer"] = "centre"
     rows: Literal["dense", "occupied"] = "dense"
     poc_tie: Literal["middle", "middle_upper", "low", "high"] = "middle"
     expansion: Literal["one", "two"] = "one"
     value_tie: Literal["up", "down"] = "up"
     value_share: int = 7000
     reach: Literal["at_least", "more"] = "at_least"
+    volume_bits: int = VOLUME_BITS
 
     def __post_init__(self) -> None:
         _require_choices(self)
@@ -53,7 +61,7 @@ class ProfileConventions:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the conventions in JSON's types, with the unit in which volume is counted."""
-        return {**asdict(self), "volume_unit": f"2^-{VOLUME_BITS}"}
+        return {**asdict(self), "volume_unit": f"2^-{self.volume_bits}"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +73,8 @@ class SessionConventions:
     zone: an IANA time zone; times in the data that name no zone are taken to be in `data_zone`.
     stamp: whether a bar's time is its begin or its end.
     half_days: `us`: 13:00 on the day after Thanksgiving, on 24 December and on 3 July, where these are
-        trading days by NYSE's published rule; `none`: every session has its full length.
+        trading days by NYSE's published rule, where the zone is New York's or Chicago's; `none`: every session has
+        its full length.
     """
 
     begin: str = "09:30"

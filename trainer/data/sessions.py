@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 DAY = 86_400  # seconds
-HALF_DAY_END = 13 * 60  # minutes after midnight: NYSE closes at 13:00 on its half days
+# Minutes after midnight, on the clocks of these zones: NYSE closes at 13:00 in New York on its half days.
+HALF_DAY_END = {"America/New_York": 780, "US/Eastern": 780, "EST5EDT": 780, "America/Chicago": 720, "US/Central": 720}
 
 Integers = NDArray[np.int64]
 
@@ -115,7 +116,7 @@ def session_clock(utc: Dates, conventions: SessionConventions, spacing: int) -> 
 def session_minutes(day: NDArray[np.datetime64], conventions: SessionConventions) -> Integers:
     """Return the scheduled length of each session in minutes; a half day is known before it begins."""
     full = np.full(len(day), conventions.minutes, np.int64)
-    short = HALF_DAY_END - conventions.begin_minute
+    short = HALF_DAY_END.get(conventions.zone, 0) - conventions.begin_minute  # no other market keeps NYSE's calendar
     if conventions.half_days == "none" or not 0 < short < conventions.minutes:
         return full
     if conventions.begin_minute + conventions.minutes > DAY // 60:

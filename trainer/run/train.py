@@ -128,7 +128,7 @@ def prepare(attempt: Attempt) -> Prepared:
     """
     config, lobby = attempt.config, attempt.lobby
     require_fitting(config, config.hidden_layers)
-    task = task_of(config)
+    task = task_of(config, shown=lobby.leads)
     require_rows(config.batch_schedule, task.train_rows)
     require_schedule(config, steps_of(config, task.train_rows))
     make_reproducible(seed=config.seed, threads=config.threads)

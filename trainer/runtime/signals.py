@@ -33,3 +33,20 @@ def stop_on_sigterm() -> Iterator[Stop]:
         yield stop
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def ends_on_sigterm() -> Iterator[None]:
+    """Within the block SIGTERM unwinds the program as an exit with status 143, so that what it began is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

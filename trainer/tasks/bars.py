@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from trainer.data.features.build import cached, reading_of, start_build
 from trainer.data.features.daily_features import feature_matrix, features_for
 from trainer.data.features.feature_file import FeatureTable, read_table
 from trainer.data.features.inspect import Survey, survey
+from trainer.data.features.progress import bar_counter
 from trainer.data.loading.chunks import mapped, pieces
 from trainer.data.readers.bars import Source, open_source
 from trainer.data.readers.files import DataFile, data_file
 from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
+from trainer.runtime.signals import ends_on_sigterm
+from trainer.tasks import assumptions
 from trainer.tasks.prepared import Task, disk_of
 from trainer.tasks.tables.prepare import prepare_table
 
@@ -38,20 +42,22 @@ class Prepared:
     rows: Dataset
     features: tuple[dict[str, Any], ...]
     made: dict[str, Any] = field(default_factory=dict)
+    past_too_short: int = 0
+    sessions: str = "sessions: none, bars are days"
 
 
-def prepare(config: TrainConfig) -> Task:
-    """Read, cut, split and scale the data.
+def prepare(config: TrainConfig, *, shown: bool = False) -> Task:
+    """Read, cut, split and scale the data; `shown`: with a progress line while features are computed.
 
     Raises:
         TrainerError: RM510 to RM518, RM571 to RM583, where the file is wrong or holds too little.
     """
     if config.features == "table" or (config.features == "auto" and config.target not in TARGETS):
         return prepare_table(config)
-    return prepare_bars(config)
+    return prepare_bars(config, shown=shown)
 
 
-def prepare_bars(config: TrainConfig) -> Task:
+def prepare_bars(config: TrainConfig, *, shown: bool = False) -> Task:
     """Make a task of bars: what the next --horizon of them do."""
     if config.target not in TARGETS:
         what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
@@ -67,9 +73,9 @@ def prepare_bars(config: TrainConfig) -> Task:
     source = open_source(config.data, reading_of(config))
     found = survey(source)
     daily = config.features == "daily" or (config.features == "auto" and found.daily)
-    ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found)
+    ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found, shown=shown)
     split = split_by_time(ready.rows, embargo=embargo)
-    return Task(
+    task = Task(
         file=ready.file,
         file_rows=ready.file_rows,
         dates=ready.dates,
@@ -83,6 +89,10 @@ def prepare_bars(config: TrainConfig) -> Task:
         labels=labels,
         horizon=config.horizon,
     )
+    past = ready.past_too_short
+    rows = assumptions.of_rows(len(ready.dates), len(ready.rows), config.horizon, embargo, past)
+    lines = (*assumptions.of_file(source), ready.sessions, rows, assumptions.of_features(task))
+    return replace(task, assumptions=lines)
 
 
 def labels_of(config: TrainConfig) -> tuple[str, ...] | None:
@@ -119,6 +129,7 @@ def daily_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
         rows=rows[int(np.searchsorted(rows.date, used.date[0])) :],
         features=features,
         made={"set": "daily", "why": chosen(config, found)},
+        past_too_short=int((~np.isfinite(feature_matrix(bars)[-len(used) :]).all(axis=1)).sum()),
     )
 
 
@@ -128,17 +139,20 @@ def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Datase
     return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
 
 
-def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
+def intraday_rows(config: TrainConfig, source: Source, found: Survey, *, shown: bool = False) -> Prepared:
     """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder."""
     if found.daily:
         raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
     build = start_build(config, source, found)
     with ExitStack() as stack:
         beside = tempfile.TemporaryDirectory(prefix="features-", dir=disk_of(config))
-        path, hit = cached(build, config.cache or Path(stack.enter_context(beside)))
+        folder = config.cache or Path(stack.enter_context(beside))
+        with bar_counter(sys.stderr) if shown else nullcontext(build.tell) as build.tell, ends_on_sigterm():
+            path, hit = cached(build, folder)
         table = read_table(path)
         table = table.since(first_used(len(table.date), config))
-        rows = table_rows(table, config)
+        finite = finite_rows(table)
+        rows = table_rows(table, finite, config)
     record = table.record
     kept = ("key", "conventions", "left_out", "rows", "code")
     return Prepared(
@@ -147,11 +161,18 @@ def intraday_rows(config: TrainConfig, source: Source, found: Survey) -> Prepare
         dates=table.date,
         rows=rows,
         features=tuple({**feature, "lookback": None} for feature in record["features"]),
+        past_too_short=int((~finite).sum()),
+        sessions=assumptions.of_sessions(record, found.day_ticks),
         made={"set": "intraday", "why": chosen(config, found), "cached": hit, **{name: record[name] for name in kept}},
     )
 
 
-def table_rows(table: FeatureTable, config: TrainConfig) -> Dataset:
+def finite_rows(table: FeatureTable) -> NDArray[np.bool_]:
+    """Return which rows of a feature file have a past that is long enough for every feature, (bars,)."""
+    return np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in pieces(len(table.date))])
+
+
+def table_rows(table: FeatureTable, finite: NDArray[np.bool_], config: TrainConfig) -> Dataset:
     """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again."""
     bars = list(pieces(len(table.date)))
 
@@ -159,7 +180,6 @@ def table_rows(table: FeatureTable, config: TrainConfig) -> Dataset:
         parts = (table.rows(piece)[known[piece]] for piece in bars)
         return mapped(parts, disk_of(config)) if config.feed == "mapped" else np.concatenate(list(parts))
 
-    finite = np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in bars])
     past = (table.date, table.close, table.session)
     return dataset_of(*past, finite, features, horizon=config.horizon, target=config.target)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from trainer.config.language import LM
 from trainer.config.train import TrainConfig
+from trainer.runtime.events import say
 from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import BarTask, TableTask
 from trainer.tasks.task import LearningTask
 
 
-def task_of(config: TrainConfig) -> LearningTask:
+def task_of(config: TrainConfig, *, shown: bool = False) -> LearningTask:
     """Read the data and return the task; every rank does so by itself.
+
+    `shown`: features are computed with a progress line, and what was assumed about the data is reported.
 
     Raises:
         TrainerError: RM510 to RM518, RM571 to RM583, RM700 to RM717, where the data are wrong or hold too little.
@@ -19,7 +22,9 @@ def task_of(config: TrainConfig) -> LearningTask:
         from trainer.tasks.language_model import language_task
 
         return language_task(config)
-    data = prepare(config)
+    data = prepare(config, shown=shown)
+    if shown and data.assumptions:
+        say("\n".join(data.assumptions))
     if data.horizon is None:
         return TableTask(data=data, kind="table")
     return BarTask(data=data, kind="bars")

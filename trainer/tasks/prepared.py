@@ -20,7 +20,8 @@ class Task:
     features: name, formula and unit of each column. made: how they were made, for the metadata.
     labels: the classes' names in their order, None for a number. class_weights: by class, None where all weigh the
     same. embeddings: column, values and width of each input that is a code. horizon: bars ahead, None for a table,
-    whose `dates` are lines of the file where it has no time column. split_how: by what the rows were split.
+    whose `dates` are lines of the file where it has no time column. assumptions: lines for a person.
+    split_how: by what the rows were split.
     """
 
     file: DataFile
@@ -36,6 +37,7 @@ class Task:
     labels: tuple[str, ...] | None = None
     embeddings: tuple[dict[str, int], ...] = ()
     horizon: int | None = None
+    assumptions: tuple[str, ...] = ()
     split_how: dict[str, Any] = field(default_factory=lambda: {"by": "time", "seed": None, "stratified": False})
 
     @property

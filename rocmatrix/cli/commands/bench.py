@@ -53,7 +53,7 @@ def _described(done: Finished, place: Place, verdicts: list[Event], figures: tup
     return {
         "schema": SCHEMA,
         "cell": place.cell.name,
-        "where": "container" if place.image else "native",
+        "where": place.where,
         "ran_on": _ran_on(done),
         "verdicts": {verdict["probe"]: verdict["status"] for verdict in verdicts},
         "figures": [asdict(each) for each in figures],

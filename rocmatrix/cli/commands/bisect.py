@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rocmatrix.cli.commands import common, jobs
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
-from rocmatrix.evidence.compare import PASSED, UNTOLD
+from rocmatrix.evidence.level import PASSED, UNTOLD
 from rocmatrix.jobs.job import Wanted
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.resolver.request import Request

@@ -24,14 +24,19 @@ _SHOWN = 12
 
 
 @edge
-def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str) -> None:
-    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622."""
+def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str, sizes: bool = False) -> None:
+    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
+
+    With `sizes`, entries for matrix/baselines.yaml are printed instead.
+    """
     from rocmatrix.evidence import exchange, store
 
-    path = keeping.evidence_file(file)
+    keeping.use(file)
+    path = keeping.evidence_file()
     matrix = known_matrix()
     if cell:
         matrix.cell(cell)
+    keeping.settle()
     try:
         if take:
             records = _taken(Path(take))
@@ -42,7 +47,9 @@ def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str) -> 
             with writing(Path(export), flag="--export"):
                 exchange.write(Path(export), records)
             say(f"{export}: {len(records)} records")
-        if not take and not export:
+        if sizes:
+            _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
+        elif not take and not export:
             _show(matrix, path, cell=cell, as_json=as_json)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
@@ -56,6 +63,15 @@ def _taken(path: Path) -> list[Record]:
     except OSError as error:
         next_step = "Name a file that `./invokew evidence --export FILE` wrote."
         raise RocmatrixError("RM404", what=f"--import: {error.strerror}", where=str(path), next=next_step) from error
+
+
+def _print_sizes(matrix: Matrix, records: list[Record]) -> None:
+    from rocmatrix.evidence import baseline
+
+    text = baseline.entries(matrix, records)
+    print(text, end="")
+    if not text:
+        say("no proven image has a size that matrix/baselines.yaml lacks")
 
 
 def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
@@ -106,10 +122,13 @@ def _described(standing: Standing) -> dict[str, Any]:
 
 def _row(standing: Standing) -> tuple[str, ...]:
     notes = [f"not shown: {', '.join(standing.missing)}"] if standing.missing else []
+    notes += [f"two cards: {', '.join(standing.took_part)}"] if standing.took_part else []
+    notes += [f"took no part: {', '.join(standing.left_out)}"] if standing.left_out else []
     notes += ["of an earlier state of the checkout"] if standing.current is False else []
     notes += [f"{standing.set_aside} records set aside"] if standing.set_aside else []
+    notes += [f"{standing.troubles} runs ended by the host's trouble"] if standing.troubles else []
     age = words_of(standing.age_days(datetime.now(UTC)))
-    failing = ", ".join(standing.failing) or "-"
+    failing = ", ".join((*standing.failing, *standing.failures)) or "-"
     return standing.cell, standing.card, standing.level, age, failing, "; ".join(notes) or "-"
 
 
@@ -123,13 +142,17 @@ def words_of(days: float | None) -> str:
 def _show_records(records: list[Record], cell: Cell) -> None:
     from rocmatrix.evidence.level import why_not
 
-    rows = (
-        (r.at, r.kind, "passed" if r.passed else "FAILED", r.where, r.card, why_not(r, cell) or "counts")
-        for r in records[-_SHOWN:]
-    )
+    rows = ((r.at, r.kind, outcome(r), r.where, r.card, why_not(r, cell) or "counts") for r in records[-_SHOWN:])
     table(("AT", "RUN", "OUTCOME", "WHERE", "CARD", "FOR THE LEVEL"), rows)
     if benches := [record for record in records if record.kind == "bench"]:
         _show_bench(benches[-1])
+
+
+def outcome(record: Record) -> str:
+    """Say how a run ended: what the host ended says nothing of the cell."""
+    if record.trouble:
+        return f"host: {record.trouble.stage}"
+    return "passed" if record.passed else "FAILED"
 
 
 def _show_bench(record: Record) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.job import Wanted
     from rocmatrix.jobs.runner import Finished, Job
     from rocmatrix.matrix.resolver.resolve import Choice, Request
+    from rocmatrix.runtime.trouble import Trouble
 
 
 @edge
@@ -122,7 +123,7 @@ def built_image(
         rendering.write_recipe(cell, building.made_recipe(cell, ROOT))
     forced = tuple(rule.id for rule in choice.forced)
     with (
-        keeping.failed_build(cell, base=base, forced=forced),
+        keeping.failed_build(cell),
         after.explained(building.log_file(cell, ROOT), cell=cell),
     ):
         built = building.build(
@@ -135,7 +136,7 @@ def built_image(
             forced=forced,
         )
     say(built.words)
-    keeping.keep_build(cell, built, base=base, forced=bool(forced))
+    keeping.keep_build(cell, built)
     return built
 
 
@@ -166,14 +167,21 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
         print(prepared.words)
         return None
     log = job_log.place(LOGS, wanted.program, place.cell.image_name)
-    done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+    with keeping.watched(wanted, place) as keep:
+        done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+        keep(done)
+    if done.trouble is not None:
+        raise _of_the_host(done.trouble, started=done.status != session.NOT_STARTED)
     in_container = prepared.environment is None
     if in_container and not done.events and (error := session.refused(done.status)) is not None:
         explain(done, place)
         raise error
-    if keeping.is_evidence(wanted, done):
-        keeping.keep_job(wanted, place, done)
     return done, place
+
+
+def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
+    """Return the error of a job that says nothing of its cell."""
+    return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
 
 
 def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
@@ -186,11 +194,14 @@ def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
     wanted = replace(wanted, forced=tuple(rule.id for rule in choice.forced))
     decision = job.decide(wanted.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
-    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced))
+    asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
+    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
     if decision.where == "native":
         return job.natively(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
     job.check_cards(wanted, cell=choice.cell, hardware=hardware)
     built = built_image(choice, base=wanted.base, wheelhouse=wanted.wheelhouse, dry_run=wanted.dry_run)
     variables = job.allocator_of(wanted, matrix=matrix, cell=choice.cell)
-    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=built.tag, variables=variables)
-    return prepared, replace(place, image=built.tag, inputs=built.inputs)
+    named = built.image.id if built.image else built.tag  # a dry run names the tag
+    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
+    held = (built.image.id, built.image.labels) if built.image else (None, None)
+    return prepared, replace(place, where="container", image=held[0], labels=held[1])

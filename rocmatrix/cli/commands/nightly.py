@@ -7,16 +7,18 @@ import os
 import shlex
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
+from rocmatrix.containers import engine
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.images import build, wheelhouse
+from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.nightly import bake, plan
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.nightly.night import Running
@@ -80,12 +82,14 @@ def alone(path: Path) -> Iterator[None]:
 def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
     from rocmatrix.nightly.stages import OnEngine
 
-    inputs = tuple(build.input_hash(cell, ROOT, base=choices.base) for cell in cells)
+    base = _base(choices.base)
+    inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
     planned = Plan(cells=tuple(cell.name for cell in cells), inputs=inputs, base=choices.base)
     night, goes_on = journal.begin(planned, name=choices.name, fresh=choices.fresh)
     say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {choices.jobs} at a time")
     os.environ[keeping.NIGHT] = night.name
+    keeping.settle()
     stages = OnEngine(
         matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
         needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=choices.budget,
@@ -94,6 +98,14 @@ def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
     running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=choices.jobs)
     running.run()
     report(running, path)
+
+
+def _base(name: str | None) -> OtherBase | None:
+    """Return the base that was named, with its id. Raises RM201, and RM204 for one that cannot be had."""
+    if not name:
+        return None
+    with closing(engine.connect()) as client:
+        return chosen(client, name, None)
 
 
 def report(running: Running, path: Path) -> None:

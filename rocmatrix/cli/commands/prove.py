@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, print_json, today
+from rocmatrix.containers import engine
+from rocmatrix.evidence import baseline
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.images import build
 from rocmatrix.runtime.console import edge, say, table
@@ -13,10 +18,19 @@ from rocmatrix.runtime.paths import ROOT
 from rocmatrix.verify import kernel_code, proof
 from rocmatrix.verify.proof import Proof
 
+if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Cell, Matrix
+
 
 @edge
-def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "") -> None:
-    """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong."""
+def prove(
+    *, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "", accept_size: str = ""
+) -> None:
+    """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong.
+
+    `wheelhouse` names another folder of the locked wheels; `accept_size` is a person's reason to take the image's
+    size, which later images are then compared with.
+    """
     if not cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
@@ -25,11 +39,8 @@ def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, wheelho
         names = [name.strip() for name in only.split(",") if name.strip()]
         proven = proof.of_tree(matrix, chosen, Path(tree), only=names)
     else:
-        proven = proof.of_image(
-            matrix, chosen, image or build.tag(chosen), today=today(), root=ROOT,
-            wheels=Path(wheelhouse).expanduser().resolve() if wheelhouse else None,
-        )  # fmt: skip
-        keeping.keep_proof(chosen, proven, image or build.tag(chosen))
+        wheels = Path(wheelhouse).expanduser().resolve() if wheelhouse else None
+        proven = _of_image(matrix, chosen, image or build.tag(chosen), wheels=wheels, accept=accept_size)
     if as_json:
         print_json(proven.described())
     else:
@@ -37,6 +48,22 @@ def prove(*, cell: str, image: str, tree: str, only: str, as_json: bool, wheelho
     if not proven.proven:
         raise _unproven(proven)
     say(f"{proven.subject} holds what {proven.cell} claims: by its files; nothing was run on a card")
+
+
+def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, accept: str) -> Proof:
+    """Prove the image that `name` means now, by its id: a tag may be moved meanwhile."""
+    with closing(engine.connect()) as client:
+        image = engine.image(client, name)
+    if image is None:
+        raise RocmatrixError("RM203", what=f"the engine holds no image {name}")
+    with keeping.proving(cell, image) as keep:
+        recorded = baseline.recorded(keeping.evidence_file(), cell, image)
+        proven = proof.of_image(
+            matrix, cell, image.id, today=today(), root=ROOT, wheels=wheels, recorded=recorded, accept=accept
+        )
+        proven = replace(proven, subject=f"image {name} ({image.id})")
+        keep(proven)
+    return proven
 
 
 def _show(proven: Proof) -> None:

@@ -114,10 +114,11 @@ def _for_editor(asked: Asked, choice: Choice, host: Host) -> Choices:
 
 
 def _run_here(asked: Asked, choice: Choice, spec: RunSpec) -> None:
-    from rocmatrix.cli.commands.jobs import build_image
+    from rocmatrix.cli.commands.jobs import built_image
     from rocmatrix.jobs import interactive as session
 
-    build_image(choice, base=asked.base, wheelhouse=None, dry_run=False)
+    built = built_image(choice, base=asked.base, wheelhouse=None, dry_run=False)
+    spec = replace(spec, image=built.image.id) if built.image else spec
     asked.choices.run_folder.mkdir(parents=True, exist_ok=True)
     status = session.attached(session.attached_argv(spec))
     if (error := session.refused(status)) is not None:

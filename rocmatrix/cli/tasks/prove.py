@@ -15,6 +15,7 @@ from rocmatrix.cli.tasks.flags import EVIDENCE, REQUEST, FlagTask
         "tree": "a folder in place of an image: its device code alone is looked into",
         "only": "with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt",
         "wheelhouse": "another folder of the locked wheels, which the installed files are compared with",
+        "accept-size": "the reason to take the image's size as it is; later images are compared with it",
         "evidence": EVIDENCE,
         "json": "print the proof as JSON, for programs",
     },
@@ -26,6 +27,7 @@ def prove(
     tree: str = "",
     only: str = "",
     wheelhouse: str = "",
+    accept_size: str = "",
     json: bool = False,
     evidence: str = "",
 ) -> None:
@@ -34,4 +36,6 @@ def prove(
     from rocmatrix.evidence import recorder as keeping
 
     keeping.use(evidence)
-    prove.prove(cell=cell, image=image, tree=tree, only=only, as_json=json, wheelhouse=wheelhouse)
+    prove.prove(
+        cell=cell, image=image, tree=tree, only=only, as_json=json, wheelhouse=wheelhouse, accept_size=accept_size
+    )

@@ -1,7 +1,7 @@
 """A run spec for a cluster with Kubernetes: a Job for one node, a Kubeflow Trainer TrainJob for several.
 
-A pod takes its cards from AMD's device plugin, so device nodes turn into a count of `amd.com/gpu`, and the
-folder of the host that takes the results turns into a claim. Sources of the fields: Kubernetes' API reference
+A pod takes its cards from AMD's device plugin, which chooses them, by their count; results and data are on claims.
+Nothing of the submitting machine is in the file. Sources of the fields: Kubernetes' API reference
 (batch/v1, core/v1) and the API of Kubeflow Trainer 2.3 (trainer.kubeflow.org/v1alpha1).
 """
 
@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.parts import refuse_portable
-from rocmatrix.containers.emit.torchrun import torchrun
+from rocmatrix.containers.emit.torchrun import ALONE, torchrun
 from rocmatrix.containers.emit.yaml_text import yaml_text
-from rocmatrix.containers.least_privilege import RUN_FOLDER
+from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
 from rocmatrix.containers.runspec import Explanation, RunSpec
 from rocmatrix.containers.settings import (
     AddCapability,
@@ -38,8 +39,6 @@ from rocmatrix.containers.settings import (
     User,
 )
 
-CARD = "amd.com/gpu"
-CARDS = "/dev/dri/"
 RUNTIME = "torch-distributed"  # a ClusterTrainingRuntime that comes with Kubeflow Trainer; its image is replaced
 MANAGER = "rocmatrix.org/submit"
 USERS_MISTAKE = 2  # the trainer's exit status for what a person has to put right
@@ -56,18 +55,21 @@ HEAD = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where a run goes. `claim` is a PersistentVolumeClaim that every node can write; it takes the results.
+    """Where a run goes. `site.claim` is a PersistentVolumeClaim that every node can write; it takes the results.
 
-    `processes` is the number of ranks on each node; `namespace` None means the one that kubectl is set to.
+    `processes` and `cards` are each node's: ranks, and what the device plugin is asked for. A site without a
+    namespace means the one that kubectl is set to.
     """
 
     name: str
-    claim: str
+    site: Site
     nodes: int = 1
     processes: int = 1
-    namespace: str | None = None
+    cards: int = 0
 
     def __post_init__(self) -> None:
+        if self.site.claim is None:
+            raise ValueError("a pod's results need a claim")
         if not LABEL.fullmatch(self.name):
             raise ValueError(f"{self.name!r} is no RFC 1035 label, which the name of a job has to be")
         if self.nodes < 1 or self.processes < 1:
@@ -76,8 +78,14 @@ class Placement:
     @property
     def metadata(self) -> dict[str, Any]:
         """Name, labels and namespace."""
-        about: dict[str, Any] = {"name": self.name, "labels": {"app.kubernetes.io/managed-by": "rocmatrix"}}
-        return about | ({"namespace": self.namespace} if self.namespace else {})
+        labels = {"app.kubernetes.io/managed-by": "rocmatrix", **self.site.labels}
+        about: dict[str, Any] = {"name": self.name, "labels": labels}
+        return about | ({"namespace": self.site.namespace} if self.site.namespace else {})
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What each pod requests."""
+        return self.site.resources(self.cards)
 
 
 def kubernetes_job(spec: RunSpec, placement: Placement) -> str:
@@ -88,14 +96,14 @@ def kubernetes_job(spec: RunSpec, placement: Placement) -> str:
     if placement.nodes != 1:
         raise ValueError("a Job is for one node; several nodes are a TrainJob")
     pod = _pod(spec, placement)
-    words = ["python", *torchrun("--standalone", f"--nproc-per-node={placement.processes}")]
+    words = ["python", *torchrun(*ALONE, f"--nproc-per-node={placement.processes}")]
     container = {
         "name": "train",
         "image": spec.image,
         **({"command": words} if placement.processes > 1 else {}),
         "args": [_literal(word) for word in spec.command],
         **pod.container,
-        **_resources(pod.cards),
+        **({"resources": placement.resources} if placement.resources else {}),
     }
     document = {
         "apiVersion": "batch/v1",
@@ -105,7 +113,7 @@ def kubernetes_job(spec: RunSpec, placement: Placement) -> str:
             "backoffLimit": RETRIES,
             "podFailurePolicy": {"rules": _failure_rules("train")},
             "template": {
-                "metadata": {"labels": placement.metadata["labels"]},
+                "metadata": {"labels": {"app.kubernetes.io/managed-by": "rocmatrix"}},
                 "spec": {
                     "restartPolicy": "Never",  # podFailurePolicy asks for it; a new pod may land on another node
                     "automountServiceAccountToken": False,
@@ -165,7 +173,7 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
                 "env": environment,
                 "numNodes": placement.nodes,
                 "numProcPerNode": placement.processes,
-                **({"resourcesPerNode": limits["resources"]} if (limits := _resources(pod.cards)) else {}),
+                **({"resourcesPerNode": placement.resources} if placement.resources else {}),
             },
             "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": patch}],
         },
@@ -178,15 +186,33 @@ def kubernetes_rows(spec: RunSpec, placement: Placement) -> tuple[Explanation, .
 
     A row without a value is a setting that no field says: the cluster sees to it, or nobody does.
     """
-    return tuple(row for setting in spec.settings for row in _rows(setting, placement))
+    return (*(row for setting in spec.settings for row in _rows(setting, placement)), *_asked(placement))
+
+
+def _asked(placement: Placement) -> Iterator[Explanation]:
+    reasons = {
+        placement.site.card: (
+            "cards by count: AMD's device plugin chooses them and passes their nodes",
+            "ROCm/k8s-device-plugin",
+        ),
+        placement.site.rdma: (
+            "--rdma-resource: the plugin of the adapters passes one; the limit of locked memory is "
+            "the node's container runtime's",
+            "Linux, infiniband/user_verbs.rst",
+        ),
+    }
+    for kind, amounts in placement.resources.items():
+        for name, amount in amounts.items():
+            reason, source = reasons.get(name, ("asked for by hand", "the command line"))
+            yield Explanation(flag=f"container.resources.{kind}.{name}", value=amount, reason=reason, source=source)
+    for name, value in placement.site.pod.items():
+        about = json.dumps(value)
+        yield Explanation(flag=f"pod.{name}", value=about, reason="asked for by hand", source="the command line")
 
 
 def _rows(setting: Setting, placement: Placement) -> Iterator[Explanation]:
-    fields: list[tuple[str, str | None]] = list(_fields(_said(setting, placement)))
-    if isinstance(setting, Device) and setting.container.startswith(CARDS):
-        fields = [("container.resources.limits", CARD)]
-    for field, value in fields or [(setting.flag, None)]:
-        yield Explanation(flag=field, value=value, reason=setting.reason, source=setting.source)
+    for name, value in list(_fields(_said(setting, placement))) or [(setting.flag, None)]:
+        yield Explanation(flag=name, value=value, reason=setting.reason, source=setting.source)
 
 
 def _fields(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | None]]:
@@ -199,23 +225,21 @@ def _fields(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | 
 
 @dataclass(frozen=True, kw_only=True)
 class _Pod:
-    """A spec's settings in a pod's words: the pod's own, its one container's, and the cards it asks for."""
+    """A spec's settings as fields of a pod: the pod's own, and its one container's."""
 
     spec: dict[str, Any]
     container: dict[str, Any]
-    cards: int
 
 
 def _pod(spec: RunSpec, placement: Placement) -> _Pod:
     refuse_portable(spec)
     said: dict[str, Any] = {
-        "pod": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+        "pod": {**placement.site.pod, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
         "container": {"securityContext": {"privileged": False}},
     }
     for setting in spec.settings:
         said = _joined(said, _said(setting, placement))
-    cards = sum(device.container.startswith(CARDS) for device in spec.of(Device))
-    return _Pod(spec=said["pod"], container=said["container"], cards=cards)
+    return _Pod(spec=said["pod"], container=said["container"])
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -233,8 +257,6 @@ def _said(setting: Setting, placement: Placement) -> dict[str, Any]:  # noqa: PL
     match setting:
         case User():
             return {"pod": {"securityContext": _identity(setting)}}
-        case Device():
-            return _device(setting)
         case Group():
             return {"pod": {"securityContext": {"supplementalGroups": [int(setting.gid)]}}}
         case Environment():
@@ -245,7 +267,7 @@ def _said(setting: Setting, placement: Placement) -> dict[str, Any]:  # noqa: PL
             return _in_memory(setting.target, setting.bytes)
         case SharedMemory():
             return _in_memory("/dev/shm", setting.bytes)
-        case Limit() | CdiDevice():
+        case Limit() | CdiDevice() | Device():
             raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
         case Ipc():
             return {"pod": {"hostIPC": True}}
@@ -265,13 +287,6 @@ def _said(setting: Setting, placement: Placement) -> dict[str, Any]:  # noqa: PL
             assert_never(setting)
 
 
-def _device(device: Device) -> dict[str, Any]:
-    """Return nothing: the plugin adds the nodes of the cards that are counted, and /dev/kfd."""
-    if device.container != "/dev/kfd" and not device.container.startswith(CARDS):
-        raise ValueError(f"a pod cannot be given {device.flag}={device.value}: no plugin is known for it")
-    return {}
-
-
 def _identity(user: User) -> dict[str, Any]:
     uid, gid = map(int, user.value.split(":"))
     # fsGroup: a new claim belongs to root, and is handed to the run's group once
@@ -287,9 +302,14 @@ def _identity(user: User) -> dict[str, Any]:
 def _mount(mount: Mount, placement: Placement) -> dict[str, Any]:
     if mount.kind == "volume":
         return _volume(mount.target, {"emptyDir": {}})
-    if mount.target != RUN_FOLDER:
+    site = placement.site
+    if mount.target == RUN_FOLDER:
+        return _volume(mount.target, {"persistentVolumeClaim": {"claimName": site.claim}})
+    if not mount.target.startswith(f"{DATA_FOLDER}/") or mount.origin.startswith("/"):
         raise ValueError(f"a pod cannot mount {mount.origin}: a node need not have it")
-    return _volume(mount.target, {"persistentVolumeClaim": {"claimName": placement.claim}})
+    about = {"name": "data", "persistentVolumeClaim": {"claimName": site.data_claim or site.claim}}
+    found = {"name": "data", "mountPath": mount.target, "subPath": mount.origin, "readOnly": True}
+    return {"pod": {"volumes": [about]}, "container": {"volumeMounts": [found]}}
 
 
 def _in_memory(target: str, size: int) -> dict[str, Any]:
@@ -310,10 +330,6 @@ def _security(option: SecurityOption) -> dict[str, Any]:
     if option.value == "seccomp=unconfined":
         return {"pod": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}}
     raise ValueError(f"a pod cannot be given {option.flag}={option.value}")
-
-
-def _resources(cards: int) -> dict[str, Any]:
-    return {"resources": {"limits": {CARD: str(cards)}}} if cards else {}
 
 
 def _failure_rules(container: str) -> Sequence[dict[str, Any]]:

@@ -1,8 +1,10 @@
 """A run as a Slurm batch script: srun starts torchrun once a node, and its ranks meet on the batch host.
 
-Underneath is this machine's own Python, Docker or Apptainer: a `Launcher` each, made from data alone. The script
-holds no variable of the submitter's shell, so no secret. A stop is said to the ranks as SIGTERM, on which they
-write a checkpoint; before its time limit a job is stopped early enough and queued again.
+Underneath is a Python that the nodes share, Docker or Apptainer: a `Launcher` each, made from data alone. The script
+holds no variable of the submitter's shell, so no secret: a job gets the environment of a login on its node, so
+programs are found where the node has them. What only the node knows it finds out itself (`cluster.on_node`).
+A stop reaches the ranks as SIGTERM, on which they write a checkpoint; before its time limit a job is stopped early
+enough and queued again.
 Sources: Slurm's manuals of sbatch, srun and scancel; Apptainer's user guide; PyTorch's torchrun.
 """
 
@@ -14,9 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from rocmatrix.containers.elsewhere import OWNER, locked_memory
+from rocmatrix.containers.emit.cluster import on_node
+from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.docker import docker_options
 from rocmatrix.containers.emit.parts import refuse_portable
-from rocmatrix.containers.emit.torchrun import MODULE, TRAINER
+from rocmatrix.containers.emit.torchrun import ALONE, MODULE, TRAINER
+from rocmatrix.containers.least_privilege import CACHE_FOLDER
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.containers.settings import (
     AddCapability,
@@ -39,22 +45,28 @@ from rocmatrix.containers.settings import (
 )
 
 WARNING_SECONDS = 120  # before the time limit: enough to write a checkpoint
-PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 LOG = re.compile(r"/[^%\"\\\n]*")  # a percent sign begins a field of Slurm's own
 CONTAINER = '"rocmatrix-$SLURM_JOB_ID"'
 
 HEAD = """\
 #!/bin/sh
-# Made by `./invokew submit`. Nothing of the submitter's environment is passed on, so the script holds all it needs.
+# Made by `./invokew submit`. Nothing of the submitter's environment is passed on: the environment is the one of a login
+# on the node, its limits are the node's, and what differs between nodes is looked up there.
 """
 
+# The heredoc is quoted: no shell but the node's reads what is in it.
 BODY = """\
+{loading}for program in {programs}; do
+    command -v "$program" >/dev/null && continue
+    echo "rocmatrix RM425: no $program in the PATH of a login on $(hostname): $PATH" >&2
+    exit 127
+done
 set -u
 export SLURM_EXPORT_ENV=ALL
-# The batch script runs on the first node, so the ranks meet where it runs, each job at a port of its own.
-head=$(hostname)
-port=$((20000 + SLURM_JOB_ID % 12000))
+{meeting}on_node=$(cat <<'ON_NODE'
+{on_node}ON_NODE
+)
 again=
 stop() {{
     trap '' USR1 TERM
@@ -62,7 +74,7 @@ stop() {{
 }}
 trap 'again=yes; stop' USR1
 trap stop TERM
-{before}srun --kill-on-bad-exit=1 \\
+{before}srun --kill-on-bad-exit=1 sh -c "$on_node" on-node \\
     {words} &
 step=$!
 status=0
@@ -77,11 +89,16 @@ done
 fi
 exit "$status"
 """
+MEETING = """\
+# The batch script runs on the first node, so the ranks meet where it runs, each job at a port of its own.
+head=$(hostname)
+port=$((20000 + SLURM_JOB_ID % 12000))
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What the scheduler is asked for. `cards` and `processes` are each node's; `time_limit` is Slurm's own notation.
+    """What the scheduler is asked for. `cards` and `processes` are each node's; `request` is what the site asks for.
 
     `arguments` are the trainer's. `log` is a path that may hold `%j`, the job's number.
     """
@@ -92,13 +109,11 @@ class Batch:
     nodes: int = 1
     processes: int = 1
     cards: int = 0
-    partition: str | None = None
-    time_limit: str | None = None
+    request: SlurmRequest = field(default_factory=SlurmRequest)
 
     def __post_init__(self) -> None:
-        for word in (self.name, self.partition or "default", (self.time_limit or "1").replace(":", "-")):
-            if not NAME.fullmatch(word):
-                raise ValueError(f"{word!r} is no plain word, as a line of #SBATCH needs it")
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no plain word, as a line of #SBATCH needs it")
         if self.nodes < 1 or self.processes < 1:
             raise ValueError("a run has one node and one process at least")
         if not LOG.fullmatch(self.log.replace("%j", "")):
@@ -109,10 +124,13 @@ class Batch:
 class Launcher:
     """How a node runs Python: the words before torchrun's own, and lines before and after the step.
 
+    `on_node` is what each node's shell does with those words; `programs` have to be in the node's PATH.
     `whole_node` asks for every card of a node: an engine starts containers outside of the job's own limits.
     """
 
     words: tuple[str, ...]
+    on_node: str = 'exec "$@"\n'
+    programs: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -126,8 +144,14 @@ def sbatch_script(batch: Batch, launcher: Launcher) -> str:
     words = " \\\n    ".join(
         [" ".join(launcher.words), " ".join(_torchrun(batch)), shlex.join([*TRAINER, *batch.arguments])]
     )
-    lines = {"before": launcher.before, "after": launcher.after}
-    body = BODY.format(words=words, **{name: "".join(f"{line}\n" for line in rows) for name, rows in lines.items()})
+    lines = {"before": launcher.before, "after": launcher.after, "loading": batch.request.loading}
+    body = BODY.format(
+        words=words,
+        meeting=MEETING if batch.nodes > 1 else "",
+        on_node=launcher.on_node,
+        programs=" ".join(("srun", "scancel", "scontrol", *launcher.programs)),
+        **{name: "".join(f"{line}\n" for line in rows) for name, rows in lines.items()},
+    )
     return HEAD + options + exports + body
 
 
@@ -135,23 +159,22 @@ def _options(batch: Batch, launcher: Launcher) -> Iterator[str]:
     yield f"--job-name={batch.name}"
     yield f"--nodes={batch.nodes}"
     yield "--ntasks-per-node=1"
-    if batch.cards:
-        yield f"--gres=gpu:{batch.cards}"
+    yield from batch.request.options(batch.cards)
     if launcher.whole_node:
         yield "--exclusive"
-    if batch.partition:
-        yield f"--partition={batch.partition}"
-    if batch.time_limit:
-        yield f"--time={batch.time_limit}"
     yield "--requeue"
     yield "--open-mode=append"
     yield f"--signal=B:USR1@{WARNING_SECONDS}"
     yield f'--output="{batch.log}"' if " " in batch.log else f"--output={batch.log}"
-    yield f"--export=PATH={PLAIN_PATH}"
+    yield "--export=NONE"  # the environment of a login on the node, and nothing of the submitter's
+    yield "--propagate=NONE"  # else the limits of the submitter's shell hold there, locked memory among them
 
 
 def _torchrun(batch: Batch) -> Iterator[str]:
     yield from MODULE
+    if batch.nodes == 1:  # no name of a machine means anything without a network; the loopback is always there
+        yield from (*ALONE, f"--nproc-per-node={batch.processes}")
+        return
     yield f"--nnodes={batch.nodes}"
     yield f"--nproc-per-node={batch.processes}"
     yield "--rdzv-backend=c10d"
@@ -159,56 +182,58 @@ def _torchrun(batch: Batch) -> Iterator[str]:
     yield '--rdzv-endpoint="$head:$port"'
 
 
-def natively(python: str, environment: Mapping[str, str]) -> Launcher:
+def natively(python: str, environment: Mapping[str, str], *, cards: bool = False) -> Launcher:
     """Return the launcher of a Python that all nodes find at the same path. Slurm itself confines its cards."""
-    return Launcher(words=(shlex.quote(python), "-P"), environment=environment)
+    return Launcher(words=(shlex.quote(python), "-P"), environment=environment, on_node=on_node.native(cards=cards))
 
 
-def in_docker(spec: RunSpec) -> Launcher:
+def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     """Return the launcher of Docker's client; each node takes the image from its own engine.
 
     A container outlives a client that was killed, so it has the job's name, and is removed by that name.
-    Raises ValueError for a portable spec.
+    User, groups and device nodes are the node's. Raises ValueError for a portable spec.
     """
     remove = f"srun --ntasks-per-node=1 docker rm --force {CONTAINER} >/dev/null 2>&1 || :"
-    fixed = ["docker", "run", "--rm", "--pull=never", *docker_options(replace(spec, entrypoint="python"))]
+    kept = tuple(one for one in spec.settings if not _cache_volume(one))
+    asked = replace(spec, entrypoint="python", settings=(*kept, *([locked_memory()] if rdma else [])))
     return Launcher(
-        words=(shlex.join(fixed), f"--name={CONTAINER}", shlex.quote(spec.image)),
+        words=(shlex.join(docker_options(asked)), f"--name={CONTAINER}", shlex.quote(spec.image)),
+        environment={"ROCMATRIX_CACHE": f"rocmatrix-cache-{spec.cell}"},
         before=("# Left from a run that was killed on one of these nodes.", remove),
         after=(remove,),
-        whole_node=bool(spec.of(Device)),
+        on_node=on_node.docker(cards=cards, rdma=rdma),
+        programs=("docker",),
+        whole_node=cards,
     )
 
 
-def on_the_nodes_network(spec: RunSpec) -> RunSpec:
-    """Return the spec for ranks on several machines, which meet at the machines' own addresses."""
-    host = Network(
-        value="host",
-        reason="ranks on several machines meet at their addresses, and an engine's bridge ends at its own machine",
-        source="docs.docker.com/engine/network/drivers/bridge",
-    )
-    return replace(spec, settings=tuple(host if isinstance(one, Network) else one for one in spec.settings))
+def _cache_volume(setting: Setting) -> bool:
+    """Whether a setting is the volume whose name ends with the user's number, which the node adds."""
+    return isinstance(setting, Mount) and setting.target == CACHE_FOLDER and setting.origin.endswith(OWNER)
 
 
-def in_apptainer(spec: RunSpec) -> Launcher:
+def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     """Return the launcher of Apptainer, which keeps the job's user, groups and cards; `spec.image` is what it takes.
 
     Raises ValueError for a portable spec, and for a setting that Apptainer has no word for.
     """
     refuse_portable(spec)
     # --containall: neither the home folder, nor the environment, nor the devices of the node but those named
-    words = ["apptainer", "exec", "--containall", "--no-home", "--pwd=/training"]
+    words = ["--containall", "--no-home", "--pwd=/training"]
     for setting in spec.settings:
         words += _apptainer(setting)
     # Not --env=NAME=content, in which a comma ends the content.
     environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(Environment)}
-    return Launcher(words=(shlex.join([*words, spec.image, "python"]),), environment=environment)
+    return Launcher(
+        words=(shlex.join([*words, spec.image, "python"]),),
+        environment=environment,
+        on_node=on_node.apptainer(cards=cards, rdma=rdma),
+        programs=("apptainer",),
+    )
 
 
 def _apptainer(setting: Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line a kind
     match setting:
-        case Device():
-            return [_bind(setting.host, setting.container)]
         case Mount(kind="bind"):
             return [_bind(setting.origin, setting.target) + (":ro" if setting.read_only else "")]
         case Mount() | Tmpfs():
@@ -224,7 +249,7 @@ def _apptainer(setting: Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line 
             return []  # variables are exported by the script
         case AddCapability():
             return [f"--add-caps={setting.value}"]
-        case DropCapability() | SecurityOption() | Limit() | Ipc() | CdiDevice():
+        case DropCapability() | SecurityOption() | Limit() | Ipc() | CdiDevice() | Device():
             raise ValueError(f"Apptainer has no word for {setting.flag}={setting.value}")
         case _:
             assert_never(setting)

@@ -8,6 +8,9 @@ MODULE = ("-m", "torch.distributed.run")
 # torchrun reads every word with argparse, which takes `--run=a` for a beginning of its own `--run-path`: what
 # stands behind `--` is the program's alone.
 TRAINER = ("-m", "--", "trainer")
+# Ranks of one machine meet on the loopback; without --local-addr torchrun asks for the machine's own name, which
+# a container without a network cannot look up.
+ALONE = ("--standalone", "--local-addr=127.0.0.1")
 
 
 def torchrun(*options: str, arguments: Sequence[str] = ()) -> list[str]:

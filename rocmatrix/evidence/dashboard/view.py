@@ -11,7 +11,7 @@ from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.evidence.dashboard.plot import Plot, plot
 from rocmatrix.evidence.figure import Figure, figures
 from rocmatrix.evidence.level import NO_CARD, Standing, standings, why_not
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix import card_names as cards
 from rocmatrix.matrix.matrix import Cell, Matrix
 
@@ -67,6 +67,20 @@ class Run:
         """What it measured, each with its spread where one was taken."""
         return figures(self.record.numbers)
 
+    @property
+    def outcome(self) -> str:
+        """How it ended, in words: what the host's trouble ended says nothing of the cell."""
+        if self.record.trouble:
+            return f"ended by the host: {self.record.trouble.stage}"
+        return "passed" if self.record.passed else "failed"
+
+    @property
+    def style(self) -> str:
+        """The class of its outcome on a page."""
+        if self.record.trouble:
+            return "aside"
+        return "smoked" if self.record.passed else "bad"
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellPage:
@@ -106,7 +120,7 @@ def _unseen(like: Square, card: str) -> Square:
 
 def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current: str | None, now: datetime) -> CellPage:
     """Gather what the records say of `cell`. `current` is the hash of what it would be made of now."""
-    own = sorted((r for r in records if r.cell == cell.name), key=lambda r: (r.at, r.id))
+    own = ordered(record for record in records if record.cell == cell.name)
     changes = tuple(_changes(cell, own))
     runs = tuple(Run(record=record, aside=why_not(record, cell) or "") for record in reversed(own))
     proofs = [run for run in runs if run.record.kind == "prove"]
@@ -158,7 +172,8 @@ def _changes(cell: Cell, own: Sequence[Record]) -> Iterable[Change]:
     def group(record: Record) -> tuple[str, str, str]:
         return record.kind, record.card, ",".join(record.marks)
 
-    for (kind, _, _), grouped in groupby(sorted(own, key=lambda r: (group(r), r.at)), key=group):
+    ended = (record for record in own if record.trouble is None)
+    for (kind, _, _), grouped in groupby(sorted(ended, key=group), key=group):
         *earlier, newest = grouped
         good = [record for record in earlier if record.passed][-1:]
         if good and kind != "train" and newest.whole:

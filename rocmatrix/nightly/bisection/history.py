@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from rocmatrix.evidence.compare import PASSED, UNTOLD
-from rocmatrix.evidence.level import why_not
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.level import PASSED, UNTOLD, card_of, why_not
+from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.nightly.bisection.search import Answer
 
@@ -60,12 +59,14 @@ def steps(
 def _step(cell: Cell, of_matrix: bool, records: Sequence[Record], probe: str, card: str | None) -> Step:
     told = [
         (record.at, verdict.status)
-        for record in records
-        if record.kind == "smoke" and why_not(record, cell) is None and card in (None, record.card)
+        for record in ordered(records)
+        if record.kind == "smoke"
+        and why_not(record, cell) is None
+        and card_of(record, cell) in (None, card or card_of(record, cell))
         for verdict in record.verdicts
         if verdict.probe == probe and verdict.status not in UNTOLD
     ]
     if not told:
         return Step(cell=cell, of_matrix=of_matrix)
-    at, status = max(told)
+    at, status = told[-1]
     return Step(cell=cell, of_matrix=of_matrix, answer="good" if status in PASSED else "bad", at=at)

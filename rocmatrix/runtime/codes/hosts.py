@@ -116,7 +116,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
     (
         "RM423",
         "What the nodes have is not known here",
-        "The machine that submits has no card of the cell's architecture, and jobs ask for cards and groups by number.",
+        "Jobs ask for cards and groups by number, and those of the machine that submits mean nothing on another.",
         "Say it: --cards N (of each node) and --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there.",
     ),
     (
@@ -124,6 +124,18 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "The scheduler cannot carry this job",
         "What was asked for has no word in the scheduler's language.",
         "Change what is named, or choose another way with --engine or --under.",
+    ),
+    (
+        "RM425",
+        "A node lacks what the job needs",
+        "The job's script looked on the node for a program, a device node or a module, and did not find it.",
+        "Load what brings the program with --modules, or choose nodes that have the device: --constraint, --partition.",
+    ),
+    (
+        "RM426",
+        "A pod has no file of this machine",
+        "What pods read has to be on a claim; a path of this machine means nothing there.",
+        "Put the data on a claim: --data with its path from the claim's root, such as bars/2025.csv, and --data-claim.",
     ),
     (
         "RM499",

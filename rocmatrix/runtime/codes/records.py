@@ -72,6 +72,24 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Look at each change by itself, or repeat the probe: it may fail now and then.",
     ),
     (
+        "RM650",
+        "The container was not started",
+        "The engine could not make, inspect or start the job's container, so nothing ran in it; no cell is blamed.",
+        "Read the engine's words; `./invokew doctor` looks at devices and limits, `docker info` at the engine.",
+    ),
+    (
+        "RM651",
+        "The engine was lost while a job ran",
+        "The connection broke off before the container's end was known, so the run says nothing of the cell.",
+        "Look at the engine (`systemctl status docker`), then run the job again.",
+    ),
+    (
+        "RM652",
+        "No image was both proven and smoked",
+        "A night gives people only the image that its own records name as proven and smoked; the tag was not moved.",
+        "Look at `./invokew evidence --cell NAME`: the candidate's tag was moved, or a record is missing.",
+    ),
+    (
         "RM640",
         "The dashboard's folder is somebody else's",
         "The folder holds files that this program did not write, and a dashboard replaces what it finds.",

@@ -9,9 +9,8 @@ import numpy as np
 
 from trainer.analysis.bar_inputs import settings_of
 from trainer.data.bar import Bars, Floats, joined
-from trainer.data.conventions import VOLUME_BITS
-from trainer.data.profiles.profile import bar_rows, difference_profile, row_centre, session_levels
-from trainer.data.readers.bars import Reading, open_source
+from trainer.data.profiles.profile import bar_rows, difference_profile, level, row_centre, session_levels
+from trainer.data.readers.bars import Reading, columns_of, open_source
 from trainer.data.sessions import session_clock
 from trainer.storage.metadata_schema import Metadata
 
@@ -47,10 +46,10 @@ def last_profile(metadata: Metadata, data: Path) -> Profile | None:
         day=str(day),
         bars=len(bars),
         price=price(first + np.arange(count)),
-        volume=difference_profile(rows, first, count) / 2.0**VOLUME_BITS,
-        poc=float(price(levels.poc)[0]),
-        value_high=float(price(levels.high)[0]),
-        value_low=float(price(levels.low)[0]),
+        volume=difference_profile(rows, first, count) / 2.0**conventions.volume_bits,
+        poc=float(level(levels.poc, "poc", conventions)[0]) * conventions.tick,
+        value_high=float(level(levels.high, "high", conventions)[0]) * conventions.tick,
+        value_low=float(level(levels.low, "low", conventions)[0]) * conventions.tick,
     )
 
 
@@ -62,6 +61,7 @@ def _last_session(metadata: Metadata, data: Path) -> tuple[np.datetime64 | None,
         on_bad_row=config["on_bad_row"],
         zone=config["time_zone"],
         time_format=config["time_format"],
+        columns=columns_of(config.get("columns", ())),
     )
     day: np.datetime64 | None = None
     parts: list[Bars] = []

@@ -7,6 +7,7 @@ import numpy as np
 from trainer.data.bar import Floats
 from trainer.data.profiles.rolling import correlation, lagged, ratio, window_mean, window_sum, z_score
 from trainer.data.profiles.session_blocks import HALO, Block
+from trainer.data.ticks import in_ticks
 
 PARKINSON = 4 * np.log(2)  # range² to variance under Brownian motion: Parkinson, J. Business 53 (1980) 61
 
@@ -18,7 +19,7 @@ def bar_features(block: Block, tick: float) -> dict[str, Floats]:
     found = {
         **{f"ret_{bars}": log_change(close, bars) for bars in (1, 5, 15, 30, 60)},
         **volatility(block, close, change, tick),
-        **volume(block, close, change),
+        **volume(block, tick),
     }
     if block.bars.vix_close is not None:
         found |= vix(block, change)
@@ -32,8 +33,9 @@ def log_change(values: Floats, bars: int) -> Floats:
 
 def volatility(block: Block, close: Floats, change: Floats, tick: float) -> dict[str, Floats]:
     """Return average true range and volatilities, with the HALO in front."""
-    high, low, previous = block.with_past("high"), block.with_past("low"), lagged(close, 1)
-    true_range = (np.maximum(high, previous) - np.minimum(low, previous)) / tick
+    high, low = block.with_past("high"), block.with_past("low")
+    top, bottom, previous = in_ticks(high, tick), in_ticks(low, tick), lagged(in_ticks(close, tick), 1)
+    true_range = np.maximum(top, previous) - np.minimum(bottom, previous)
     squared_range = np.log(high / low) ** 2 / PARKINSON
     return {
         "atr_14": window_mean(true_range, 14),
@@ -43,13 +45,16 @@ def volatility(block: Block, close: Floats, change: Floats, tick: float) -> dict
     }
 
 
-def volume(block: Block, close: Floats, change: Floats) -> dict[str, Floats]:
+def volume(block: Block, tick: float) -> dict[str, Floats]:
     """Return how much was traded and on which side, with the HALO in front."""
-    traded, high, low = block.with_past("volume"), block.with_past("high"), block.with_past("low")
+    traded = block.with_past("volume")
+    close, high, low = (in_ticks(block.with_past(name), tick) for name in ("close", "high", "low"))
     location = ratio((close - low) - (high - close), high - low, 0.0)
     return {
         "vol_z_20": z_score(traded, 20),
-        "up_down_vol_30": ratio(window_sum(np.sign(change) * traded, 30), window_sum(traded, 30), 0.0),
+        "up_down_vol_30": ratio(
+            window_sum(np.sign(close - lagged(close, 1)) * traded, 30), window_sum(traded, 30), 0.0
+        ),
         "bar_delta_proxy": location * ratio(traded, window_mean(traded, 20), 0.0),
     }
 

@@ -21,11 +21,12 @@ from trainer.data.bar import Bars
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
 from trainer.data.features.feature_file import read_record, write_table
-from trainer.data.features.inspect import Survey, off_tick
+from trainer.data.features.inspect import Survey
 from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
-from trainer.data.readers.bars import Reading, Source
+from trainer.data.readers.bars import Reading, Source, columns_of
 from trainer.data.readers.files import DataFile, data_file, digest_of
+from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import PACKAGE
 
@@ -46,11 +47,14 @@ DECIDING = (
     "data/features/profile_features.py",
     "data/features/session_features.py",
     "data/profiles/developing.py",
+    "data/profiles/moments.py",
     "data/profiles/profile.py",
     "data/profiles/rolling.py",
+    "data/profiles/segments.py",
     "data/profiles/session_blocks.py",
     "data/profiles/session_grid.py",
     "data/profiles/value_area.py",
+    "data/profiles/value_search.py",
     "data/profiles/volume_nodes.py",
     "data/readers/arrow.py",
     "data/readers/bad_rows.py",
@@ -59,9 +63,12 @@ DECIDING = (
     "data/readers/column_names.py",
     "data/readers/csv_rows.py",
     "data/readers/files.py",
+    "data/readers/headers.py",
+    "data/readers/numbers.py",
     "data/readers/stream.py",
     "data/readers/timestamps.py",
     "data/sessions.py",
+    "data/ticks.py",
 )
 
 
@@ -72,6 +79,7 @@ def reading_of(config: DataConfig) -> Reading:
         on_bad_row=config.on_bad_row,  # type: ignore[arg-type]
         zone=config.time_zone,
         time_format=config.time_format,
+        columns=columns_of(config.columns),
     )
 
 
@@ -85,10 +93,22 @@ def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
     if tick is None:
         raise TrainerError("RM577", what="no usual price step fits all prices of the first bars", where=str(where))
     begin, end = config.session.split("-")
-    names = ("row_ticks", "rounding", "allocation", "rows", "poc_tie", "expansion", "value_tie", "reach")
+    names = (
+        "row_ticks",
+        "row_origin",
+        "rounding",
+        "allocation",
+        "levels",
+        "rows",
+        "poc_tie",
+        "expansion",
+        "value_tie",
+        "reach",
+    )
     profile = ProfileConventions(
         tick=tick,
         value_share=round(config.value_area * 10_000),
+        volume_bits=found.volume_bits,
         **{name: getattr(config, name) for name in names},
     )
     sessions = SessionConventions(
@@ -121,7 +141,7 @@ class Build:
         reading = self.source.reading
         said = {
             "input": self.sha256,
-            "reading": [reading.zone, reading.time_format, reading.on_bad_row],
+            "reading": [reading.zone, reading.time_format, reading.on_bad_row, reading.columns],
             "conventions": conventions_of(self.settings),
             "code": code_version(),
         }

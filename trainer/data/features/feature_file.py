@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import queue
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +20,8 @@ from trainer.data.features.intraday import Rows
 from trainer.runtime.errors import TrainerError
 
 FIXED: dict[str, Any] = {"time": pl.Datetime("ms"), "session": pl.Int64, "close": pl.Float64}
+WAITING = 2  # frames that are computed and not yet written
+LOOK = 0.2  # seconds between two looks at whether the other side failed
 BATCH = 16_384  # rows of one record batch
 
 
@@ -81,27 +85,64 @@ def beside(path: Path) -> Path:
 def _sink(path: Path, rows: Iterator[Rows], names: tuple[str, ...]) -> None:
     """Let polars take one frame after the other, so that no more than a few are in memory.
 
-    An error in the middle comes back as polars' own; what was meant is kept and raised instead.
+    polars writes in a thread of its own and features are computed in the caller's: Python delivers Ctrl-C and SIGTERM
+    to the main thread only, and there only between two steps of Python.
     """
-    failure: list[BaseException] = []
-
-    def frames(columns: list[str] | None, *_: Any) -> Iterator[pl.DataFrame]:
-        try:
-            for part in rows:
-                frame = _frame(part, names)
-                yield frame.select(columns) if columns is not None else frame
-        except BaseException as error:
-            failure.append(error)
-            raise
-
-    from polars.io.plugins import register_io_source
-
-    schema = {**FIXED, **dict.fromkeys(names, pl.Float32)}
+    waiting: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=WAITING)
+    writer = _Writer(path, names, waiting)
+    writer.start()
     try:
-        lazy = register_io_source(frames, schema=schema)
-        lazy.sink_ipc(path, compression="uncompressed", record_batch_size=BATCH, maintain_order=True)
-    except Exception as error:
-        raise (failure[0] if failure else error) from None
+        for part in rows:
+            writer.put(_frame(part, names))
+        writer.put(None)
+    except BaseException:
+        writer.broken.set()
+        raise
+    finally:
+        writer.join()
+    if writer.failure is not None:
+        raise writer.failure
+
+
+class _Writer(threading.Thread):
+    """Writes the frames of a queue to a file until it meets None, or until `broken` is set."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], waiting: queue.Queue[pl.DataFrame | None]) -> None:
+        super().__init__(name="feature-file", daemon=True)
+        self.path, self.names, self.waiting = path, names, waiting
+        self.broken = threading.Event()
+        self.failure: Exception | None = None
+
+    def put(self, frame: pl.DataFrame | None) -> None:
+        """Hand over a frame; where writing failed, raise why."""
+        while True:
+            if self.failure is not None:
+                raise self.failure
+            try:
+                return self.waiting.put(frame, timeout=LOOK)
+            except queue.Full:
+                continue
+
+    def run(self) -> None:
+        """Write until the end."""
+        from polars.io.plugins import register_io_source
+
+        schema = {**FIXED, **dict.fromkeys(self.names, pl.Float32)}
+        try:
+            lazy = register_io_source(self._frames, schema=schema)
+            lazy.sink_ipc(self.path, compression="uncompressed", record_batch_size=BATCH, maintain_order=True)
+        except Exception as error:
+            self.failure = error
+
+    def _frames(self, columns: list[str] | None, *_: Any) -> Iterator[pl.DataFrame]:
+        while not self.broken.is_set():
+            try:
+                frame = self.waiting.get(timeout=LOOK)
+            except queue.Empty:
+                continue
+            if frame is None:
+                return
+            yield frame.select(columns) if columns is not None else frame
 
 
 def _frame(rows: Rows, names: tuple[str, ...]) -> pl.DataFrame:

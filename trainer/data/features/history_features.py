@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from trainer.data.bar import Floats
 from trainer.data.conventions import ProfileConventions
 from trainer.data.features.profile_features import FinishedSessions, side
-from trainer.data.profiles.profile import row_centre
+from trainer.data.profiles.profile import level
 from trainer.data.profiles.session_blocks import Block
 from trainer.data.profiles.value_area import Integers, peak
+from trainer.data.ticks import whole_ticks
 
 SESSIONS = 20  # how far back a bar looks
 NAKED_LIMIT = 5.0  # in average true ranges
@@ -37,6 +38,7 @@ class Summary:
     vix: float
 
 
+LEVELS: tuple[Literal["poc", "high", "low"], ...] = ("poc", "high", "low")
 PRIOR = ("ppoc_dist", "pvah_dist", "pval_dist", "pva_width", "p_close_dist")
 
 
@@ -61,9 +63,9 @@ class History:
 
     def _session(self, block: Block, rows: slice, atr: float) -> dict[str, Floats]:
         bars = block.bars[rows]
-        close = bars.close / self.conventions.tick
+        close, high, low = (whole_ticks(values, self.conventions.tick) for values in (bars.close, bars.high, bars.low))
         found = {**self._prior(close, float(bars.open[0]), atr), **self._composites(close, atr)}
-        found |= self._naked(bars.low / self.conventions.tick, bars.high / self.conventions.tick, close, atr)
+        found |= self._naked(low, high, close, atr)
         found |= self._volume(self._slots(block, rows), bars.volume)
         if bars.vix_close is not None:
             found["vix_level_z_20d"] = self._vix(bars.vix_close)
@@ -81,7 +83,7 @@ class History:
             close - last.close,
         )
         found = {name: np.broadcast_to(value / atr, close.shape) for name, value in zip(PRIOR, values, strict=True)}
-        first = np.full(1, opened / self.conventions.tick)
+        first = whole_ticks(np.full(1, opened), self.conventions.tick)
         place = side(first, np.full(1, last.high), np.full(1, last.low))[0]
         gap = np.log(opened / last.last_close)
         return {**found, "open_vs_pva": np.full(len(close), place), "gap_open": np.full(len(close), gap)}
@@ -100,7 +102,7 @@ class History:
             total[part.first_row - first : part.first_row - first + len(part.profile)] += part.profile
         ends = np.zeros(1, np.int64), np.full(1, len(total) - 1)
         row = peak(total[np.newaxis], *ends, self.conventions) + first
-        return float(row_centre(row, self.conventions)[0])
+        return float(level(row, "poc", self.conventions)[0])
 
     def _naked(self, low: Floats, high: Floats, close: Floats, atr: float) -> dict[str, Floats]:
         """Return distances to the nearest naked points of control, and strike out those that were visited."""
@@ -141,14 +143,16 @@ class History:
     def _vix(self, level: Floats) -> Floats:
         if len(self.past) < SESSIONS:
             return np.full(len(level), np.nan)
-        last = np.array([part.vix for part in self.past])
+        origin = self.past[-1].vix  # so that equal values have a deviation of exactly zero
+        last = np.array([part.vix for part in self.past]) - origin
         deviation = last.std()
-        return (level - last.mean()) / deviation if deviation > 0 else np.zeros(len(level))
+        return (level - origin - last.mean()) / deviation if deviation > 0 else np.zeros(len(level))
 
     def _summary(self, block: Block, rows: slice, done: FinishedSessions, session: int) -> Summary:
         """Return what later sessions need of this one."""
-        levels = np.array([done.poc[session], done.high[session], done.low[session]])
-        poc, high, low = row_centre(levels, self.conventions).tolist()
+        poc, high, low = (
+            float(level(getattr(done, which)[session : session + 1], which, self.conventions)[0]) for which in LEVELS
+        )
         first_row, profile = done.profiles[session]
         volume = np.full(self.slots, np.nan)
         volume[self._slots(block, rows)] = block.bars.volume[rows]
@@ -157,7 +161,7 @@ class History:
             poc=poc,
             high=high,
             low=low,
-            close=close / self.conventions.tick,
+            close=float(np.rint(close / self.conventions.tick)),
             last_close=close,
             first_row=first_row,
             profile=profile,

@@ -102,7 +102,8 @@ def _in_order(cut: Iterator[Block], settings: Settings, workers: int) -> Iterato
     if workers <= 1:
         yield from ((block, compute(block, settings)) for block in cut)
         return
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
         waiting: deque[tuple[Block, Future[Computed]]] = deque()
         for block in cut:
             waiting.append((block, pool.submit(compute, block, settings)))
@@ -110,6 +111,8 @@ def _in_order(cut: Iterator[Block], settings: Settings, workers: int) -> Iterato
                 yield _result(*waiting.popleft())
         while waiting:
             yield _result(*waiting.popleft())
+    finally:
+        pool.shutdown(cancel_futures=True)  # blocks that wait are not computed any more; one takes under a second
 
 
 def _result(block: Block, future: Future[Computed]) -> tuple[Block, Computed]:

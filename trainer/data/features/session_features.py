@@ -10,6 +10,7 @@ from trainer.data.profiles.rolling import ratio
 from trainer.data.profiles.session_blocks import Block
 from trainer.data.profiles.session_grid import Grid
 from trainer.data.sessions import session_minutes
+from trainer.data.ticks import in_ticks
 
 BALANCE = 3600  # seconds of the initial balance
 SLOPE = 30  # bars
@@ -29,37 +30,53 @@ def balance(block: Block, grid: Grid, tick: float) -> dict[str, Floats]:
     """Return distances to the first hour's extremes; while the hour lasts, to those so far."""
     bars, atr = block.bars, block.atr[block.session]
     within = block.second <= BALANCE
-    high = grid.running(np.where(within, bars.high, -np.inf), np.maximum)
-    low = grid.running(np.where(within, bars.low, np.inf), np.minimum)
+    close = in_ticks(bars.close, tick)
+    high = grid.running(np.where(within, in_ticks(bars.high, tick), -np.inf), np.maximum)
+    low = grid.running(np.where(within, in_ticks(bars.low, tick), np.inf), np.minimum)
     late = np.isinf(high)  # the session's first bar came after its first hour
-    high, low = np.where(late, bars.close, high), np.where(late, bars.close, low)
+    high, low = np.where(late, close, high), np.where(late, close, low)
     return {
-        "ib_high_dist": (bars.close - high) / tick / atr,
-        "ib_low_dist": (bars.close - low) / tick / atr,
-        "ib_range_ratio": (high - low) / tick / atr,
+        "ib_high_dist": (close - high) / atr,
+        "ib_low_dist": (close - low) / atr,
+        "ib_range_ratio": (high - low) / atr,
     }
 
 
 def vwap(block: Block, grid: Grid, tick: float) -> dict[str, Floats]:
     """Return distances to the volume-weighted mean price; without volume so far, every bar weighs the same.
 
-    Prices count from the session's first open, so that squares stay small.
+    Prices count in ticks from the first typical price that was traded: where no other was, all differences are
+    exactly zero, and so is the deviation.
     """
-    bars, atr = block.bars, block.atr[block.session]
-    origin = grid.first(bars.open)
-    price = (bars.high + bars.low + bars.close) / 3 - origin
-    traded = grid.running(bars.volume, np.add)
-    weight = np.where(traded > 0, bars.volume, 1.0)
-    mass = grid.running(weight, np.add)
-    mean = grid.running(weight * price, np.add) / mass
-    variance = grid.running(weight * price * price, np.add) / mass - mean * mean
-    deviation = np.sqrt(np.where(variance < (1e-6 * tick) ** 2, 0.0, variance))
-    away = bars.close - origin - mean
+    atr = block.atr[block.session]
+    close, high, low = (in_ticks(getattr(block.bars, name), tick) for name in ("close", "high", "low"))
+    thrice = high + low + close  # whole ticks, which a third of them are not
+    volume = block.bars.volume
+    origin = thrice[grid.first_above_zero(volume)]
+    mean, variance = spread_so_far(grid, (thrice - origin) / 3, volume)
+    untraded = grid.running(volume, np.add) == 0
+    if untraded.any():
+        alike = spread_so_far(grid, (thrice - grid.first(thrice)) / 3, np.ones_like(volume))
+        mean, variance = np.where(untraded, alike[0], mean), np.where(untraded, alike[1], variance)
+    away, centre = close - origin / 3 - mean, origin / 3 + mean
     return {
-        "vwap_dist": away / tick / atr,
-        "vwap_band_z": ratio(away, deviation, 0.0),
-        "vwap_slope_30": (mean - grid.earlier(mean, SLOPE)) / tick / atr,
+        "vwap_dist": away / atr,
+        "vwap_band_z": ratio(away, np.sqrt(variance), 0.0),
+        "vwap_slope_30": (centre - grid.earlier(centre, SLOPE)) / atr,
     }
+
+
+def spread_so_far(grid: Grid, price: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted mean and variance of `price` (bars,) so far in its session; 0 while nothing weighs.
+
+    A bar adds weight * (price - mean before) * (price - mean after), never below zero, to the sum of squares:
+    West, Communications of the ACM 22 (1979) 532. The mean of squares less the square of the mean would cancel.
+    """
+    mass = grid.running(weight, np.add)
+    mean = ratio(grid.running(weight * price, np.add), mass, 0.0)
+    before = np.where(grid.column == 0, price, np.concatenate([mean[:1], mean[:-1]]))
+    squares = np.where(mass == weight, 0.0, np.maximum(weight * (price - before) * (price - mean), 0.0))
+    return mean, ratio(grid.running(squares, np.add), mass, 0.0)
 
 
 def ranges(block: Block, grid: Grid) -> dict[str, Floats]:

@@ -8,12 +8,14 @@ Sums of whole numbers are exact: no chunk size, order or number of workers can c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.conventions import VOLUME_BITS, ProfileConventions
+from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.value_area import EDGE, Integers, grow
+from trainer.data.ticks import to_ticks
 from trainer.runtime.errors import TrainerError
 
 PAD = 2  # cells on either side of a profile: the edge, and one that may be read beyond it
@@ -25,11 +27,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class BarRows:
-    """Bars on the grid of rows: the lowest and highest row of each, and the volume units each row gets."""
+    """Bars on the grid of rows: the lowest and highest row of each, and the volume units each row gets.
+
+    more_low, more_high: what the lowest and the highest row get beyond `share`, or below zero less.
+    """
 
     low: Integers
     high: Integers
     share: Integers
+    more_low: Integers
+    more_high: Integers
 
     def __len__(self) -> int:
         return len(self.low)
@@ -37,10 +44,10 @@ class BarRows:
     @property
     def volume(self) -> Integers:
         """What each bar brings to a profile in all, in units."""
-        return self.share * (self.high - self.low + 1)
+        return self.share * (self.high - self.low + 1) + self.more_low + self.more_high
 
     def __getitem__(self, bars: slice) -> BarRows:
-        return BarRows(low=self.low[bars], high=self.high[bars], share=self.share[bars])
+        return BarRows(**{name: values[bars] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,23 +61,38 @@ class Levels:
     total: Integers
 
 
-def to_ticks(price: Floats, tick: float) -> Integers:
-    """Return prices in whole ticks, to the nearest."""
-    return np.rint(price / tick).astype(np.int64)
-
-
 def to_rows(ticks: Integers, conventions: ProfileConventions) -> Integers:
     """Return the row of each tick."""
+    return (ticks - _bottom(conventions)) // conventions.row_ticks
+
+
+def _bottom(conventions: ProfileConventions) -> int:
+    """Return the lowest tick of row 0."""
     height = conventions.row_ticks
-    shift = {"floor": 0, "nearest": height // 2, "ceil": height - 1}[conventions.rounding]
-    return (ticks + shift) // height
+    return conventions.row_origin - {"floor": 0, "nearest": height // 2, "ceil": height - 1}[conventions.rounding]
 
 
 def row_centre(rows: Integers, conventions: ProfileConventions) -> Floats:
     """Return the middle of each row, in ticks."""
-    height = conventions.row_ticks
-    shift = {"floor": 0, "nearest": height // 2, "ceil": height - 1}[conventions.rounding]
-    return np.asarray(rows * height - shift + (height - 1) / 2, np.float64)
+    return row_edge(rows, conventions) + _extent(conventions) / 2
+
+
+def row_edge(rows: Integers, conventions: ProfileConventions) -> Floats:
+    """Return the lower edge of each row, in ticks."""
+    return np.asarray(rows * conventions.row_ticks + _bottom(conventions), np.float64)
+
+
+def _extent(conventions: ProfileConventions) -> int:
+    """Return how far a row's upper edge is above the lower: to its highest tick, or to the next row if prices flow."""
+    return conventions.row_ticks - (conventions.allocation != "proportional")
+
+
+def level(rows: Integers, which: Literal["poc", "high", "low"], conventions: ProfileConventions) -> Floats:
+    """Return the price that stands for a point of control, value area high or low in these rows, in ticks."""
+    outer = {"poc": "centre", "high": "high", "low": "low"}[which]
+    place = outer if conventions.levels == "outer" else conventions.levels
+    part = {"low": 0.0, "centre": 0.5, "high": 1.0}[place]
+    return row_edge(rows, conventions) + part * _extent(conventions)
 
 
 def bar_rows(low: Floats, high: Floats, close: Floats, volume: Floats, conventions: ProfileConventions) -> BarRows:
@@ -79,23 +101,71 @@ def bar_rows(low: Floats, high: Floats, close: Floats, volume: Floats, conventio
     Raises:
         TrainerError: RM571 where the volumes are too large to be counted exactly.
     """
-    if volume.sum() * 2.0**VOLUME_BITS >= MOST_UNITS:
+    if volume.sum() * 2.0**conventions.volume_bits >= MOST_UNITS:
         raise TrainerError("RM571", what=f"the bars of one profile have a volume of {volume.sum():.3g} in all")
-    units = np.rint(volume * 2.0**VOLUME_BITS).astype(np.int64)
+    units = np.rint(volume * 2.0**conventions.volume_bits).astype(np.int64)
+    bottom, top, ends = (to_ticks(price, conventions.tick) for price in (low, high, close))
     if conventions.allocation == "close":
-        row = to_rows(to_ticks(close, conventions.tick), conventions)
-        return BarRows(low=row, high=row, share=units)
-    first = to_rows(to_ticks(low, conventions.tick), conventions)
-    last = to_rows(to_ticks(high, conventions.tick), conventions)
-    return BarRows(low=first, high=last, share=units // (last - first + 1))
+        bottom = top = ends
+    if conventions.allocation == "proportional":
+        return _by_overlap(bottom, top, units, conventions)
+    first, last = to_rows(bottom, conventions), to_rows(top, conventions)
+    none = np.zeros_like(units)
+    return BarRows(low=first, high=last, share=units // (last - first + 1), more_low=none, more_high=none)
+
+
+def _by_overlap(low: Integers, high: Integers, units: Integers, conventions: ProfileConventions) -> BarRows:
+    """Give each row the part of the volume that is the part of the bar's range within it; a tick's units are whole."""
+    first, height = to_rows(low, conventions), conventions.row_ticks
+    last = np.maximum(first, to_rows(high - 1, conventions))  # a bar that ends on an edge has nothing above it
+    tick = units // np.maximum(high - low, 1)
+    share = np.where(last - first > 1, tick * height, 0)  # elsewhere no row is whole, and the product might not fit
+    within, edge = first < last, (_bottom(conventions) + height * row for row in (first + 1, last))
+    upper_of_first, lower_of_last = edge
+    alone = np.where(high > low, tick * (high - low), units)
+    more_low = np.where(within, tick * (upper_of_first - low) - share, alone - share)
+    more_high = np.where(within, tick * (high - lower_of_last) - share, 0)
+    return BarRows(low=first, high=last, share=share, more_low=more_low, more_high=more_high)
+
+
+def in_bins(bars: BarRows, height: Integers) -> BarRows:
+    """Return the bars on coarser rows, each of `height` (bars,) of these; what lies in a bin is added up."""
+    low, high = bars.low // height, bars.high // height
+    whole, share = high - low > 1, np.where(high - low > 1, bars.share * height, 0)
+    lower = bars.share * (np.minimum(bars.high + 1, (low + 1) * height) - bars.low) + bars.more_low
+    upper = bars.share * (bars.high + 1 - high * height) + bars.more_high
+    alone = low == high
+    more_low = np.where(alone, lower + bars.more_high, lower - share)
+    return BarRows(
+        low=low,
+        high=high,
+        share=np.where(whole, share, 0),
+        more_low=more_low,
+        more_high=np.where(alone, 0, upper - share),
+    )
+
+
+def finished_profiles(bars: BarRows, starts: Integers) -> list[tuple[int, Integers]]:
+    """Return, of each run of bars begun at one of `starts`, the lowest row and the volume of each row."""
+    flat, place, lowest = session_profiles(bars, starts)
+    rows = np.maximum.reduceat(bars.high, starts) - lowest + 1
+    places = zip(lowest.tolist(), place.tolist(), rows.tolist(), strict=True)
+    return [(first, flat[begin : begin + count].copy()) for first, begin, count in places]
 
 
 def difference_profile(bars: BarRows, first: int, rows: int) -> Integers:
     """Return the profile of all `bars` on `rows` rows from row `first`, in units, shape (rows,)."""
-    change = np.zeros(rows + 1, np.int64)
-    np.add.at(change, bars.low - first, bars.share)
-    np.subtract.at(change, bars.high - first + 1, bars.share)
-    return np.cumsum(change)[:-1]
+    change = np.zeros(rows + 2, np.int64)
+    add_changes(change, bars, bars.low - first, bars.high - first)
+    return np.cumsum(change)[:-2]
+
+
+def add_changes(change: Integers, bars: BarRows, low: Integers, high: Integers) -> None:
+    """Add to `change` by how much each cell is above the one before it, of bars whose ends are cells `low`, `high`."""
+    np.add.at(change, low, bars.share + bars.more_low)
+    np.subtract.at(change, low + 1, bars.more_low)
+    np.add.at(change, high, bars.more_high)
+    np.subtract.at(change, high + 1, bars.share + bars.more_high)
 
 
 def session_profiles(bars: BarRows, starts: Integers) -> tuple[Integers, Integers, Integers]:
@@ -110,8 +180,7 @@ def session_profiles(bars: BarRows, starts: Integers) -> tuple[Integers, Integer
     place = PAD + np.concatenate([[0], np.cumsum(rows + PAD)[:-1]])
     shift = np.repeat(place - lowest, np.diff(np.append(starts, len(bars))))
     change = np.zeros(int(place[-1] + rows[-1]) + PAD, np.int64)
-    np.add.at(change, bars.low + shift, bars.share)
-    np.subtract.at(change, bars.high + shift + 1, bars.share)
+    add_changes(change, bars, bars.low + shift, bars.high + shift)
     flat = np.cumsum(change)
     flat[place - 1] = flat[place + rows] = EDGE
     return flat, place, lowest

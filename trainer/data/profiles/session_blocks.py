@@ -15,6 +15,7 @@ from trainer.data.bar import Bars, Floats, joined
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.profiles.rolling import window_mean
 from trainer.data.sessions import Clock, Integers, session_clock
+from trainer.data.ticks import in_ticks
 
 SESSIONS = 32  # a block; about 12,500 minute bars of regular hours
 HALO = 128  # bars carried from before the block: the longest window is 120 returns
@@ -104,7 +105,7 @@ class _Cutter:
     profile: ProfileConventions
     spacing: int
     before: Bars | None = None
-    ranges: Floats | None = None  # (ATR_SESSIONS + 1, 3): high, low, close of the sessions before, in currency
+    ranges: Floats | None = None  # (ATR_SESSIONS + 1, 3): high, low, close of the sessions before, in ticks
 
     def cut(self, bars: Bars, clock: Clock) -> Block:
         starts = session_starts(clock)
@@ -112,14 +113,15 @@ class _Cutter:
         known = np.full((ATR_SESSIONS + 1, 3), np.nan) if self.ranges is None else self.ranges
         ends = np.append(starts[1:], len(bars)) - 1
         high, low = np.maximum.reduceat(bars.high, starts), np.minimum.reduceat(bars.low, starts)
-        ranges = np.concatenate([known, np.stack([high, low, bars.close[ends]], axis=1)])
+        new = in_ticks(np.stack([high, low, bars.close[ends]], axis=1), self.profile.tick)
+        ranges = np.concatenate([known, new])
         block = Block(
             bars=bars,
             before=before,
             starts=starts,
             day=clock.day[starts],
             second=clock.second,
-            atr=_session_atr(ranges, self.profile.tick),
+            atr=_session_atr(ranges),
             spacing=self.spacing,
         )
         self.before = joined([before, bars])[-HALO:]
@@ -127,11 +129,11 @@ class _Cutter:
         return block
 
 
-def _session_atr(ranges: Floats, tick: float) -> Floats:
+def _session_atr(ranges: Floats) -> Floats:
     """Return, for each session of the block, the mean true range of the ATR_SESSIONS before it, in ticks."""
     high, low, close = np.ascontiguousarray(ranges.T)
     previous = np.concatenate([[np.nan], close[:-1]])
-    true_range = (np.maximum(high, previous) - np.minimum(low, previous)) / tick
+    true_range = np.maximum(high, previous) - np.minimum(low, previous)
     mean = window_mean(true_range, ATR_SESSIONS)[ATR_SESSIONS:-1]
     return np.maximum(mean, 1.0)
 

@@ -47,3 +47,9 @@ class Grid:
     def first(self, values: Floats) -> Floats:
         """Return the session's first value, for each bar."""
         return np.asarray(values[np.arange(len(values)) - self.column])
+
+    def first_above_zero(self, values: Floats) -> Integers:
+        """Return the place of the session's first value above zero up to each bar; until there is one, of its first."""
+        place = np.arange(len(values), dtype=np.float64)
+        found = self.running(np.where(values > 0, place, np.inf), np.minimum)
+        return np.where(np.isinf(found), place - self.column, found).astype(np.int64)

@@ -9,8 +9,8 @@ import numpy as np
 
 from trainer.data.bar import Floats
 from trainer.data.conventions import ProfileConventions
-from trainer.data.profiles.developing import Tile
-from trainer.data.profiles.profile import PAD, row_centre, to_rows
+from trainer.data.profiles.developing import Tile, session_tiles
+from trainer.data.profiles.profile import MOST_ROWS, PAD, BarRows, in_bins, row_centre, to_rows
 from trainer.data.profiles.value_area import Booleans, Integers
 
 BINS = 24  # in an average true range of the session
@@ -36,18 +36,32 @@ class Nodes:
 
 
 def node_height(atr: Floats, conventions: ProfileConventions) -> Integers:
-    """Return the height of a bin in rows, from the sessions before alone; 1 where the range is unknown."""
-    rows = np.where(np.isnan(atr), 0, atr) / (BINS * conventions.row_ticks)
+    """Return the height of a bin in rows, from the sessions before alone; where the range is unknown, one holds all."""
+    rows = np.where(np.isnan(atr), MOST_ROWS, atr / (BINS * conventions.row_ticks))
     return np.maximum(1, np.rint(rows)).astype(np.int64)
 
 
+def session_nodes(
+    rows: BarRows, starts: Integers, close: Floats, height: Integers, conventions: ProfileConventions
+) -> Nodes:
+    """Return the nodes of each bar's profile so far; `close` (bars,) is in ticks, `height` (sessions,) in rows."""
+    tall = np.repeat(height, np.diff(np.append(starts, len(rows))))
+    parts, bar = [], 0
+    for tile in session_tiles(in_bins(rows, tall), starts):
+        here = slice(bar, bar + len(tile.table))
+        parts.append(nodes_of_tile(tile, close[here], int(tall[bar]), conventions))
+        bar = here.stop
+    return Nodes.joined(parts)
+
+
 def nodes_of_tile(tile: Tile, close: Floats, height: int, conventions: ProfileConventions) -> Nodes:
-    """Return the nodes of each profile in `tile`; `close` is in ticks, `height` of a bin in rows.
+    """Return the nodes of each profile in `tile`, whose rows are bins; `close` is in ticks, `height` of a bin in rows.
 
     Bins lie on a fixed grid: bin k is rows k * height to (k + 1) * height - 1. A grid that began at the
     tile's lowest row would show the session's low before it was traded.
     """
-    bins, low, high, first_bin = _bins(tile, height)
+    bins = tile.table[:, PAD - 1 : tile.table.shape[1] - PAD + 1]  # with an empty one at either end
+    first_bin, low, high = tile.first - 1, tile.low - PAD + 1, tile.high - PAD + 1
     centre = _centres(first_bin, bins.shape[1], height, conventions)
     volume, span = tile.total[:, np.newaxis], (high - low + 1)[:, np.newaxis]
     rises, falls = bins[:, 1:] > bins[:, :-1], bins[:, 1:] < bins[:, :-1]
@@ -58,22 +72,9 @@ def nodes_of_tile(tile: Tile, close: Floats, height: int, conventions: ProfileCo
     bars = np.arange(len(bins))
     troughs[bars, low - 1] = troughs[bars, high + 1] = True
     own = to_rows(np.rint(close).astype(np.int64), conventions) // height - first_bin
-    above, below = _next(troughs, own)
+    above, below = _next(troughs, np.clip(own, low, high))
     count, nearest = _nearest(peaks, centre, close)
     return Nodes(count=count, nearest_high=nearest, low_above=centre[above] - close, low_below=close - centre[below])
-
-
-def _bins(tile: Tile, height: int) -> tuple[Integers, Integers, Integers, int]:
-    """Return the volume of each bin with an empty one at either end, the ends of the range, the first bin."""
-    first_bin = tile.first // height - 1
-    rows = tile.table.shape[1] - 2 * PAD
-    last_bin = (tile.first + rows - 1) // height + 1
-    edges = np.arange(first_bin + 1, last_bin) * height - tile.first + PAD
-    edges[0] = PAD
-    bins = np.zeros((len(tile.table), last_bin - first_bin + 1), np.int64)
-    bins[:, 1:-1] = tile.table[:, edges[0] : PAD + rows] if height == 1 else np.add.reduceat(tile.table, edges, axis=1)
-    low, high = ((rows + tile.first - PAD) // height - first_bin for rows in (tile.low, tile.high))
-    return bins, low, high, first_bin
 
 
 def _centres(first_bin: int, bins: int, height: int, conventions: ProfileConventions) -> Floats:

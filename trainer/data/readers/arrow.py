@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -22,12 +22,15 @@ def is_columnar(path: Path) -> bool:
 def _magic(path: Path) -> bytes:
     if not path.is_file():
         return b""
-    with path.open("rb") as file:
-        head = file.read(6)
+    try:
+        with path.open("rb") as file:
+            head = file.read(6)
+    except OSError:
+        return b""  # what cannot be opened is refused, with its reason, where text is read
     return next((magic for magic in (PARQUET, ARROW) if head.startswith(magic)), b"")
 
 
-def open_columnar(path: Path) -> tuple[Columns, pl.DataFrame]:
+def open_columnar(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[Columns, pl.DataFrame]:
     """Return the columns and the first rows.
 
     Raises:
@@ -36,7 +39,7 @@ def open_columnar(path: Path) -> tuple[Columns, pl.DataFrame]:
     try:
         frame = _scan(path)
         names = frame.collect_schema().names()
-        return find_columns(names, str(path)), frame.head(SAMPLE).collect()
+        return find_columns(names, str(path), chosen), frame.head(SAMPLE).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _damaged(path, error) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ import polars as pl
 from trainer.data.bar import NUMBERS, Bars, joined
 from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
 from trainer.data.readers.bad_rows import BadRows, Policy
-from trainer.data.readers.bar_checks import Checker, Flags, RawRows
+from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
 from trainer.data.readers.column_names import Columns
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
-from trainer.data.readers.timestamps import TimeFormat, find_format, parse
+from trainer.data.readers.numbers import numbers_of
+from trainer.data.readers.timestamps import TimeFormat, falls, find_format, parse
+from trainer.data.sessions import wall_clock
 from trainer.runtime.errors import TrainerError
 
 CHUNK = 100_000  # rows
@@ -24,12 +26,21 @@ CHUNK = 100_000  # rows
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How to read: rows at a time, the policy for bad rows, the zone of times without one, their format."""
+    """How to read: rows at a time, the policy for bad rows, the zone of times without one, their format.
+
+    columns: names or numbers of columns by role, where they were given.
+    """
 
     chunk_size: int = CHUNK
     on_bad_row: Policy = "error"
     zone: str = "America/New_York"
     time_format: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+def columns_of(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return role and column of entries such as date=NAME."""
+    return tuple((role, name) for role, _, name in (entry.partition("=") for entry in entries))
 
 
 @dataclass(kw_only=True)
@@ -42,17 +53,29 @@ class Source:
     times: TimeFormat
     dialect: Dialect | None
     bad: BadRows
+    newest_first: bool = False
+
+    @property
+    def zone(self) -> str | None:
+        """The zone in which times are taken; None for days, which belong to none."""
+        if self.times.days:
+            return None
+        if self.times.pattern.startswith("epoch"):
+            return "UTC"
+        return "in the data" if self.times.zoned else self.times.zone or self.reading.zone
 
     def as_dict(self) -> dict[str, Any]:
         """Return how the file was understood, in JSON's types."""
-        written = {} if self.dialect is None else {"separator": self.dialect.separator, "decimal": self.dialect.decimal}
-        zone = None if self.times.days else "in the data" if self.times.zoned else self.reading.zone
-        if self.times.pattern.startswith("epoch"):
-            zone = "UTC"
+        written: dict[str, Any] = (
+            {} if self.dialect is None else {"separator": self.dialect.separator, "decimal": self.dialect.decimal}
+        )
+        if self.dialect is not None and self.dialect.known_as:
+            written["layout"] = self.dialect.known_as
         return {
             "columns": self.columns.used,
             "time_format": self.times.pattern,
-            "time_zone": zone,
+            "time_zone": self.zone,
+            **({"newest_first": True} if self.newest_first else {}),
             **written,
             "bad_rows": self.bad.as_dict(),
         }
@@ -99,6 +122,8 @@ class Source:
             texts = (_table_rows(first, table, self.columns) for first, table in tables)
         else:
             texts = read_text(self.path, self.dialect, self.reading.chunk_size)
+        if self.newest_first:
+            texts = (text.turned() for text in reversed(list(texts)))
         for text in texts:
             if text.cut_off:
                 self._cut_off(text)
@@ -120,19 +145,23 @@ def open_source(path: Path, reading: Reading) -> Source:
         TrainerError: RM510 to RM513, RM574, where it cannot be understood.
     """
     dialect: Dialect | None = None
+    wall_clock(np.zeros(1, "M8[s]"), reading.zone)  # an unknown zone is named even where no time needs one
     if is_columnar(path):
-        columns, sample = open_columnar(path)
+        columns, sample = open_columnar(path, dict(reading.columns))
         where, unit = f"{path}, row 1", "row"
     else:
-        dialect, text = find_dialect(path)
+        dialect, text = find_dialect(path, dict(reading.columns))
         columns, sample, unit = dialect.columns, text.table, "line"
         where = f"{path}, {unit} {text.line[0] if len(text.line) else dialect.header}"
     if not len(sample):
         cut = dialect is not None and text.cut_off
         raise TrainerError("RM516" if cut else "RM511", what="the file holds no whole bar", where=str(path))
-    times = find_format(time_text(sample, columns), where, reading.time_format)
+    stamps = time_text(sample, columns)
+    times = find_format(stamps, where, reading.time_format)
     bad = BadRows(policy=reading.on_bad_row, where=str(path), unit=unit)
-    return Source(path=path, reading=reading, columns=columns, times=times, dialect=dialect, bad=bad)
+    source = Source(path=path, reading=reading, columns=columns, times=times, dialect=dialect, bad=bad)
+    source.newest_first = falls(stamps, times)
+    return source
 
 
 def _table_rows(first: int, table: pl.DataFrame, columns: Columns) -> TextRows:
@@ -158,38 +187,26 @@ def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> 
     """Return the rows of a chunk with what is wrong with each cell."""
     columns = source.columns
     stamps = time_text(text.table, columns)
-    times = parse(stamps, source.times, source.reading.zone, previous)
+    times = parse(stamps, source.times, source.times.zone or source.reading.zone, previous)
     ragged = text.cells != len(columns.names)
     trouble: dict[str, Flags] = {"cells": ragged, "time": times.unreadable & ~ragged}
     trouble |= {"zone": times.mixed & ~ragged, "missing": np.zeros_like(ragged), "number": np.zeros_like(ragged)}
     shown: dict[str, dict[int, str]] = {kind: {} for kind in trouble}
     _show_cells(text, trouble, shown, stamps, len(columns.names))
-    decimal = source.dialect.decimal if source.dialect else "."
+    decimal, scale = (source.dialect.decimal, source.dialect.scale) if source.dialect else (".", 1.0)
     values = {}
     for role in NUMBERS:
         if role in columns.place:
             column = text.table[:, columns.place[role]]
-            values[role], empty, wrong = _number(column, decimal)
+            values[role], empty, wrong = numbers_of(column, decimal)
+            if scale != 1.0 and role in PRICES:
+                values[role] = np.round(values[role] * scale, 9)
             _show(shown["missing"], empty & ~trouble["missing"], f"'' in column {role} is no number")
             for row in np.flatnonzero(wrong & ~trouble["number"])[:1].tolist():
                 shown["number"].setdefault(row, f"{column[row]!r} in column {role} is no number")
             trouble["missing"] |= empty & ~ragged
             trouble["number"] |= wrong & ~ragged
     return RawRows(line=text.line, date=times.at, values=values, trouble=trouble, shown=shown)
-
-
-def _number(column: pl.Series, decimal: str) -> tuple[np.ndarray[Any, Any], Flags, Flags]:
-    """Return the numbers of a column, which cells are empty and which are no number."""
-    if column.dtype != pl.String:
-        values = column.cast(pl.Float64, strict=False)
-        return values.fill_null(np.nan).to_numpy().copy(), column.is_null().to_numpy(), np.zeros(len(column), np.bool_)
-    text = column.str.strip_chars()
-    if decimal == ",":
-        text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-    values = text.cast(pl.Float64, strict=False)
-    empty = (text.is_null() | (text == "")).fill_null(True).to_numpy()
-    wrong = values.is_null().to_numpy() & ~empty
-    return values.fill_null(np.nan).to_numpy().copy(), empty, wrong
 
 
 def _show_cells(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainer.runtime.errors import TrainerError, suggestion
@@ -20,7 +20,7 @@ SPELLINGS = {
     "high": ("high", "h", "high_price", "px_high", "max", "highest", "bid_high", "highbid"),
     "low": ("low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "lowbid"),
     "close": ("close", "c", "close_price", "px_last", "px_close", "last", "close_last", "settle", "bid_close",
-              "closebid", "closing_price"),
+              "closebid", "closing_price", "price"),
     "volume": ("volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty",
                "quantity", "base_volume", "tick_volume", "tickvol", "ticks"),
     "vix_close": ("vix_close", "vix", "vix_last", "vixclose", "close_vix", "vix_index"),
@@ -36,6 +36,7 @@ class Columns:
     names: tuple[str, ...]
     place: dict[str, int]
     clock: int | None
+    spare_volume: int | None = None  # a second column of volumes, for where the first is zero throughout
 
     @property
     def used(self) -> dict[str, str]:
@@ -49,21 +50,38 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.strip().strip("<>").lower()).strip("_")
 
 
-def find_columns(names: Sequence[str], where: str) -> Columns:
-    """Return where each role stands; `vix_close` may be missing.
+def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None) -> Columns:
+    """Return where each role stands; `vix_close` may be missing. `chosen` names columns of roles, or their numbers.
 
     Raises:
-        TrainerError: RM512 for a column that is missing or stands twice.
+        TrainerError: RM512 for a column that is missing or stands twice, RM731 for a chosen one that is not there.
     """
     known = [plain(name) for name in names]
-    place = {role: found for role in SPELLINGS if (found := _find(known, SPELLINGS[role], names, where)) is not None}
+    given = {role: _chosen(role, column, names, where) for role, column in (chosen or {}).items()}
+    roles = [role for role in SPELLINGS if role not in given]
+    place = {role: found for role in roles if (found := _find(known, SPELLINGS[role], names, where)) is not None}
+    place |= {role: found for role, found in given.items() if role != "time"}
     missing = [role for role in REQUIRED if role not in place]
     if missing:
         spare = [name for place_, name in enumerate(names) if place_ not in place.values() and name]
         hint = suggestion(missing[0], spare or list(names))
-        raise TrainerError("RM512", what=f"no column {missing[0]!r}; {hint}", where=where)
+        next_step = f"Say which column it is: --columns {missing[0]}=NAME; a column may be given by its number, too."
+        raise TrainerError("RM512", what=f"no column {missing[0]!r}; {hint}", where=where, next=next_step)
     clock = next((known.index(word) for word in CLOCK if word in known and known.index(word) != place["date"]), None)
-    return Columns(names=tuple(names), place=place, clock=clock)
+    clock = given.get("time", clock)
+    volumes = [known.index(word) for word in SPELLINGS["volume"] if known.count(word) == 1]
+    second = next((other for other in volumes if other != place["volume"] and "volume" not in given), None)
+    return Columns(names=tuple(names), place=place, clock=clock, spare_volume=second)
+
+
+def _chosen(role: str, column: str, names: Sequence[str], where: str) -> int:
+    """Return the place of a column that was given by its name or its number, from 1."""
+    if column in names:
+        return list(names).index(column)
+    if column.isdecimal() and 1 <= int(column) <= len(names):
+        return int(column) - 1
+    hint = suggestion(column, [name for name in names if name])
+    raise TrainerError("RM731", what=f"--columns {role}={column}: {hint}", where=where)
 
 
 def _find(known: list[str], spellings: tuple[str, ...], names: Sequence[str], where: str) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trainer.data.readers.column_names import Columns, find_columns
+from trainer.data.readers.headers import find_header, fixed_point
 from trainer.data.readers.stream import LineBlock, line_blocks
 from trainer.runtime.errors import TrainerError
 
@@ -23,12 +24,18 @@ SAMPLE_LINES = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a file is written. `header` is the number of the header's line; `decimal` the mark of fractions."""
+    """How a file is written. `header` is the number of the header's last line, 0 where there is none.
+
+    decimal: the mark of fractions. known_as: whose layout it is, where that is known by more than its header.
+    scale: what prices are multiplied by.
+    """
 
     separator: str
     decimal: str
     header: int
     columns: Columns
+    known_as: str | None = None
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +47,16 @@ class TextRows:
     cells: NDArray[np.int64]
     cut_off: bool
 
+    def turned(self) -> TextRows:
+        """Return the rows in opposite order."""
+        return replace(self, line=self.line[::-1].copy(), table=self.table[::-1], cells=self.cells[::-1].copy())
 
-def find_dialect(path: Path) -> tuple[Dialect, TextRows]:
+
+def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[Dialect, TextRows]:
     """Return how the file at `path` is written, and its first rows.
 
     Raises:
-        TrainerError: RM510 to RM512 where there is no text, no header or no bar.
+        TrainerError: RM510 to RM512, RM730, RM731, where there is no text, no column or no bar.
     """
     block = next(line_blocks(path, SAMPLE_LINES), None)
     text = block.text.decode() if block else ""
@@ -59,11 +70,31 @@ def find_dialect(path: Path) -> tuple[Dialect, TextRows]:
         raise TrainerError("RM516", what="the file ends inside its header", where=str(path))
     header = lines[number - 1]
     separator = max(SEPARATORS, key=header.count)
-    names = [name.strip() for name in _cells(header, separator, path)[0]]
-    columns = find_columns(names, f"{path}, line {number}")
-    dialect = Dialect(separator=separator, decimal=".", header=number, columns=columns)
+    rows = [
+        [cell.strip() for cell in _cells(line, separator, path)[0]]
+        for line in lines[number - 1 : number + 2]
+        if line.strip()
+    ]
+    found = find_header(rows, number, f"{path}, line {number}", chosen or {})
+    columns = find_columns(found.names, f"{path}, line {number}", found.chosen)
+    dialect = Dialect(separator=separator, decimal=".", header=found.line, columns=columns, known_as=found.known_as)
     sample = text_rows(block, dialect, path)
-    return Dialect(**vars(dialect) | {"decimal": _decimal(sample, dialect)}), sample
+    dialect = replace(dialect, decimal=_decimal(sample, dialect), columns=_with_volume(sample, columns))
+    return replace(dialect, scale=fixed_point(dialect.columns, sample.table)), sample
+
+
+def _with_volume(sample: TextRows, columns: Columns) -> Columns:
+    """Return the columns with the second one of volumes where the first is zero or empty in all of the sample."""
+    if columns.spare_volume is None:
+        return columns
+    first, spare = (sample.table[:, place] for place in (columns.place["volume"], columns.spare_volume))
+    if _says_nothing(first) and not _says_nothing(spare):
+        return replace(columns, place={**columns.place, "volume": columns.spare_volume})
+    return columns
+
+
+def _says_nothing(cells: pl.Series) -> bool:
+    return bool((cells.str.strip_chars().cast(pl.Float64, strict=False).fill_null(0.0) == 0).all())
 
 
 def _decimal(sample: TextRows, dialect: Dialect) -> str:

@@ -42,8 +42,8 @@ def kind_of(path: Path) -> tuple[str, str]:
     try:
         with path.open("rb") as file:
             head = file.read(4096)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        raise TrainerError("RM510", what=str(error.strerror), where=str(path)) from error
+    except OSError as error:
+        raise TrainerError("RM510", what=str(error.strerror or error), where=str(path)) from error
     packed = next((name for magic, name in MAGIC.items() if head.startswith(magic)), "none")
     if packed not in ("none", "gzip", "zstd"):
         raise TrainerError("RM510", what=f"the file is packed with {packed}", where=str(path), next="Unpack it first.")

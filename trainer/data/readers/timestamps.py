@@ -27,6 +27,7 @@ EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanosecon
 EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "milliseconds", 15: "microseconds",
                 16: "microseconds", 18: "nanoseconds", 19: "nanoseconds"}  # fmt: skip
 ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})$"
+NAMED_ZONE = r"\s([A-Z][A-Za-z]+/[A-Za-z_/+-]+[0-9]*)$"  # US/Eastern
 TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day; 2014-01-03 has none
 
 
@@ -34,12 +35,14 @@ TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day
 class TimeFormat:
     """How times are written: a strftime pattern or `epoch <unit>`; `zoned`: each names its offset from UTC.
 
-    midnight: all sampled times are midnight, so these are days, however they are written.
+    midnight: all sampled times are midnight, so these are days, however they are written. zone: the IANA zone that
+    all sampled times name behind the clock, as Interactive Brokers writes them.
     """
 
     pattern: str
     zoned: bool
     midnight: bool = False
+    zone: str | None = None
 
     @property
     def days(self) -> bool:
@@ -57,8 +60,17 @@ class Times:
 
 
 def tidy(text: pl.Series) -> pl.Series:
-    """Return times without spaces around, and with a space before the time of day."""
-    return text.str.strip_chars().str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
+    """Return times without spaces around, one space before the time of day, months and days with two digits."""
+    bare = text.str.strip_chars().str.replace_all(r"\s+", " ").str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
+    bare = bare.str.replace(r"^(\d{4})([-/.])(\d)([-/.])", "${1}${2}0${3}${4}")
+    return bare.str.replace(r"^(\d{4}[-/.]\d{2}[-/.])(\d)( |$)", "${1}0${2}${3}")
+
+
+def falls(text: pl.Series, form: TimeFormat) -> bool:
+    """Return whether the times of a sample, written in `form`, only go back: the newest stands first."""
+    bare = tidy(text.drop_nulls().head(1000)).str.replace(NAMED_ZONE, "")
+    times = _parsed(bare.str.replace(ZONE, "") if form.zoned else bare, form.pattern).drop_nulls().to_numpy()
+    return len(times) > 2 and bool((times[1:] <= times[:-1]).all() and times[-1] < times[0])
 
 
 def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFormat:
@@ -68,6 +80,9 @@ def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFo
         TrainerError: RM574 where day and month could be either way round, RM513 where nothing fits.
     """
     text = tidy(text.drop_nulls()).head(1000)
+    named = text.str.extract(NAMED_ZONE).unique()
+    one_zone = str(named[0]) if len(named) == 1 and named[0] is not None else None
+    text = text.str.replace(NAMED_ZONE, "") if one_zone else text
     zoned = 2 * int(text.str.contains(TIMED_ZONE).sum()) > len(text)
     bare = text.str.replace(ZONE, "") if zoned else text
     patterns = [given] if given else [*(date + clock for date in DATES for clock in CLOCKS), *GLUED]
@@ -83,7 +98,7 @@ def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFo
     best = [pattern for pattern, count in fits.items() if count == most]
     pattern = _decided(bare, best, where)
     day_long = _parsed(bare, pattern).drop_nulls().to_numpy().astype("M8[us]").astype(np.int64) % (86_400 * 10**6) == 0
-    return TimeFormat(pattern=pattern, zoned=zoned, midnight=bool(day_long.all()))
+    return TimeFormat(pattern=pattern, zoned=zoned, midnight=bool(day_long.all()), zone=one_zone)
 
 
 def _decided(text: pl.Series, patterns: list[str], where: str) -> str:
@@ -131,6 +146,7 @@ def parse(text: pl.Series, form: TimeFormat, zone: str, previous: np.datetime64 
     `previous` is the instant before the first row: it tells which of two equal hours a clock shows.
     """
     text = tidy(text)
+    text = text.str.replace(NAMED_ZONE, "") if form.zone else text
     offsets = text.str.extract(ZONE) if form.zoned else None
     bare = text.str.replace(ZONE, "") if form.zoned else text
     read = _parsed(bare, form.pattern)

@@ -74,6 +74,33 @@ def card(index: int) -> Device:
     return Device(kind=kind, name=properties.name, arch=arch)
 
 
+def card_ids() -> tuple[str, ...]:
+    """Name every card that torch can use by its PCI address, in torch's order; by its number where that is unknown.
+
+    Partitions of one card share its address and are told apart by a number behind it.
+    """
+    addresses = [pci_address(index) or f"card {index}" for index in range(card_count())]
+    return tuple(
+        address if addresses.count(address) == 1 else f"{address}#{addresses[:index].count(address)}"
+        for index, address in enumerate(addresses)
+    )
+
+
+def pci_address(index: int) -> str | None:
+    """Return domain:bus:device of the card with torch's number `index`; None where this torch does not tell it."""
+    import torch
+
+    try:
+        properties = torch.cuda.get_device_properties(index)
+    except (AssertionError, RuntimeError):  # it has a number, and torch cannot look at it
+        return None
+    parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    if not all(isinstance(part, int) for part in parts):
+        return None
+    domain, bus, device = parts
+    return f"{domain:04x}:{bus:02x}:{device:02x}"
+
+
 def cpu() -> Device:
     """Describe this machine's processor."""
     return Device(kind="cpu", name=_processor_name(), arch=platform.machine())

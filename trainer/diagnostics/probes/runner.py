@@ -124,6 +124,12 @@ def side_by_side(devices: Path = DEVICES) -> int:
     return 1 if card else min(2, len(os.sched_getaffinity(0)))
 
 
+def pairs_here(devices: Path = DEVICES) -> int:
+    """How many pairs a probe of two cards may have to try: each card that may be here is in one."""
+    nodes = [*devices.glob("dri/renderD*"), *devices.glob("nvidia[0-9]*")]
+    return max(1, (len(nodes) + 1) // 2)
+
+
 def run_all(probes: Sequence[Probe], expect: Expect, timeout: float | None, jobs: int) -> Iterator[Verdict]:
     """The verdicts in the probes' order; whoever stops listening ends the probes that still run."""
     mark, outer = uuid.uuid4().hex, os.environ.get(MARK, "")
@@ -171,7 +177,7 @@ def run(
     `share` is the host memory in bytes that it may hold; by default what is fair to the rest of the machine.
     `more` are further arguments of its own.
     """
-    limit = timeout or probe.timeout_seconds
+    limit = timeout or probe.timeout_seconds * (pairs_here() if probe.cards > 1 else 1)
     argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit), *more]
     try:
         outcome = run_limited(

@@ -66,6 +66,8 @@ class Device:
 class Verdict:
     """The outcome of one probe. `diagnosis` says by name what a failure was traced to; it never changes `status`.
 
+    `cards` are those that took part and `present` all that were there, where the subject takes two.
+
     Raises:
         MalformedVerdictError: on an unknown status, on a `pass` that its checks do not support, and on a
             `not-applicable` that has no reason or that checked something all the same.
@@ -79,6 +81,8 @@ class Verdict:
     device: Device | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     diagnosis: Mapping[str, str] = field(default_factory=dict)
+    cards: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
     seconds: float = 0.0
     stderr_tail: str = ""
 
@@ -187,6 +191,8 @@ def _typed(record: dict[str, Any]) -> dict[str, Any]:
     return record | {
         "checks": tuple(Check(**check) for check in record["checks"]),
         "numbers": tuple(Number(**number) for number in record["numbers"]),
+        "cards": tuple(record.get("cards", ())),
+        "present": tuple(record.get("present", ())),
         "device": Device(**record["device"]) if record["device"] else None,
     }
 

@@ -1,4 +1,4 @@
-"""RM51x: bars. RM57x: profiles and features. RM580 to RM584: tables."""
+"""RM51x, RM730, RM731: bars. RM57x: profiles and features. RM580 to RM584: tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM512",
         "A column is missing",
         "Bars need a time, open, high, low, close and volume, each once, in a usual spelling; others are ignored.",
-        "Rename the column in the header, add it, or remove its double.",
+        "Name it with --columns date=NAME,close=NAME, or remove its double.",
     ),
     (
         "RM513",
@@ -49,15 +49,27 @@ DATA: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM517",
-        "Too few bars",
-        "After the features' lookback, the target's horizon and the embargoes, too few rows are left.",
-        "Give more bars, raise --data-fraction or lower --horizon.",
+        "Too few rows",
+        "Training, validation and test need rows each; bars lose some to lookback, horizon and embargo.",
+        "Give more rows or bars, raise --data-fraction, or lower --horizon.",
     ),
     (
         "RM518",
         "The target never changes",
-        "All training targets are equal (a flat price series), so there is nothing to learn.",
-        "Check the close column of the data.",
+        "All training targets are equal, so there is nothing to learn.",
+        "Check the column that is forecast: close, for bars; of a table, the one named with --target.",
+    ),
+    (
+        "RM730",
+        "The file has no header, and its columns are not known",
+        "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",
+        "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
+    ),
+    (
+        "RM731",
+        "A column that was named is not in the file",
+        "--columns gives the name of a column as it stands in the header, or its number from 1.",
+        "Correct the name; without --columns usual spellings are found.",
     ),
     (
         "RM571",

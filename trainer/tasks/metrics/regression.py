@@ -13,8 +13,9 @@ from trainer.data.loading.chunks import pieces
 BASELINES = {
     "mean": "the mean of the training targets, always",
     "persistence": "the target's own statistic over the last horizon bars",
-    "linear": "least squares on the same features, fitted to the training part",
+    "linear": "least squares on the same features, fitted to the training part; collinear ones share their weight",
 }
+SPARE = 64  # roundings of the features' own format below which a direction is taken for none
 EXACT = 1e-10  # of the target's spread: a forecast this near differs by rounding alone
 
 
@@ -56,18 +57,31 @@ def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] 
 
 
 def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
-    """Return the weights of the fit; of more rows than a piece, each is folded into the triangle of those before."""
-    columns, triangle = 0, np.empty((0, 0))
+    """Return the weights of the fit, in 64 bits; directions that only rounding tells apart get none.
+
+    The triangle of a QR decomposition holds all that the fit needs: behind the column of ones it is that of the
+    centred columns, which are then scaled to one spread. Features are stored in 32 bits, so columns that are sums of
+    others differ from them by that rounding: a direction below SPARE roundings of the largest is none.
+    """
+    triangle = _triangle(rows, codes)
+    rounding = float(np.finfo(rows.features.dtype).eps) if rows.features.dtype.kind == "f" else 0.0
+    moved = np.sqrt(np.square(triangle[1:, 1:-1]).sum(axis=0))  # spread * sqrt(rows) of each column
+    about = np.abs(triangle[0, 1:-1])  # mean * sqrt(rows), likewise
+    live = moved > SPARE * max(rounding, float(np.finfo(np.float64).eps)) * np.hypot(about, moved)
+    scale = np.where(live, moved, 1.0)
+    least = max(SPARE * rounding, np.finfo(np.float64).eps * max(len(rows), len(scale) + 1))
+    inner, *_ = np.linalg.lstsq(np.where(live, triangle[1:, 1:-1] / scale, 0.0), triangle[1:, -1], rcond=least)
+    slopes = np.where(live, inner / scale, 0.0)
+    return np.concatenate([[(triangle[0, -1] - triangle[0, 1:-1] @ slopes) / triangle[0, 0]], slopes])
+
+
+def _triangle(rows: Dataset, codes: Sequence[int]) -> Floats:
+    """Return the triangle of [1, features, target]; each piece of rows is folded into that of those before."""
+    triangle = np.empty((0, 0))
     for piece in pieces(len(rows)):
         design = np.column_stack([_design(rows[piece], codes), rows.target[piece]])
-        columns = design.shape[1] - 1
-        if len(rows) == len(design):
-            triangle = design
-        else:
-            triangle = np.asarray(np.linalg.qr(np.vstack([triangle.reshape(-1, columns + 1), design]), mode="r"))
-    smallest = np.finfo(np.float64).eps * max(len(rows), columns)  # numpy's own limit, of all rows
-    weights, *_ = np.linalg.lstsq(np.ascontiguousarray(triangle[:, :-1]), triangle[:, -1], rcond=smallest)
-    return np.asarray(weights)
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle.reshape(-1, design.shape[1]), design]), mode="r"))
+    return triangle
 
 
 def _design(rows: Dataset, codes: Sequence[int] = ()) -> Floats:

@@ -92,7 +92,7 @@ def test_evidence_of_tomorrow_is_refused(tmp_path):
         ('{"a":\n1,\n]', "line 3"),
         ("[]", "format"),
         ('{"format": "another", "schema": 1, "records": []}', "format"),
-        ('{"format": "rocmatrix-evidence", "schema": 2, "records": []}', "schema"),
+        ('{"format": "rocmatrix-evidence", "schema": 3, "records": []}', "schema"),
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": {}}', "records"),
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": [], "levels": []}', "levels"),
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": [1]}', "no object"),

@@ -95,8 +95,10 @@ def test_a_newer_failure_takes_its_rung_away_and_is_named():
     assert level(*CLIMB, smoke(9, status="fail"), smoke(10)) == "trained"
 
 
-def test_a_training_that_ended_early_takes_nothing_away():
-    assert level(*CLIMB, record("train", 9, passed=False)) == "trained"
+def test_a_training_that_failed_takes_its_rung_away_until_one_passes():
+    (standing,) = standings(CELL, [*CLIMB, record("train", 9, passed=False)], rendered=True)
+    assert (standing.level, standing.failing) == ("two-gpu", ("train",))
+    assert level(*CLIMB, record("train", 9, passed=False), record("train", 10)) == "trained"
 
 
 def test_a_failing_smoke_of_one_probe_counts_and_a_passing_one_does_not():

@@ -1,19 +1,23 @@
 """Every run leaves a record, and no store can change how a run ends."""
 
+import errno
 import json
-from pathlib import Path
+import os
+import signal
 
 import pytest
+import requests
 
 from rocmatrix.cli.commands import common, evidence, jobs
 from rocmatrix.containers import engine
-from rocmatrix.evidence import exchange, store
+from rocmatrix.evidence import collect, exchange, store
 from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import Wanted
-from rocmatrix.jobs.runner import Finished, Job
+from rocmatrix.jobs.runner import Finished, Job, Trouble
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -37,12 +41,14 @@ def path(tmp_path, monkeypatch):
 @pytest.fixture
 def smoking(path, monkeypatch, tmp_path):
     """Return a function that runs the smoke task over a SIMULATED job that ends as told."""
-    place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path / "host")))
     prepared = Job(argv=[], environment=None, why="simulated")
-    monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
+    host = survey(sysfs.no_driver(tmp_path / "host"))
 
-    def smoke(*events, status=0, **options):
-        monkeypatch.setattr(launch, "run", lambda *_, **__: Finished(status=status, events=events))
+    def smoke(*events, status=0, asked=(), trouble=None, run=None, **options):
+        place = keeping.Place(cell=cells.CPU, hardware=host, asked=asked)
+        done = Finished(status=status, events=events, trouble=trouble)
+        monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
+        monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
         jobs.smoke(Wanted(program="smoke", request=Request(), where="native", options=options))
 
     return smoke
@@ -72,35 +78,176 @@ def test_a_store_that_cannot_be_written_changes_no_outcome(smoking, path, status
     assert said.count("RM620") == 1
 
 
-def test_a_record_that_cannot_be_made_changes_no_outcome(smoking, path, capsys):
-    smoking({**VERDICT, "numbers": [{"name": "x", "value": 1.0, "unit": "y" * 5000}]})
-    assert capsys.readouterr().err.count("RM620") == 1
-    assert not path.exists()
+GARBAGE = [
+    {**VERDICT, "numbers": [{"name": "x", "value": 1.0, "unit": "y" * 5000}, 7, None]},
+    {**VERDICT, "device": "a card", "versions": ["torch"], "seconds": "long"},
+    {**VERDICT, "summary": "\ud800", "status": {"of": "all"}},
+    {**VERDICT, "numbers": [{"name": None, "value": 10**400, "unit": 3}], "probe": ["blas"]},
+]
+
+
+@pytest.mark.parametrize("event", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbled_output_fails_and_is_on_record(smoking, path, event):
+    with pytest.raises(SystemExit):
+        smoking(event, status=1)
+    (made,) = store.read(path)
+    assert not made.passed
+
+
+def test_output_of_which_no_record_can_be_made_fails_what_was_asked(smoking, path, monkeypatch):
+    whole, asked = collect.numbers_of, ("blas", "conv")
+
+    def broken(told):
+        if told:
+            raise KeyError("simulated")
+        return whole(told)
+
+    monkeypatch.setattr(collect, "numbers_of", broken)
+    with pytest.raises(SystemExit):
+        smoking(VERDICT, status=1, asked=asked)
+    (made,) = store.read(path)
+    assert {v.probe: v.status for v in made.verdicts} == dict.fromkeys(asked, collect.NO_VERDICT)
+
+
+@pytest.mark.parametrize("ended", [137, 1, 0, 139])
+def test_a_suite_that_died_before_a_verdict_has_failed_every_probe(smoking, path, ended):
+    with pytest.raises(SystemExit):
+        smoking(status=ended, asked=("blas", "conv"))
+    (made,) = store.read(path)
+    assert [(v.probe, v.status) for v in made.verdicts] == [("blas", "no verdict"), ("conv", "no verdict")]
+    assert (made.passed, made.whole, made.trouble) == (False, True, None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "excused"), [((VERDICT,), True), ((), True), (({**VERDICT, "status": "fail"},), False)]
+)
+def test_trouble_of_the_host_is_set_aside_unless_a_probe_had_failed(smoking, path, seen, excused):
+    trouble = Trouble(stage="engine", words="the connection broke off")
+    with pytest.raises(SystemExit):
+        smoking(*seen, status=125, asked=("blas", "conv"), trouble=trouble)
+    (made,) = store.read(path)
+    assert (made.passed, made.whole, made.trouble is not None) == (False, False, excused)
+    assert collect.NO_VERDICT not in {v.status for v in made.verdicts}
+
+
+def test_a_signal_of_a_persons_is_recorded_and_ends_the_program(smoking, path, monkeypatch):
+    def stopped(*_, **__):
+        raise launch.Interrupted(launch.stopped_by_signal())
+
+    with pytest.raises(SystemExit) as ended:
+        smoking(run=stopped)
+    assert ended.value.code == 130
+    (made,) = store.read(path)
+    assert (made.passed, made.trouble.stage) == (False, "signal")
+
+
+def test_a_program_that_was_killed_leaves_a_failure(smoking, path, monkeypatch):
+    """As a card does that takes the machine down: the note of the start is all that is left."""
+    child = os.fork()
+    if child == 0:
+        smoking(run=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL), asked=("blas",))
+    os.waitpid(child, 0)
+    assert store.read(path) == []
+    keeping.settle()
+    (made,) = store.read(path)
+    assert [(v.probe, v.status) for v in made.verdicts] == [("blas", "no verdict")]
+    assert (made.passed, made.trouble) == (False, None)
+    keeping.settle()
+    assert len(store.read(path)) == 1
+
+
+def test_a_run_that_goes_on_is_not_lost_and_one_that_came_back_leaves_no_note(smoking, path):
+    during = []
+
+    def run(*_, **__):
+        keeping.settle()
+        during.extend(store.read(path))
+        return Finished(status=0, events=(VERDICT,))
+
+    smoking(run=run)
+    keeping.settle()
+    assert during == []
+    assert [r.passed for r in store.read(path)] == [True]
+
+
+def test_a_lost_run_stands_before_the_next_one(smoking, path):
+    child = os.fork()
+    if child == 0:
+        smoking(run=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+    os.waitpid(child, 0)
+    smoking(VERDICT)
+    assert [r.passed for r in store.read(path)] == [False, True]
+
+
+def test_a_mistyped_flag_leaves_nothing(smoking, path):
+    with pytest.raises(SystemExit):
+        smoking({"event": "error", "code": "RM590"}, status=2)
+    keeping.settle()
+    assert store.read(path) == []
+
+
+@pytest.mark.parametrize("status", [0, 2])
+def test_an_error_of_usage_after_a_verdict_excuses_nothing(smoking, path, status):
+    with pytest.raises(SystemExit):
+        smoking({**VERDICT, "status": "fail"}, {"event": "error", "code": "RM590"}, status=status)
+    assert [r.passed for r in store.read(path)] == [False]
 
 
 def test_a_build_is_recorded_and_one_that_did_nothing_is_not_again(path):
-    keeping.keep_build(cells.CPU, BUILT, base=None, forced=False)
+    keeping.keep_build(cells.CPU, BUILT)
     idle = build.Built(tag="t", inputs=BUILT.inputs, argv=(), image=IMAGE)
-    keeping.keep_build(cells.CPU, idle, base=None, forced=False)
-    keeping.keep_build(cells.CPU, build.Built(tag="t", inputs="7" * 64, argv=()), base=None, forced=False)  # a dry run
+    keeping.keep_build(cells.CPU, idle)
+    keeping.keep_build(cells.CPU, build.Built(tag="t", inputs="7" * 64, argv=()))  # a dry run
     (made,) = store.read(path)
     assert (made.kind, made.image, made.inputs, made.passed) == ("build", IMAGE.id, BUILT.inputs, True)
     assert [(n.name, n.value, n.unit) for n in made.numbers] == [("size", 1000.0, "B")]
 
 
-def test_a_failed_build_is_recorded_with_its_inputs(path, monkeypatch):
+@pytest.mark.parametrize("stage", [None, "registry"])
+def test_a_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatch, stage):
+    """The base was remembered: no flag names it."""
+    labels = {"org.rocmatrix.base": "mirror/debian"}
+    planned = build.Built(tag="t", inputs="6" * 64, argv=(), labels=labels)
+    trouble = Trouble(stage=stage, words="simulated") if stage else None
+
     def fail(*_, **__):
-        raise RocmatrixError("RM202", what="simulated")
+        error = RocmatrixError("RM202", what="simulated")
+        raise build.BuildFailedError(error, planned=planned, trouble=trouble)
 
     monkeypatch.setattr(build, "build", fail)
     with pytest.raises(SystemExit):
         jobs.build(
-            request=Request(cell=cells.CPU.name), base="mirror/debian", wheelhouse=None, dry_run=False,
-            allow_unlocked=False,
-        )  # fmt: skip
+            request=Request(cell=cells.CPU.name), base=None, wheelhouse=None, dry_run=False, allow_unlocked=False
+        )
     (made,) = store.read(path)
-    assert (made.kind, made.passed, made.marks) == ("build", False, ("other-base",))
-    assert made.inputs == build.input_hash(cells.CPU, Path(keeping.ROOT), base="mirror/debian")
+    assert (made.kind, made.passed, made.marks, made.inputs) == ("build", False, ("other-base",), planned.inputs)
+    assert (made.trouble.stage if made.trouble else None) == stage
+
+
+PROVEN = engine.Image(id="sha256:" + "9" * 64, labels={"org.rocmatrix.inputs": "5" * 64}, size=1)
+
+
+@pytest.mark.parametrize(
+    ("error", "stage"),
+    [
+        (RocmatrixError("RM201", what="gone"), "engine"),
+        (RocmatrixError("RM221", what="the export broke off"), "engine"),
+        (requests.exceptions.ReadTimeout("20 s"), "engine"),
+        (OSError(errno.ENOSPC, "full"), "disk"),
+        (KeyboardInterrupt(), "signal"),
+        (ValueError("no ELF file, says the parser of a file in the image"), None),
+        (FileNotFoundError(errno.ENOENT, "no such file"), None),
+        (RocmatrixError("RM210", what="of the image"), None),
+    ],
+    ids=str,
+)
+def test_a_proof_that_ended_before_its_verdict_is_recorded_by_what_ended_it(path, error, stage):
+    with pytest.raises(type(error)), keeping.proving(cells.CPU, PROVEN):
+        raise error
+    (made,) = store.read(path)
+    assert (made.kind, made.passed, made.inputs) == ("prove", False, "5" * 64)
+    assert (made.trouble.stage if made.trouble else None) == stage
+    assert bool(why_not(made, cells.CPU)) == bool(stage)
 
 
 def show(**given):

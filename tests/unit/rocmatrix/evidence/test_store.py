@@ -1,11 +1,13 @@
 """The store keeps what it is given once, with two writers and with one that is killed; it never fails a job."""
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -150,10 +152,16 @@ print(len(store.read(path)), store.keep(path, record("prove")))
 
 def test_an_older_file_is_brought_up_to_date(path, monkeypatch):
     monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-    store.add(path, [record("build")])
+    with schema.opened(path, write=True) as connection:
+        for kept, origin in ((smoke(1), store.HERE), (record("build"), store.HERE), (record("train", 3), "lab.json")):
+            row = (kept.id, kept.at, kept.cell, kept.kind, json.dumps(kept.content()), zlib.compress(b""), origin)
+            connection.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     monkeypatch.undo()
-    store.add(path, [record("prove", 1)])
-    assert len(store.read(path)) == 2
+    assert [r.kind for r in store.read(path)] == ["build", "smoke", "train"]  # read as it is
+    store.add(path, [record("prove", -9)])  # a clock set back
+    kept = store.read(path)
+    assert [(r.kind, r.number) for r in kept] == [("build", 1), ("smoke", 2), ("prove", 3), ("train", 1)]
+    assert len({r.series for r in kept}) == 2
     with schema.opened(path, write=True) as connection:
         assert connection.execute("SELECT count(*) FROM night").fetchone() == (0,)
 

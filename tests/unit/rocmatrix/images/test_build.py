@@ -9,10 +9,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import docker.errors
 import pytest
 
 from rocmatrix.containers import engine
-from rocmatrix.images import build, render
+from rocmatrix.images import base, build, render
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
@@ -116,13 +117,14 @@ def test_a_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, l
 
     monkeypatch.setattr(engine, "image", look)
     monkeypatch.setattr(engine, "obtain", lambda *_: pytest.fail("asked a registry"))
-    assert build._base(None, asked, engine.Image(id="sha256:held", labels=labels, size=1)) == chosen
+    found = base.chosen(None, asked, engine.Image(id="sha256:held", labels=labels, size=1))
+    assert (found.name, found.id) == chosen if found else chosen == (None, None)
 
 
 def test_a_base_that_is_nowhere_is_fetched(monkeypatch):
     monkeypatch.setattr(engine, "image", lambda *_: None)
     monkeypatch.setattr(engine, "obtain", lambda _, name: engine.Image(id=f"sha256:{name}", labels={}, size=1))
-    assert build._base(None, "u:3", None) == ("u:3", "sha256:u:3")
+    assert base.chosen(None, "u:3", None) == base.OtherBase(name="u:3", id="sha256:u:3")
 
 
 def test_without_another_base_the_dockerfile_has_its_own():
@@ -168,16 +170,35 @@ def test_only_a_sealed_image_of_these_inputs_is_the_one_that_was_built(image, sa
         build._arrived(image, planned, tmp_path)
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-def test_an_image_that_was_changed_since_is_not_up_to_date(checkout, monkeypatch, sealed):
-    planned = build.Built(tag="t", inputs="abc", argv=("x",))
+@pytest.fixture
+def builder(monkeypatch):
+    """A build in which BuildKit does nothing and the engine has an image of its inputs."""
     monkeypatch.setattr(engine, "require_buildx", lambda: None)
-    monkeypatch.setattr(engine, "sealed", lambda *_: held("abc"))
+    monkeypatch.setattr(engine, "obtain", lambda *_: held(None))
+    monkeypatch.setattr(engine, "image", lambda *_: held("abc"))
+    monkeypatch.setattr(engine.seal, "put", lambda *_: None)
+    monkeypatch.setattr(build.room, "of_engine", lambda _: build.room.Room(folder=None))
     monkeypatch.setattr(build, "fetch", lambda *_: None)
     monkeypatch.setattr(build, "run_buildx", lambda *_, **__: None)
+    return build.Built(tag="t", inputs="abc", argv=("x",))
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_an_image_that_was_changed_since_is_not_up_to_date(checkout, builder, sealed):
     there = held("abc", sealed=sealed)
-    built = build._build(None, planned, CPU, held=there, wheels=checkout, log=checkout / "log")
+    built = build._build(None, builder, CPU, held=there, wheels=checkout, log=checkout / "log")
     assert built.rebuilt is not sealed
+
+
+def test_an_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkout, builder, monkeypatch):
+    def refuse(*_):
+        raise docker.errors.APIError("the daemon is shutting down")
+
+    monkeypatch.setattr(engine.seal, "put", refuse)
+    with pytest.raises(build.BuildFailedError, match="RM202") as failed:
+        build._build(None, builder, CPU, held=None, wheels=checkout, log=checkout / "log")
+    assert failed.value.trouble is not None
+    assert failed.value.trouble.stage == "engine"
 
 
 def test_what_was_forced_is_a_label_and_an_input():
@@ -283,6 +304,9 @@ def test_a_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, t
     """The tag is the same, the id behind it is not: what is up to date is decided by the id."""
 
     class Client:
+        def __init__(self, *, work):
+            assert work
+
         def close(self):
             pass
 
@@ -291,7 +315,8 @@ def test_a_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, t
     monkeypatch.setattr(engine, "image", lambda client, reference: None)
     monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
     for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
-        monkeypatch.setattr(build, "_base", lambda client, asked, held, found=base_id: ("site/base:stable", found))
+        other = base.OtherBase(name="site/base:stable", id=base_id)
+        monkeypatch.setattr(build, "chosen", lambda client, asked, held, found=other: found)
         build.build(CPU, root=checkout, base="site/base:stable", wheelhouse=tmp_path)
     first, second = made
     assert first.inputs != second.inputs

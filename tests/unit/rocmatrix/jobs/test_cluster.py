@@ -1,24 +1,26 @@
 """A job for a scheduler: made from what this machine has or from what is told, refused with a code otherwise."""
 
-import os
 import shlex
 from dataclasses import replace
 
 import pytest
 import yaml
 
+from rocmatrix.containers.emit.cluster.kubernetes_site import Site
+from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster as submit
 from rocmatrix.jobs import job
-from rocmatrix.jobs.cluster import Destination
+from rocmatrix.jobs.destination import Destination
 from rocmatrix.jobs.job import Wanted
 from rocmatrix.jobs.runner import Job
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 from tests.fixtures import cells, sysfs
 
 SLURM = Destination(engine="slurm", nodes=2)
-KUBERNETES = Destination(engine="kubernetes", nodes=2, claim="runs")
+KUBERNETES = Destination(engine="kubernetes", nodes=2, groups=(44, 992), site=Site(claim="runs"))
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def test_slurm_gets_the_native_command_behind_torchrun(prepare, tmp_path):
     text = file_of(made)
     assert "-m -- trainer train" in text
     assert {"--run=r", "--epochs=3", "--resume=auto"} <= set(text.split())
-    assert "export PYTHONPATH=/checkout\n" in text
+    assert f"export PYTHONPATH={ROOT}\n" in text
     assert "export A=" not in text  # the shell of whoever submits stays here
 
 
@@ -106,35 +108,78 @@ def test_every_setting_of_a_container_comes_with_its_reason(prepare):
     assert prepare(SLURM).rows == ()
 
 
-def test_root_of_this_machine_is_nobody_in_a_cluster(prepare, monkeypatch):
-    monkeypatch.setattr(os, "getuid", lambda: 0)
-    monkeypatch.setattr(os, "getgid", lambda: 0)
+def test_a_pod_runs_as_the_images_user_or_as_named(prepare):
     assert "runAsUser: 10001" in file_of(prepare(KUBERNETES))
-    monkeypatch.setattr(os, "getuid", lambda: 1234)
-    assert "runAsUser: 1234" in file_of(prepare(KUBERNETES))
+    text = file_of(prepare(replace(KUBERNETES, user="1234:5678")))
+    assert "runAsUser: 1234" in text
+    assert "runAsGroup: 5678" in text
 
 
-@pytest.mark.parametrize(("groups", "said"), [((992,), [992]), ((44, 109), [44, 109])])
-def test_a_machine_without_cards_is_told_what_the_nodes_have(prepare, groups, said):
+@pytest.mark.parametrize("groups", [(992,), (44, 109), ()])
+def test_a_machine_without_cards_sends_what_it_is_told_of_the_nodes(prepare, groups):
     made = prepare(replace(KUBERNETES, cards=4, groups=groups), cell=cells.GFX1100)
     trainer = yaml.safe_load(file_of(made))["spec"]["trainer"]
     assert trainer["resourcesPerNode"] == {"limits": {"amd.com/gpu": "4"}}
     assert trainer["numProcPerNode"] == 4
-    assert "\n".join(f"- {gid}" for gid in said) in "\n".join(line.strip() for line in file_of(made).splitlines())
+    said = "\n".join(line.strip() for line in file_of(made).splitlines())
+    assert "\n".join(f"- {gid}" for gid in groups) in said
+    assert ("supplementalGroups" in said) == bool(groups)
+
+
+@pytest.mark.parametrize("under", ["docker", "apptainer"])
+def test_a_login_node_without_cards_sends_to_nodes_that_have_some(prepare, under):
+    to = replace(SLURM, under=under, cards=2)
+    assert "--gres=gpu:2" in file_of(prepare(to, cell=cells.GFX1100))
+    typed = replace(SLURM, under=under, slurm=SlurmRequest(gres="gpu:mi300x:8"))
+    assert {"--gres=gpu:mi300x:8", "--nproc-per-node=8"} <= set(file_of(prepare(typed, cell=cells.GFX1100)).split())
+
+
+def test_data_and_a_recipe_of_a_shared_folder_reach_a_container_of_slurm(prepare, tmp_path):
+    recipe = tmp_path / "my.yaml"
+    recipe.write_text("{}")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    made = prepare(replace(SLURM, under="docker"), data=str(link / "bars.csv"), recipe=str(recipe))
+    text = file_of(made)
+    assert f"source={link}/bars.csv,target=/data/bars.csv,readonly" in text  # not where the link leads to here
+    assert f"source={recipe},target=/recipe/my.yaml,readonly" in text
+    assert {"--data=/data/bars.csv", "--recipe=/recipe/my.yaml"} <= set(text.split())
+
+
+def test_data_of_a_pod_is_a_path_on_a_claim(prepare):
+    made = prepare(replace(KUBERNETES, nodes=1, site=Site(claim="runs", data_claim="sets")), data="bars/2025.csv")
+    assert "bars/2025.csv on claim sets" in made.why
+    text = file_of(made)
+    assert "subPath: bars/2025.csv" in text
+    assert "claimName: sets" in text
+    assert "--data=/data/2025.csv" in text
+
+
+def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
+    text = file_of(prepare(replace(SLURM, under="docker", rdma=True)))
+    assert "/dev/infiniband/*" in text
+    assert "--ulimit=memlock=-1:-1" in text
+    assert "/dev/infiniband" not in file_of(prepare(replace(SLURM, under="docker")))
+    assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under="apptainer", rdma=True)))
+    pod = replace(KUBERNETES, rdma=True, site=Site(claim="runs", rdma="rdma/hca"))
+    assert "rdma/hca: '1'" in file_of(prepare(pod))
 
 
 @pytest.mark.parametrize(
     ("to", "options", "code"),
     [
-        (replace(KUBERNETES, claim=None), {}, "RM422"),
-        (KUBERNETES, {"data": "/srv/bars.csv"}, "RM424"),
+        (replace(KUBERNETES, site=Site()), {}, "RM422"),
+        (KUBERNETES, {"data": "/srv/bars.csv"}, "RM426"),
+        (KUBERNETES, {"data": "../bars.csv"}, "RM426"),
+        (KUBERNETES, {"data": "."}, "RM426"),
+        (KUBERNETES, {"recipe": __file__}, "RM426"),
+        (replace(KUBERNETES, rdma=True), {}, "RM424"),
         (KUBERNETES, {"cell": cells.GFX1100}, "RM423"),
-        (replace(KUBERNETES, cards=2), {"cell": cells.GFX1100}, "RM423"),
+        (replace(KUBERNETES, cards=2, groups=None), {"cell": cells.GFX1100}, "RM423"),
+        (replace(KUBERNETES, groups=None), {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}, "RM423"),
         (SLURM, {"cell": cells.GFX1100}, "RM423"),
-        (replace(SLURM, under="docker", cards=2, groups=(992,)), {"cell": cells.GFX1100}, "RM423"),
-        (replace(SLURM, under="docker", cards=3), {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}, "RM423"),
+        (replace(SLURM, under="docker"), {"cell": cells.GFX1100}, "RM423"),
         (SLURM, {"run": "a b"}, "RM424"),
-        (replace(SLURM, time_limit="soon; rm"), {}, "RM424"),
     ],
 )
 def test_what_cannot_be_sent_is_refused(prepare, to, options, code):
@@ -144,7 +189,16 @@ def test_what_cannot_be_sent_is_refused(prepare, to, options, code):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"engine": "slrum"}, {"under": "dokcer"}, {"nodes": 0}, {"processes": 0}, {"cards": -1}]
+    "wrong",
+    [
+        {"engine": "slrum"},
+        {"under": "dokcer"},
+        {"nodes": 0},
+        {"processes": 0},
+        {"cards": -1},
+        {"user": "me:me"},
+        {"cards": 2, "slurm": SlurmRequest(gres="gpu:8")},
+    ],
 )
 def test_a_wrong_word_is_named(wrong):
     with pytest.raises(RocmatrixError, match="RM404"):

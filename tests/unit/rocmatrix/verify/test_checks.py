@@ -135,10 +135,25 @@ def test_the_limit_of_size_is_relative(bytes_, status):
     assert size.check(bytes_, BASELINE, cell="x", today="2026-11-21").status == status
 
 
-def test_a_cell_without_a_recorded_size_fails_and_is_told_what_to_write():
-    (finding,) = size.check(1234, None, cell="x", today="2026-11-21").findings
-    assert finding.code == "RM218"
-    assert "{cell: x, sizes: [{bytes: 1234," in finding.what
+def test_a_first_size_is_not_checked_and_later_ones_are_compared_with_it():
+    first = size.check(1234, None, cell="x", today="2026-11-21")
+    assert (first.status, first.data["bytes"]) == ("not checked", 1234)
+    assert "first size" in first.summary
+    recorded = size.Recorded(bytes=1000, date="2026-11-21", of="the first image")
+    for bytes_, status in ((1050, "passed"), (1051, "failed")):
+        assert size.check(bytes_, None, cell="x", today="2026-11-22", recorded=recorded).status == status
+    taken = size.check(9999, None, cell="x", today="2026-11-22", recorded=recorded, accept="new kernels")
+    assert (taken.status, taken.summary.startswith("accepted: new kernels")) == ("passed", True)
+
+
+def test_the_checkouts_baseline_comes_before_what_is_on_record():
+    recorded = size.Recorded(bytes=10**9, date="2026-11-21", of="a bloated image")
+    assert size.check(10**6, BASELINE, cell="x", today="2026-11-22", recorded=recorded).status == "failed"
+
+
+def test_an_empty_image_has_no_size_to_take():
+    for accept in ("", "why not"):
+        assert size.check(0, None, cell="x", today="2026-11-22", accept=accept).status == "failed"
 
 
 def labels(cell):

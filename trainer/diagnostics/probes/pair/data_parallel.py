@@ -1,12 +1,15 @@
 """Probe `two_gpu_step_data_parallel`: DataParallel over two cards steps like one card.
 
-One process, one thread a card. torch has it for cards only, so with fewer than two there is nothing to try.
+One process, one thread a card. torch has it for cards only, so with fewer than two there is nothing to try. With more
+than two, one pair after the other is tried, until each card was in one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trainer.diagnostics.probes import numerics, placement
@@ -55,47 +58,55 @@ def again(request: Request, way: Route, seconds: float) -> str:
 
 
 def direct(request: Request) -> Verdict:
-    """Train on two cards and on one, from the same weights on the same batches."""
+    """Train on two cards and on one, from the same weights on the same batches; then on the next two."""
     device, seed = placement.place(request.expect), numerics.fresh_seed()
+    pairs = two_ranks.pairs(placement.card_count())
     numerics.strict_fp32()
-    return conclude(
+    found = conclude(
         probe=PROBE,
-        summary=f"DataParallel over two cards ({device.name}) stepped like one card.",
-        checks=checks(seed),
+        summary=f"DataParallel over two cards ({device.name}) stepped like one card{two_ranks.tried(pairs)}.",
+        checks=[check for pair in pairs for check in checks(seed, pair)],
         numbers=[Number(name="seed", value=seed, unit=""), Number(name="steps", value=STEPS, unit="steps")],
         device=device,
         versions=placement.versions(),
     )
+    present = placement.card_ids()
+    return dataclasses.replace(found, cards=present, present=present)
 
 
-def checks(seed: int) -> list[Check]:
-    """Both cards computed, the weights moved, and they are those of one card."""
-    import torch
-
-    card = torch.device("cuda", 0)
+def checks(seed: int, pair: Sequence[int]) -> list[Check]:
+    """Both cards computed, the weights moved, and they are those of the first card alone."""
+    card, which = first(pair), two_ranks.named(pair)
     alone, shared = ddp_rank.seeded_mlp(seed).to(card), ddp_rank.seeded_mlp(seed).to(card)
     batches = [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)]
-    parallel, used = spread(shared)
+    parallel, used = spread(shared, pair)
     ddp_rank.train(alone, batches, card)
     ddp_rank.train(parallel, batches, card)
     reference = ddp_rank.flat_weights(alone).double()
     start = ddp_rank.flat_weights(ddp_rank.seeded_mlp(seed)).double()
     error = numerics.relative_error(ddp_rank.flat_weights(shared), reference)
     return [
-        equal("cards that computed", len(used), WORLD, "cards"),
-        at_most("weights against one card", error, WEIGHT_LIMIT, "relative Frobenius error"),
-        at_least("weights moved", numerics.relative_error(reference, start), MOVED_LIMIT, "relative change"),
+        equal(f"{which}cards that computed", len(used), WORLD, "cards"),
+        at_most(f"{which}weights against one card", error, WEIGHT_LIMIT, "relative Frobenius error"),
+        at_least(f"{which}weights moved", numerics.relative_error(reference, start), MOVED_LIMIT, "relative change"),
     ]
 
 
-def spread(model: torch.nn.Module) -> tuple[torch.nn.Module, set[str]]:
-    """`model` over two cards, and the set of cards that its last layer is seen to compute on."""
+def first(pair: Sequence[int]) -> torch.device:
+    """The card that holds the model, and the one that is trained on alone."""
+    import torch
+
+    return torch.device("cuda", pair[0])
+
+
+def spread(model: torch.nn.Module, pair: Sequence[int]) -> tuple[torch.nn.Module, set[str]]:
+    """`model` over two cards, the first of which holds it, and the set of cards that its last layer computes on."""
     import torch
 
     used: set[str] = set()
     last = list(model.children())[-1]
     last.register_forward_hook(lambda module, inputs, output: used.update({str(output.device)}))
-    return torch.nn.DataParallel(model, device_ids=list(range(WORLD))), used
+    return torch.nn.DataParallel(model, device_ids=list(pair)), used
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Probe `p2p`: copies from card to card keep every bit, both ways; their bandwidth and latency by size.
 
 Also whether another process can open a card's memory, without which NCCL and RCCL go through the host. With fewer
-than two cards there is nothing to copy between, and the verdict says so.
+than two cards there is nothing to copy between, and the verdict says so. With more, one pair after the other is tried,
+until each card was in one: not every card with every other.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from trainer.diagnostics.probes import numerics, placement
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 MODULE = "trainer.diagnostics.probes.pair.p2p"
 IPC = "memory opened by another process"
-WAYS = (("cuda:0", "cuda:1"), ("cuda:1", "cuda:0"))
 SIZES = (4, 1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28)  # bytes
 CHECKED = (4, (1 << 16) + 3, 1 << 24)  # bytes; one that is no multiple of a word
 LATENCY_OF = 4  # bytes, so few that the time is that of getting going
@@ -33,7 +34,7 @@ ROUNDS = 10
 
 
 def measure(request: Request) -> Verdict:
-    """Copy between the first two cards in a child; where that fails, look for the reason.
+    """Copy between two cards after the other in a child; where that fails, look for the reason.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -53,36 +54,54 @@ def measure(request: Request) -> Verdict:
 def cause_of(found: Verdict) -> two_cards.Judge:
     """How the cause is judged: by IPC where only that failed, else by what stands between the cards."""
     failed = {check.name: check.detail for check in found.checks if check.status == "fail"}
-    if set(failed) != {IPC}:
+    if not failed or not all(name.endswith(IPC) for name in failed):
         return two_cards.of_copies
-    wrong = failed[IPC] == card_ipc.OTHER_BYTES
+    reason = next(iter(failed.values()))
+    wrong = reason == card_ipc.OTHER_BYTES
     cause = "card memory shared between processes is read wrongly" if wrong else two_cards.IPC_DENIED
-    return lambda tries, facts: (cause, failed[IPC])
+    return lambda tries, facts: (cause, reason)
 
 
 def direct(request: Request) -> Verdict:
-    """Copy between the first two cards."""
+    """Copy between two cards after the other, each card in one pair."""
     device, seed = placement.place(request.expect), numerics.fresh_seed()
-    return conclude(
+    pairs, present = two_ranks.pairs(placement.card_count()), placement.card_ids()
+    reach = all(peers(pair) for pair in pairs)
+    said = f"kept every bit{two_ranks.tried(pairs)}; peer access: {'yes' if reach else 'no'}"
+    found = conclude(
         probe="p2p",
-        summary=f"Copies between two cards ({device.name}) kept every bit; peer access: {'yes' if peers() else 'no'}.",
-        checks=[*(check(way, size, seed) for way in WAYS for size in CHECKED), ipc_check()],
-        numbers=[
-            Number(name="seed", value=seed, unit=""),
-            Number(name="peer access", value=float(peers()), unit="0 or 1"),
-            *(number for way in WAYS for size in SIZES for number in figures(way, size)),
-            both_ways(),
-        ],
+        summary=f"Copies between two cards ({device.name}) {said}.",
+        checks=[one for pair in pairs for one in checks(pair, seed)],
+        numbers=[Number(name="seed", value=seed, unit=""), *(one for pair in pairs for one in numbers(pair))],
         device=device,
         versions=placement.versions(),
     )
+    return dataclasses.replace(found, cards=present, present=present)
 
 
-def peers() -> bool:
+def ways(pair: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """Both directions between two cards, as torch names these."""
+    here, there = (f"cuda:{card}" for card in pair)
+    return (here, there), (there, here)
+
+
+def checks(pair: Sequence[int], seed: int) -> list[Check]:
+    """The copies of one pair both ways, and its memory in another process."""
+    return [*(check(way, size, seed) for way in ways(pair) for size in CHECKED), ipc_check(pair)]
+
+
+def numbers(pair: Sequence[int]) -> list[Number]:
+    """What was measured on one pair."""
+    measured = [number for way in ways(pair) for size in SIZES for number in figures(way, size)]
+    peer = Number(name=f"{two_ranks.named(pair)}peer access", value=float(peers(pair)), unit="0 or 1")
+    return [peer, *measured, both_ways(pair)]
+
+
+def peers(pair: Sequence[int]) -> bool:
     """Whether the driver lets each of the two cards reach into the other's memory."""
     import torch
 
-    return torch.cuda.can_device_access_peer(0, 1) and torch.cuda.can_device_access_peer(1, 0)
+    return all(torch.cuda.can_device_access_peer(here, there) for here, there in itertools.permutations(pair))
 
 
 def check(way: tuple[str, str], size: int, seed: int) -> Check:
@@ -92,7 +111,7 @@ def check(way: tuple[str, str], size: int, seed: int) -> Check:
     generator = torch.Generator().manual_seed(seed)
     host = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=generator)
     there = copy(host.to(way[0]), way[1])
-    synchronize()
+    synchronize(way)
     name = f"{way[0]} to {way[1]} {size} bytes"
     return equal(name, str(numerics.checksum(there)), str(numerics.checksum(host)), "checksum of the bytes")
 
@@ -102,12 +121,13 @@ def copy(source: torch.Tensor, target: str) -> torch.Tensor:
     return source.to(target, copy=True)
 
 
-def ipc_check() -> Check:
+def ipc_check(pair: Sequence[int]) -> Check:
     """Another process can open a card's memory and read it from the other card."""
-    if not peers():
-        return not_applicable(IPC, "the cards have no peer access")
-    refused = card_ipc.error()
-    return equal(IPC, refused or "yes", "yes", detail=refused)
+    name = f"{two_ranks.named(pair)}{IPC}"
+    if not peers(pair):
+        return not_applicable(name, "the cards have no peer access")
+    refused = card_ipc.error(pair=pair)
+    return equal(name, refused or "yes", "yes", detail=refused)
 
 
 def figures(way: tuple[str, str], size: int) -> list[Number]:
@@ -116,21 +136,19 @@ def figures(way: tuple[str, str], size: int) -> list[Number]:
 
     source = torch.zeros(size, dtype=torch.uint8, device=way[0])
     target = torch.empty(size, dtype=torch.uint8, device=way[1])
-    seconds = best_seconds(lambda: target.copy_(source, non_blocking=True))
+    seconds = best_seconds(lambda: target.copy_(source, non_blocking=True), way)
     name = f"{way[0]} to {way[1]}"
     if size == LATENCY_OF:
         return [Number(name=f"{name} latency of {size} bytes", value=round(1e6 * seconds, 3), unit="µs")]
     return [Number(name=f"{name} {size} bytes", value=round(size / seconds / 1e9, 3), unit="GB/s")]
 
 
-def both_ways() -> Number:
+def both_ways(pair: Sequence[int]) -> Number:
     """GB/s of the largest size in both directions at once, both added up."""
     import torch
 
-    size = SIZES[-1]
-    blocks = {
-        card: [torch.zeros(size, dtype=torch.uint8, device=card) for _ in range(2)] for card in ("cuda:0", "cuda:1")
-    }
+    size, cards = SIZES[-1], ways(pair)[0]
+    blocks = {card: [torch.zeros(size, dtype=torch.uint8, device=card) for _ in range(2)] for card in cards}
     streams = {card: torch.cuda.Stream(device=card) for card in blocks}
 
     def exchange() -> None:
@@ -138,25 +156,29 @@ def both_ways() -> Number:
             with torch.cuda.stream(streams[here]):
                 blocks[there][1].copy_(blocks[here][0], non_blocking=True)
 
-    seconds = best_seconds(exchange)
-    return Number(name=f"both ways at once {size} bytes", value=round(2 * size / seconds / 1e9, 3), unit="GB/s")
+    seconds = best_seconds(exchange, cards)
+    return Number(
+        name=f"{two_ranks.named(pair)}both ways at once {size} bytes",
+        value=round(2 * size / seconds / 1e9, 3),
+        unit="GB/s",
+    )
 
 
-def best_seconds(work: Callable[[], object]) -> float:
+def best_seconds(work: Callable[[], object], cards: Sequence[str]) -> float:
     """The least time of a few runs of `work` until both cards are done."""
 
     def whole() -> None:
         work()
-        synchronize()
+        synchronize(cards)
 
     return numerics.best_seconds(whole, "cuda", ROUNDS)
 
 
-def synchronize() -> None:
+def synchronize(cards: Sequence[str]) -> None:
     """Wait for both cards."""
     import torch
 
-    for card in ("cuda:0", "cuda:1"):
+    for card in cards:
         torch.cuda.synchronize(card)
 
 

@@ -1,18 +1,22 @@
-"""What a person says of a cluster's nodes, as numbers."""
+"""What a person says of a cluster's nodes and site, typed and checked."""
 
 import pytest
 
 from rocmatrix.cli.commands import cluster
+from rocmatrix.containers.emit.cluster.kubernetes_site import Site
+from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.jobs.job import Wanted
 from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
+
+TYPED = {"engine": "kubernetes", "nodes": 2, "claim": "c", "cards": 1, "groups": ""}
 
 
-def submit(tmp_path, **place):
+def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
     wanted = Wanted(program="train", request=request, where="", options=options, dry_run=True)
-    about = {"engine": "kubernetes", "nodes": 2, "claim": "c", "cards": 1, "groups": "", "explain": False}
-    cluster.submit(wanted, **{**about, **place})
+    cluster.submit(wanted, place={**TYPED, **place}, explain=explain)
 
 
 def test_a_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):
@@ -36,3 +40,28 @@ def test_a_group_by_name_is_refused(tmp_path, capsys, groups):
         submit(tmp_path, groups=groups)
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
+
+
+def test_what_a_site_asks_for_reaches_its_scheduler():
+    words = {"modules": "slurm, apptainer/1.3", "account": "p", "cpus": 8, "memory": "64G", "time": "1:00", "qos": ""}
+    told = cluster.destination({**TYPED, "engine": "slurm", **words})
+    assert told.slurm == SlurmRequest(
+        modules=("slurm", "apptainer/1.3"), account="p", cpus=8, memory="64G", time_limit="1:00"
+    )
+    words = {"node_selector": "a=b, c=", "tolerations": "t", "pull_secrets": "s,u", "cpus": 8, "memory": "64Gi"}
+    told = cluster.destination({**TYPED, "rdma_resource": "rdma/hca", **words})
+    assert told.site == Site(
+        claim="c", node_selector={"a": "b", "c": ""}, tolerations=("t",), pull_secrets=("s", "u"), cpu="8",
+        memory="64Gi", rdma="rdma/hca",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "groups"), [("", None), ("none", ()), ("44, 992", (44, 992))])
+def test_no_group_and_nothing_said_differ(typed, groups):
+    assert cluster.destination({**TYPED, "groups": typed}).groups == groups
+
+
+@pytest.mark.parametrize("wrong", [{"memory": "64 GB"}, {"engine": "slurm", "modules": "a;b"}, {"user": "root"}])
+def test_what_no_site_takes_is_refused(wrong):
+    with pytest.raises(RocmatrixError, match="RM404"):
+        cluster.destination({**TYPED, **wrong})

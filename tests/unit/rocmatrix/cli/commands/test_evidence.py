@@ -4,10 +4,12 @@ import errno
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rocmatrix.cli.commands import evidence as command
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import Number
+from rocmatrix.runtime.paths import ROOT
 from tests.fixtures.evidence import record
 
 
@@ -70,3 +72,25 @@ def test_the_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, val
     assert shown.out.count("BENCHMARK") == heads
     (line,) = [line for line in shown.err.splitlines() if line.startswith("the newest bench")]
     assert line.endswith(told)
+
+
+def sizes_of(tmp_path, capsys, *records):
+    kept = tmp_path / "sizes.db"
+    for each in records:
+        store.keep(kept, each)
+    command.evidence(cell="", as_json=False, export="", take="", file=str(kept), sizes=True)
+    return capsys.readouterr()
+
+
+def test_sizes_are_printed_as_entries_that_can_be_appended_to_the_checkouts(tmp_path, capsys):
+    number = Number(probe="size", name="files", value=12345.0, unit="B")
+    told = sizes_of(tmp_path, capsys, record("prove", numbers=(number,)))
+    entries = yaml.safe_load((ROOT / "matrix" / "baselines.yaml").read_text() + told.out)
+    assert entries[-1]["cell"] == record("prove").cell
+    assert entries[-1]["sizes"][0]["bytes"] == 12345
+
+
+def test_where_there_is_no_size_nothing_is_appended_and_it_is_said(tmp_path, capsys):
+    told = sizes_of(tmp_path, capsys, record("build"))
+    assert told.out == ""
+    assert "no proven image" in told.err

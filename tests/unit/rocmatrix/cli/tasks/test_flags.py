@@ -118,7 +118,7 @@ def test_cards_of_a_node_are_a_number_beside_the_job(monkeypatch):
     monkeypatch.setattr("rocmatrix.cli.commands.cluster.submit", lambda job, **others: seen.append((job, others)))
     cluster.submit(Context(), cards=4, epochs="3")
     ((asked, others),) = seen
-    assert (asked.cards, asked.options, others["cards"]) == ((), {"epochs": "3"}, 4)
+    assert (asked.cards, asked.options, others["place"]["cards"]) == ((), {"epochs": "3"}, 4)
 
 
 def test_list_of_features_is_the_trainers_own(monkeypatch):

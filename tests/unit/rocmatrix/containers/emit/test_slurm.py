@@ -1,48 +1,43 @@
 """A batch script of one run spec: as looked at, read by a shell as it was meant, and with no word left out."""
 
-import re
 import shlex
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.containers.emit.slurm import (
-    Batch,
-    Launcher,
-    in_apptainer,
-    in_docker,
-    natively,
-    on_the_nodes_network,
-    sbatch_script,
-)
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.elsewhere import Places, elsewhere_spec
+from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
+from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
 from rocmatrix.containers.settings import CdiDevice, Environment, Ipc, Limit, Mount
-from rocmatrix.host.hardware import survey
-from tests.fixtures import cells, sysfs
+from tests.fixtures import cells
 from tests.fixtures.golden import assert_golden
 
 WHY = {"reason": "r", "source": "s"}
 BATCH = Batch(name="run-1", arguments=("train", "--run=run-1"), log="/srv/runs/run-1-%j.log", nodes=2, processes=2)
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)
-# Stands in for srun: prints its words, one a line, as a shell has read them.
-SRUN = "srun() { printf '%s\\n' \"$@\"; }; scancel() { :; }; scontrol() { :; }; hostname() { echo head; }\n"
+# Stands in for srun: prints its words but the node's text, one a line, as a shell has read them.
+SRUN = """\
+srun() { printf '%s\\n' "$@" | sed '/^sh$/,/^on-node$/d'; }
+scancel() { :; }
+scontrol() { :; }
+docker() { :; }
+hostname() { echo head; }
+"""
 
 
-def spec(tmp_path, machine, cell):
-    made = run_spec(
+def spec(cell=cells.GFX1100, nodes=2, rdma=False):
+    return elsewhere_spec(
         cell,
-        survey(machine(tmp_path / "machine")),
         image=f"rocmatrix:{cell.name}",
         command=("train", "--output=/training", "--run=run-1"),
-        run_folder=Path("/srv/runs"),
-        user="1000:1001",
-        features=("network",),
+        places=Places(results="/srv/runs"),
+        user=None,
+        nodes=nodes,
+        rdma=rdma,
     )
-    return on_the_nodes_network(made)
 
 
 def read_by_a_shell(script):
@@ -52,51 +47,73 @@ def read_by_a_shell(script):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("machine", "cell", "host"),
-    [(sysfs.two_rx_7900_xt, cells.GFX1100, "two-rx-7900-xt"), (sysfs.mi50, cells.GFX906, "mi50")],
-)
+@pytest.mark.parametrize(("cell", "host"), [(cells.GFX1100, "two-rx-7900-xt"), (cells.GFX906, "mi50")])
 @pytest.mark.parametrize("under", [in_docker, in_apptainer])
-def test_what_is_emitted_is_what_was_looked_at(tmp_path, under, machine, cell, host):
-    script = sbatch_script(replace(BATCH, cards=2, partition="gpu"), under(spec(tmp_path, machine, cell)))
+def test_what_is_emitted_is_what_was_looked_at(under, cell, host):
+    batch = replace(BATCH, cards=2, request=SlurmRequest(partition="gpu"))
+    script = sbatch_script(batch, under(spec(cell), cards=True))
     assert_golden(f"cluster/{host}.{under.__name__.replace('_', '-')}.sbatch", script)
 
 
 def test_a_native_script_is_what_was_looked_at():
     script = sbatch_script(
-        replace(BATCH, time_limit="4:00:00"), natively("/opt/venv/bin/python", {"PYTHONPATH": "/a b"})
+        replace(BATCH, request=SlurmRequest(time_limit="4:00:00")),
+        natively("/opt/venv/bin/python", {"PYTHONPATH": "/a b"}, cards=True),
     )
     assert_golden("cluster/native.sbatch", script)
 
 
-def test_hosts_with_other_groups_get_other_numbers(tmp_path):
-    def groups(machine, cell, folder):
-        return re.findall(r"--group-add=(\S+)", sbatch_script(BATCH, in_docker(spec(tmp_path / folder, machine, cell))))
+@pytest.mark.parametrize("under", [in_docker, in_apptainer])
+def test_all_that_a_site_asks_for_is_as_looked_at(under):
+    request = SlurmRequest(
+        partition="gpu", account="proj-1", qos="high", reservation="maint", constraint="[mi300x|mi250]&ib",
+        memory="64G", cpus=16, gres="gpu:mi300x:8,lustre:1", modules=("slurm", "apptainer/1.3"),
+    )  # fmt: skip
+    assert request.cards == 8
+    script = sbatch_script(replace(BATCH, cards=8, request=request), under(spec(rdma=True), cards=True, rdma=True))
+    assert_golden(f"cluster/site.{under.__name__.replace('_', '-')}.sbatch", script)
 
-    assert groups(sysfs.two_rx_7900_xt, cells.GFX1100, "a") == ["992"]
-    assert groups(sysfs.mi50, cells.GFX906, "b") == ["44", "109"]
+
+@pytest.mark.parametrize(
+    ("request_", "options"),
+    [
+        ({}, ["--gres=gpu:2"]),
+        ({"gres": "gpu:4"}, ["--gres=gpu:4"]),
+        ({"gpus_per_node": "mi300x:8"}, ["--gpus-per-node=mi300x:8"]),
+    ],
+)
+def test_cards_are_asked_for_once(request_, options):
+    assert list(SlurmRequest(**request_).options(2)) == options
+
+
+def test_several_nodes_meet_at_the_first_and_one_on_its_loopback():
+    one = sbatch_script(replace(BATCH, nodes=1), in_docker(spec(nodes=1), cards=True))
+    assert {"--standalone", "--local-addr=127.0.0.1", "--network=none"} <= set(one.split())
+    assert "--rdzv-endpoint" not in one
+    two = sbatch_script(BATCH, in_docker(spec(), cards=True))
+    assert {'--rdzv-endpoint="$head:$port"', "--network=host"} <= set(two.split())
 
 
 @given(argument=TEXT, content=TEXT, python=TEXT)
 def test_every_word_reaches_the_step_as_it_is(argument, content, python):
     batch = replace(BATCH, arguments=(argument, "a b", "$HOME", "'\"\\"))
     words = read_by_a_shell(sbatch_script(batch, natively(f"/opt/{python}", {"A": content})))
-    assert words[:4] == ["--kill-on-bad-exit=1", f"/opt/{python}", "-P", "-m"]
+    assert words[1:4] == [f"/opt/{python}", "-P", "-m"]
     assert words[words.index("--") :] == ["--", "trainer", argument, "a b", "$HOME", "'\"\\"]
     assert {"--rdzv-id=7-0", "--rdzv-endpoint=head:20007", "--nnodes=2", "--nproc-per-node=2"} <= set(words)
 
 
-def test_a_container_has_the_jobs_name_and_is_removed_by_it(tmp_path):
-    script = sbatch_script(BATCH, in_docker(spec(tmp_path, sysfs.no_driver, cells.CPU)))
+def test_a_container_has_the_jobs_name_and_is_removed_by_it():
+    script = sbatch_script(BATCH, in_docker(spec(cells.CPU), cards=False))
     words = read_by_a_shell(script)
     assert "--name=rocmatrix-7" in words
     assert "--entrypoint=python" in words
     assert script.count('docker rm --force "rocmatrix-$SLURM_JOB_ID"') == 2
 
 
-def test_a_job_with_an_engines_cards_takes_whole_nodes(tmp_path):
-    with_cards = sbatch_script(BATCH, in_docker(spec(tmp_path / "a", sysfs.mi50, cells.GFX906)))
-    without = sbatch_script(BATCH, in_docker(spec(tmp_path / "b", sysfs.no_driver, cells.CPU)))
+def test_a_job_with_an_engines_cards_takes_whole_nodes():
+    with_cards = sbatch_script(BATCH, in_docker(spec(cells.GFX906), cards=True))
+    without = sbatch_script(BATCH, in_docker(spec(cells.CPU), cards=False))
     assert "#SBATCH --exclusive\n" in with_cards
     assert "--exclusive" not in without
 
@@ -109,20 +126,20 @@ def test_a_job_with_an_engines_cards_takes_whole_nodes(tmp_path):
         CdiDevice(value="amd.com/gpu=0", **WHY),
     ],
 )
-def test_what_apptainer_has_no_word_for_is_refused(tmp_path, setting):
-    asked = spec(tmp_path, sysfs.mi50, cells.GFX906)
+def test_what_apptainer_has_no_word_for_is_refused(setting):
+    asked = spec(cells.GFX906)
     with pytest.raises(ValueError, match=shlex.quote(setting.flag)):
-        in_apptainer(replace(asked, settings=(*asked.settings, setting)))
+        in_apptainer(replace(asked, settings=(*asked.settings, setting)), cards=True)
 
 
-def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_misread(tmp_path):
-    asked = spec(tmp_path, sysfs.mi50, cells.GFX906)
+def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_misread():
+    asked = spec(cells.GFX906)
     commas = Environment(name="ROCR_VISIBLE_DEVICES", content="GPU-a,GPU-b", **WHY)
-    made = in_apptainer(replace(asked, settings=(*asked.settings, commas)))
+    made = in_apptainer(replace(asked, settings=(*asked.settings, commas)), cards=True)
     assert made.environment["APPTAINERENV_ROCR_VISIBLE_DEVICES"] == "GPU-a,GPU-b"
     path = Mount(kind="bind", origin="/srv/a,b", target="/data/b", read_only=True, **WHY)
     with pytest.raises(ValueError, match="/srv/a,b"):
-        in_apptainer(replace(asked, settings=(*asked.settings, path)))
+        in_apptainer(replace(asked, settings=(*asked.settings, path)), cards=True)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +147,6 @@ def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_mi
     [
         {"name": "a b"},
         {"name": "-x"},
-        {"partition": "gpu\n#SBATCH --uid=0"},
-        {"time_limit": "1:00 --uid=0"},
         {"log": "/srv/a\n#SBATCH --uid=0"},
         {"log": '/srv/a"b'},
         {"log": "/srv/%u/a"},
@@ -142,6 +157,25 @@ def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_mi
 def test_what_a_line_of_sbatch_would_misread_is_refused(wrong):
     with pytest.raises(ValueError, match=r"line of #SBATCH|at least"):
         replace(BATCH, **wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"partition": "gpu\n#SBATCH --uid=0"},
+        {"time_limit": "1:00 --uid=0"},
+        {"account": "a b"},
+        {"constraint": "a --uid=0"},
+        {"gres": "gpu:mi300x"},
+        {"gres": "gpu:1", "gpus_per_node": "1"},
+        {"gpus_per_node": "0"},
+        {"memory": "64GB"},
+        {"modules": ("a; rm -r /",)},
+    ],
+)
+def test_what_a_site_cannot_ask_for_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"line of #SBATCH|twice|number of cards"):
+        SlurmRequest(**wrong)
 
 
 def test_a_path_with_a_space_is_quoted():

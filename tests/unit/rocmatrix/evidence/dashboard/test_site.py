@@ -20,7 +20,7 @@ from rocmatrix.cli.commands import dashboard as command
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
 from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
-from rocmatrix.evidence.record import Hardware, Number
+from rocmatrix.evidence.record import Hardware, Number, Trouble
 from rocmatrix.matrix.card_names import same
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.browser import chromium, dom
@@ -168,6 +168,29 @@ def test_marked_records_are_named_and_raise_nothing(texts):
     text = texts[f"cells/{CELL}.html"]
     assert '<span class="badge l-aside">nvidia</span>' in text
     assert "set aside, marked nvidia" in text
+
+
+def test_a_run_that_the_host_ended_is_shown_as_such_and_hides_no_regression():
+    host = smoke(
+        24 * 9, status="no verdict", hardware=rocm(name=REAL), trouble=Trouble(stage="disk", words="simulated")
+    )
+    page = command.pages_of(MATRIX, [*RECORDS, host], NOW)[CELL]
+    text = site.files({CELL: page}, [], now="-")[f"cells/{CELL}.html"]
+    assert '<span class="badge l-aside">ended by the host: disk</span>' in text
+    assert text.count('<span class="badge l-bad">failed</span>') == 1  # the failure before it
+    assert "1 runs ended by the host" in text
+    assert page.changes == command.pages_of(MATRIX, RECORDS, NOW)[CELL].changes
+    assert [change.what for change in page.changes if change.failure] == ["regressed"]
+
+
+def test_the_newest_proof_is_that_with_the_highest_number_whatever_the_clock_said():
+    proofs = [
+        record("prove", hours, passed=passed).model_copy(update={"series": "s", "number": number})
+        for number, (hours, passed) in enumerate([(9, True), (1, False)], start=1)
+    ]
+    page = command.pages_of(MATRIX, proofs, NOW)[CELL]
+    assert page.proof is not None
+    assert not page.proof.record.passed
 
 
 def test_numbers_are_drawn_over_time(texts):

@@ -133,7 +133,8 @@ def plain_sessions() -> tuple[plain_features.Session, ...]:
         assert part.vix_close is not None
         local = wall_clock(part.date, "America/New_York")
         minutes = (local - local.astype("M8[D]")).astype(int) // 60 - 570 + 1
-        columns = (part.open, part.high, part.low, part.close, part.volume, part.vix_close, minutes)
+        prices = (np.rint(price / 0.25).astype(int) for price in (part.open, part.high, part.low, part.close))
+        columns = (*prices, part.volume, part.vix_close, minutes)
         names = ("open", "high", "low", "close", "volume", "vix", "minute")
         rows = zip(*(column.tolist() for column in columns), strict=True)
         found.append(
@@ -149,7 +150,7 @@ def test_all_54_values_agree_with_their_formulas(number: int, bar: int) -> None:
     begin, part = list(session_parts())[number]
     bar = min(bar, len(part) - 1)
     before, now = plain_sessions()[:number], plain_sessions()[number].bars[: bar + 1]
-    expected = plain_features.every_feature(before, now)
+    expected = plain_features.every_feature(before, now, plain_features.Schedule())
     assert set(expected) == set(NAMES)
     values = dict(zip(NAMES, whole()[begin + bar].tolist(), strict=True))
     for name in NAMES:

@@ -15,7 +15,7 @@ from trainer.data.features.feature_file import read_table
 from trainer.data.loading import chunks as pieces
 from trainer.data.readers.synthetic import write_synthetic
 from trainer.data.split import Scaler
-from trainer.tasks.bars import table_rows
+from trainer.tasks.bars import finite_rows, table_rows
 from trainer.tasks.metrics.regression import baseline_forecasts
 
 
@@ -76,7 +76,7 @@ def made(minutes: Path, feed: str) -> tuple[Dataset, Scaler, int]:
     table = read_table(file)
     tracemalloc.start()
     try:
-        found = table_rows(table, config)
+        found = table_rows(table, finite_rows(table), config)
         return found, Scaler.fit(found.features), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

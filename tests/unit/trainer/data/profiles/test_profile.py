@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.conventions import VOLUME_BITS, ProfileConventions
-from trainer.data.profiles import developing
+from trainer.data.profiles import developing, segments
 from trainer.data.profiles.developing import developing_levels, rolling_levels
 from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
 from trainer.runtime.errors import TrainerError
@@ -21,7 +21,8 @@ CONVENTIONS = st.builds(
     tick=st.just(0.25),
     row_ticks=st.integers(1, 3),
     rounding=st.sampled_from(["floor", "nearest", "ceil"]),
-    allocation=st.sampled_from(["uniform", "close"]),
+    row_origin=st.integers(0, 3),
+    allocation=st.sampled_from(["uniform", "close", "proportional"]),
     rows=st.sampled_from(["dense", "occupied"]),
     poc_tie=st.sampled_from(["middle", "middle_upper", "low", "high"]),
     expansion=st.sampled_from(["one", "two"]),
@@ -43,7 +44,12 @@ def oracle(bars: list[tuple[int, int, int, int]], c: ProfileConventions) -> tupl
     counts: dict[int, int] = {}
     for low, body, top, volume in bars:
         ticks = [100 + low + body] * 2 if c.allocation == "close" else [100 + low, 100 + low + body + top]
-        first, last = (row_of(tick, c) for tick in ticks)
+        first, last = (row_of(tick - c.row_origin, c) for tick in ticks)
+        if c.allocation == "proportional" and ticks[0] < ticks[1]:
+            for tick in range(*ticks):  # from each tick to the next lies one row
+                row = row_of(tick - c.row_origin, c)
+                counts[row] = counts.get(row, 0) + volume * 2**VOLUME_BITS // (ticks[1] - ticks[0])
+            continue
         share = volume * 2**VOLUME_BITS // (last - first + 1)
         for row in range(first, last + 1):
             counts[row] = counts.get(row, 0) + share
@@ -135,7 +141,7 @@ def test_the_order_of_bars_changes_no_bit_of_a_profile(bars: list[tuple[int, int
     rows = bar_rows(*arrays(bars), c)
     places = list(range(len(bars)))
     order.shuffle(places)  # type: ignore[attr-defined]
-    mixed = BarRows(low=rows.low[places], high=rows.high[places], share=rows.share[places])
+    mixed = BarRows(**{name: values[places] for name, values in vars(rows).items()})
     first, height = int(rows.low.min()), int(rows.high.max() - rows.low.min()) + 1
     assert difference_profile(rows, first, height).tobytes() == difference_profile(mixed, first, height).tobytes()
 
@@ -168,3 +174,20 @@ def test_a_price_far_from_all_others_is_refused_not_computed() -> None:
 def test_conventions_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(TrainerError, match="RM500"):
         ProfileConventions(**wrong)  # type: ignore[arg-type]
+
+
+@given(bars=BARS, c=CONVENTIONS, cut=st.integers(0, 10), part=st.integers(1, 9), scale=st.sampled_from([1, 1, 37]))
+@settings(deadline=None, max_examples=400)
+def test_levels_in_segments_are_those_in_rows(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int, part: int, scale: int
+) -> None:
+    c = replace(c, rows="dense", expansion="one")
+    wide = [(low * scale, body * scale, top, volume) for low, body, top, volume in bars]
+    rows = bar_rows(*arrays(wide), c)
+    starts = np.array([0, min(cut, len(bars) - 1)] if min(cut, len(bars) - 1) else [0])
+    expected = developing_levels(rows, starts, c)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segments, "PART", part)
+        actual = segments.segment_levels(rows, starts, c)
+    for name in vars(expected):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), err_msg=name)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.bar import Bars
+from trainer.data.dataset import Dataset
 from trainer.data.split import Split, split_by_time
 from trainer.tasks.bars import make_dataset
 from trainer.tasks.metrics.regression import BASELINES, baseline_forecasts, r2, rmse, score
@@ -59,3 +60,32 @@ def test_a_baseline_that_misses_by_rounding_alone_is_exact() -> None:
     target = np.linspace(100, 900, 50)
     assert r2(target, target + 1, np.nextafter(target, np.inf)) is None
     assert r2(target, target + 1, target + 1e-4) == pytest.approx(1 - 1e8, rel=1e-3)
+
+
+def collinear(rows: int, seed: int, dtype: type) -> Dataset:
+    """SYNTHETIC: distances that are sums of each other but for the rounding of `dtype`, levels far from zero."""
+    rng = np.random.default_rng(seed)
+    near, width, level = rng.normal(size=(3, rows))
+    columns = [near, width, near + width, near - 3 * width, 4000 + level, np.full(rows, 7.1), near + width + 0.5]
+    features = np.column_stack(columns).astype(dtype)
+    target = 2 * near - width + 0.5 * level + rng.normal(size=rows)
+    return Dataset(date=np.arange(rows).astype("M8[s]"), features=features, target=target, persistence=target * np.nan)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [60, 3000])
+def test_linear_baseline_of_collinear_features_is_that_of_independent_ones(rows: int, dtype: type) -> None:
+    train, test = collinear(rows, 1, dtype), collinear(500, 2, dtype)
+    plain = [np.column_stack([np.ones(len(part)), part.features[:, [0, 1, 4]]]).astype(float) for part in (train, test)]
+    weights = np.linalg.lstsq(plain[0], train.target, rcond=None)[0]
+    expected = plain[1] @ weights
+    np.testing.assert_allclose(baseline_forecasts(train, test)["linear"], expected, atol=2e-3)
+
+
+def test_linear_baseline_in_pieces_is_the_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, test = collinear(900, 3, np.float32), collinear(100, 4, np.float32)
+    whole = baseline_forecasts(train, test)["linear"]
+    monkeypatch.setattr(
+        "trainer.tasks.metrics.regression.pieces", lambda n: [slice(a, min(a + 97, n)) for a in range(0, n, 97)]
+    )
+    np.testing.assert_allclose(baseline_forecasts(train, test)["linear"], whole, rtol=1e-9)

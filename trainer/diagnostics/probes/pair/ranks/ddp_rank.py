@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.diagnostics.probes import numerics
+from trainer.diagnostics.probes import numerics, placement
 from trainer.distributed.transports.route import HOST
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 WORLD = 2
 ROUTE = "TRAINER_PROBE_ROUTE"  # set in a retry on cards: the name of the way, see `cause_search`
+CARDS = "TRAINER_PROBE_CARDS"  # torch's numbers of the two ranks' cards, with a comma between; by default 0,1
 STEPS = 8
 SHARD, FEATURES, WIDTH, OUTPUTS = 64, 16, 32, 4
 
@@ -59,7 +60,9 @@ def take_part(argv: Sequence[str] | None, find: Phases) -> int:
     numerics.strict_fp32()
     started = time.monotonic()
     dist.init_process_group(arguments.backend, timeout=datetime.timedelta(seconds=arguments.timeout))
-    note(report, "joined", world=dist.get_world_size(), device=str(device), seconds=time.monotonic() - started)
+    card = placement.card_ids()[device.index] if device.type == "cuda" else None
+    seconds = time.monotonic() - started
+    note(report, "joined", world=dist.get_world_size(), device=str(device), card=card, seconds=seconds)
     for phase, found in find(rank, device, arguments.seed):
         note(report, phase, **found)
     dist.destroy_process_group()
@@ -89,7 +92,8 @@ def choose_device(backend: str) -> torch.device:
 
     if backend == "gloo" and ROUTE not in os.environ:
         return torch.device("cpu")
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    cards = os.environ.get(CARDS, "0,1").split(",")
+    device = torch.device("cuda", int(cards[int(os.environ["LOCAL_RANK"])]))
     torch.cuda.set_device(device)
     return device
 

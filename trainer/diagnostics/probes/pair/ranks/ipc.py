@@ -1,13 +1,14 @@
 """Whether another process can open memory of a card, as NCCL and RCCL do to copy from card to card.
 
-`python -m trainer.diagnostics.probes.pair.ranks.ipc` prints one JSON line; a process of its own, as a
-driver may hang or abort in it.
+`python -m trainer.diagnostics.probes.pair.ranks.ipc [FIRST SECOND]` prints one JSON line; a process of its own, as a
+driver may hang or abort in it. The cards are torch's numbers, 0 and 1 where none are given.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainer.diagnostics.probes import entry, numerics
@@ -22,9 +23,9 @@ COUNT = 1 << 16
 OTHER_BYTES = "another process read other bytes"
 
 
-def error(seconds: float = SECONDS) -> str:
-    """Why another process cannot read a card's memory from the second card, empty if it can."""
-    outcome = run_limited([sys.executable, "-m", MODULE], seconds=seconds)
+def error(seconds: float = SECONDS, pair: Sequence[int] = (0, 1)) -> str:
+    """Why another process cannot read a card's memory from the second card of a pair, empty if it can."""
+    outcome = run_limited([sys.executable, "-m", MODULE, *map(str, pair)], seconds=seconds)
     if outcome.timed_out:
         return f"opening a card's memory in another process did not end within {seconds:g} s"
     if outcome.returncode != 0:
@@ -33,17 +34,18 @@ def error(seconds: float = SECONDS) -> str:
     return str(json.loads(outcome.stdout)["error"])
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Share a tensor of the first card with a new process; print what that one found."""
     import torch
     from torch import multiprocessing
 
-    answer = entry.claim_stdout()
+    answer, words = entry.claim_stdout(), sys.argv[1:] if argv is None else argv
+    first, second = (int(word) for word in words or ("0", "1"))
     context = multiprocessing.get_context("spawn")
     given, told = context.Queue(), context.Queue()
-    reader = context.Process(target=read, args=(given, told), daemon=True)
+    reader = context.Process(target=read, args=(given, told, second), daemon=True)
     reader.start()
-    tensor = torch.arange(COUNT, device="cuda:0", dtype=torch.int32)
+    tensor = torch.arange(COUNT, device=torch.device("cuda", first), dtype=torch.int32)
     numerics.wait_for("cuda")
     given.put(tensor)
     found = told.get(timeout=SECONDS)
@@ -54,11 +56,11 @@ def main() -> int:
     return 0
 
 
-def read(given: Any, told: Any) -> None:
+def read(given: Any, told: Any, second: int) -> None:
     """In the other process: copy the tensor to the second card and tell its checksum, or what went wrong."""
     try:
         tensor: torch.Tensor = given.get()
-        there = tensor.to("cuda:1")
+        there = tensor.to(f"cuda:{second}")
         found: object = numerics.checksum(there)
         del tensor
     except Exception as refused:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from trainer.diagnostics.probes import numerics, placement
 from trainer.diagnostics.probes.entry import Request
@@ -12,12 +14,13 @@ from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
 from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
 from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
 from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
-from trainer.diagnostics.probes.pair.ranks.ddp_rank import ROUTE
+from trainer.diagnostics.probes.pair.ranks.ddp_rank import CARDS, ROUTE, WORLD
 from trainer.diagnostics.probes.pair.ranks.torchrun import Place, Report
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, conclude
 from trainer.distributed.transports.route import Route
 from trainer.runtime.child_process import Outcome
 
+Named = TypeVar("Named", Check, Number)
 IPC_SHARE = 0.2  # of the time after the first try
 
 
@@ -41,11 +44,14 @@ def measure(subject: Subject, request: Request) -> Verdict:
     """Run both ranks; on two cards that fail, try the other ways and name the likely cause."""
     limit, place = two_ranks.limit_of(request), subject.place
     ends, on_cards = time.monotonic() + limit, place.ran_on.kind != "cpu"
-    verdict = once(subject, request, limit * two_cards.FIRST_SHARE if on_cards else limit)
+    verdicts = of_pairs(subject, request, limit * two_cards.FIRST_SHARE if on_cards else limit)
+    verdict, pair = joined(verdicts, place), pairs_of(place)[len(verdicts) - 1]
     if verdict.status == "pass":
         return verdict
     facts = circumstances.read(place.cards, ipc_seconds=ipc_seconds(ends))
-    tries = two_cards.retry(subject.ways, lambda *way: again(subject, *way), ends) if on_cards else ()
+    tries = (
+        two_cards.retry(subject.ways, lambda way, seconds: again(subject, way, seconds, pair), ends) if on_cards else ()
+    )
     return two_cards.explained(verdict, facts, tries)
 
 
@@ -55,12 +61,33 @@ def ipc_seconds(ends: float) -> float:
 
 
 def once(subject: Subject, request: Request, limit: float) -> Verdict:
-    """The verdict on one run of both ranks."""
+    """The verdict on one run of both ranks on every pair of cards."""
+    return joined(of_pairs(subject, request, limit), subject.place)
+
+
+def pairs_of(place: Place) -> tuple[tuple[int, ...], ...]:
+    """Return the pairs to try, each card in one; an empty one stands for the CPU."""
+    return two_ranks.pairs(place.cards) if place.ran_on.kind != "cpu" else ((),)
+
+
+def of_pairs(subject: Subject, request: Request, limit: float) -> list[Verdict]:
+    """The verdicts on one pair after the other, up to the first that did not pass."""
+    verdicts: list[Verdict] = []
+    for pair in (chosen := pairs_of(subject.place)):
+        verdicts.append(of_pair(subject, request, limit / len(chosen), pair))
+        if verdicts[-1].status != "pass":
+            break
+    return verdicts
+
+
+def of_pair(subject: Subject, request: Request, limit: float, pair: Sequence[int]) -> Verdict:
+    """The verdict on one run of both ranks, on the cards with these numbers; on the CPU where there are none."""
     place, seed = subject.place, numerics.fresh_seed()
-    outcome, reports = two_ranks.run_ranks(subject.module, place.ran_on, seed, limit)
+    outcome, reports = two_ranks.run_ranks(subject.module, place.ran_on, seed, limit, environment=chooses(pair))
     if outcome.timed_out:
-        return two_ranks.hung(subject.probe, place.ran_on, reports, limit)
-    return conclude(
+        found = two_ranks.hung(subject.probe, place.ran_on, reports, limit)
+        return dataclasses.replace(found, summary=f"{found.summary}{of_which(place, pair)}")
+    found = conclude(
         probe=subject.probe,
         summary=summarise(place, subject.did),
         checks=[two_ranks.cards_check(request.expect, place.cards), *checks(subject, outcome, reports)],
@@ -68,6 +95,36 @@ def once(subject: Subject, request: Request, limit: float) -> Verdict:
         device=place.ran_on,
         versions=placement.versions(),
     )
+    summary = f"{found.summary}{of_which(place, pair)}"
+    return dataclasses.replace(found, summary=summary, cards=two_ranks.participants(reports))
+
+
+def chooses(pair: Sequence[int]) -> dict[str, str]:
+    """The environment in which both ranks take these cards."""
+    return {CARDS: ",".join(map(str, pair))} if pair else {}
+
+
+def of_which(place: Place, pair: Sequence[int]) -> str:
+    """Name the pair where there are several."""
+    return f" (cards {pair[0]} and {pair[1]} of {place.cards})" if place.cards > WORLD and pair else ""
+
+
+def joined(verdicts: Sequence[Verdict], place: Place) -> Verdict:
+    """One verdict on all pairs: the last one's, with the cards that took part in any and the checks of all."""
+    cards = dict.fromkeys(card for verdict in verdicts for card in verdict.cards)
+    present = placement.card_ids() if place.ran_on.kind != "cpu" else ()
+    several = len(verdicts) > 1
+    return dataclasses.replace(
+        verdicts[-1],
+        checks=tuple(_named(check, n, several=several) for n, v in enumerate(verdicts) for check in v.checks),
+        numbers=tuple(_named(number, n, several=several) for n, v in enumerate(verdicts) for number in v.numbers),
+        cards=tuple(cards),
+        present=present,
+    )
+
+
+def _named(one: Named, place: int, *, several: bool) -> Named:
+    return dataclasses.replace(one, name=f"pair {place + 1}: {one.name}") if several and place else one
 
 
 def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
@@ -75,7 +132,7 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
     return [*two_ranks.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
-def again(subject: Subject, way: Route, seconds: float) -> str:
+def again(subject: Subject, way: Route, seconds: float, pair: Sequence[int] = ()) -> str:
     """Why both ranks do not work by another way either; empty if they do."""
     outcome, reports = two_ranks.run_ranks(
         subject.module,
@@ -83,7 +140,7 @@ def again(subject: Subject, way: Route, seconds: float) -> str:
         numerics.fresh_seed(),
         seconds,
         backend=way.backend,
-        environment={**way.environment, ROUTE: way.name},
+        environment={**way.environment, **chooses(pair), ROUTE: way.name},
     )
     stops = ", ".join(f"rank {rank} {two_ranks.last_phase(report)}" for rank, report in enumerate(reports))
     if outcome.timed_out:

@@ -56,6 +56,28 @@ def place(expect: str) -> Place:
     return Place(ran_on=device if cards >= WORLD else placement.cpu(), cards=cards)
 
 
+def pairs(cards: int) -> tuple[tuple[int, int], ...]:
+    """Return pairs of torch's numbers such that each of `cards` cards is in one; of an odd number one is in two."""
+    two_by_two = [(first, first + 1) for first in range(0, cards - 1, WORLD)]
+    return (*two_by_two, *([(cards - WORLD, cards - 1)] if cards % WORLD and cards > WORLD else []))
+
+
+def named(pair: Sequence[int]) -> str:
+    """Return what stands before the name of a check of this pair: nothing for the first."""
+    return "" if tuple(pair) == (0, 1) else f"cards {pair[0]} and {pair[1]}: "
+
+
+def tried(pairs: Sequence[Sequence[int]]) -> str:
+    """Say which pairs were tried, where there are several."""
+    words = ", ".join(f"{first} and {second}" for first, second in pairs)
+    return f", on each pair of cards ({words})" if len(pairs) > 1 else ""
+
+
+def participants(reports: Sequence[Report]) -> tuple[str, ...]:
+    """Return the cards on which ranks say that they reached their end."""
+    return tuple(found["joined"]["card"] for found in finished(reports) if found["joined"].get("card"))
+
+
 def limit_of(request: Request) -> float:
     """How long the ranks may take."""
     return max(1.0, request.timeout_seconds - MARGIN_SECONDS)

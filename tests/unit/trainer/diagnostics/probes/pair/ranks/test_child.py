@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
@@ -14,7 +16,7 @@ from trainer.diagnostics.probes.pair import data_parallel as two_gpu_step_data_p
 from trainer.diagnostics.probes.pair import p2p
 from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
 from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
-from trainer.diagnostics.probes.verdict import Device, Verdict
+from trainer.diagnostics.probes.verdict import Check, Device, Verdict, equal
 
 ROOT = Path(__file__).parents[7]
 CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
@@ -89,6 +91,63 @@ def test_data_parallel_is_tried_again_without_peer_access_and_without_shared_mem
     assert retries == {"retry with NCCL_P2P_DISABLE=1": "pass", "retry with NCCL_SHM_DISABLE=1": "fail"}
     said = "Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: the IOMMU stands between the cards)."
     assert verdict.summary.endswith(said)
+
+
+def test_ipc_that_only_a_later_pair_is_denied_is_named(run: Any) -> None:
+    later = DENIED.replace("'memory", "'cards 2 and 3: memory")
+    assert run("p2p", later).diagnosis["evidence"] == "RuntimeError: denied"
+
+
+@pytest.fixture(params=[2, 3, 5, 8])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many SIMULATED cards, of which the driver lets each reach into each."""
+    cards: int = request.param
+    monkeypatch.setattr(placement, "place", lambda expect: CARD)
+    monkeypatch.setattr(placement, "card_count", lambda: cards)
+    monkeypatch.setattr(placement, "card_ids", lambda: tuple(f"0000:{card:02x}:00" for card in range(cards)))
+    monkeypatch.setattr(torch.cuda, "can_device_access_peer", lambda here, there: here != there)
+    return cards
+
+
+def test_copies_go_from_and_to_each_card(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen(way: tuple[str, str], size: int, seed: int) -> Check:
+        return equal(f"{way[0]} to {way[1]} {size} bytes", 1, 1)
+
+    opened: list[Sequence[int]] = []
+    monkeypatch.setattr(p2p, "check", seen)
+    monkeypatch.setattr(p2p, "best_seconds", lambda work, cards: 1.0)
+    monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
+    monkeypatch.setattr(p2p.card_ipc, "error", lambda *, pair: opened.append(pair) or "")
+    verdict = p2p.direct(Request(expect="rocm"))
+    assert verdict.status == "pass"
+    names, measured = [check.name for check in verdict.checks], [number.name for number in verdict.numbers]
+    assert (len(names), len(measured)) == (len(set(names)), len(set(measured)))
+    for card in range(many):
+        assert any(name.startswith(f"cuda:{card} to") for name in names)
+        assert any(f"to cuda:{card} " in name for name in names)
+        assert any(card in pair for pair in opened)
+    assert len(verdict.cards) == many
+    assert verdict.cards == verdict.present
+
+
+def test_data_parallel_steps_on_each_card(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DataParallel itself takes cards: on a CPU it is replaced by what it was asked for."""
+    asked: list[int] = []
+
+    def instead(model: torch.nn.Module, pair: Sequence[int]) -> tuple[torch.nn.Module, set[str]]:
+        asked.extend(pair)
+        return model, {f"cuda:{card}" for card in pair}
+
+    monkeypatch.setattr(two_gpu_step_data_parallel, "spread", instead)
+    monkeypatch.setattr(two_gpu_step_data_parallel, "first", lambda pair: torch.device("cpu"))
+    verdict = two_gpu_step_data_parallel.direct(Request(expect="rocm"))
+    assert verdict.status == "pass", verdict.summary
+    assert set(asked) == set(range(many))
+    names = [check.name for check in verdict.checks]
+    assert len(names) == len(set(names))
+    assert verdict.cards == verdict.present == placement.card_ids()
 
 
 @pytest.mark.parametrize("name", PROBES)

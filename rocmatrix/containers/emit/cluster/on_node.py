@@ -1,0 +1,73 @@
+"""What a step of Slurm finds out on its own node before Python starts: user, groups, device nodes, cards.
+
+None of this is known where a job is submitted: render nodes, groups and users' numbers differ between machines, and
+Slurm chooses the cards. The text holds no value of a job; a job's own words come as arguments.
+Sources: Slurm's manuals of gres.conf and srun; AMD's conceptual/gpu-isolation; Apptainer's user guide.
+"""
+
+from __future__ import annotations
+
+# Slurm sets these beside ROCR_VISIBLE_DEVICES where gres.conf names no library; HIP would count a second time,
+# among the cards that are left, and find none.
+ONE_LIST = """\
+if [ -n "${ROCR_VISIBLE_DEVICES:-}" ]; then
+    unset HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
+fi
+"""
+ABSENT = """\
+refuse() {
+    echo "rocmatrix RM425: $1 on $(hostname)" >&2
+    exit 1
+}
+"""
+NEEDS_CARDS = "[ -c /dev/kfd ] || refuse 'no /dev/kfd'\n"
+NEEDS_RDMA = "[ -d /dev/infiniband ] || refuse 'no /dev/infiniband'\n"
+# Locked memory counts against a limit that Slurm's daemon hands down; `docker run` is given its own.
+LOCKED = 'ulimit -l unlimited 2>/dev/null || echo "rocmatrix: memory locked for RDMA: at most $(ulimit -l) KiB" >&2\n'
+
+DOCKER_NODES = """\
+for node in {nodes}; do
+    [ -c "$node" ] || continue
+    set -- "--device=$node:$node:rw" "--group-add=$(stat -c %g "$node")" "$@"
+done
+"""
+DOCKER = """\
+user=$(id -u)
+set -- "--user=$user:$(id -g)" "--mount=type=volume,source=$ROCMATRIX_CACHE-$user,target=/cache" "$@"
+exec docker run --rm --pull=never "$@"
+"""
+APPTAINER_NODES = """\
+for node in {nodes}; do
+    [ ! -e "$node" ] || set -- "--bind=$node" "$@"
+done
+"""
+
+
+def native(*, cards: bool) -> str:
+    """Return the text for Python on the node itself; Slurm confines its cards."""
+    return (ONE_LIST if cards else "") + 'exec "$@"\n'
+
+
+def docker(*, cards: bool, rdma: bool) -> str:
+    """Return the text for `docker run`, whose options are the arguments; the volume's name is in ROCMATRIX_CACHE."""
+    given = ["/dev/kfd", "/dev/dri/renderD*"] * cards + ["/dev/infiniband/*"] * rdma
+    text = _needs(cards=cards, rdma=rdma)
+    text += DOCKER_NODES.format(nodes=" ".join(given)) if given else ""
+    chosen = '[ -z "${ROCR_VISIBLE_DEVICES:-}" ] || set -- --env=ROCR_VISIBLE_DEVICES "$@"\n'
+    return text + (chosen if cards else "") + DOCKER
+
+
+def apptainer(*, cards: bool, rdma: bool) -> str:
+    """Return the text for `apptainer exec`, whose options are the arguments; it stays within the job's own limits."""
+    given = ["/dev/kfd", "/dev/dri"] * cards + ["/dev/infiniband"] * rdma
+    text = _needs(cards=cards, rdma=rdma) + (LOCKED if rdma else "")
+    text += APPTAINER_NODES.format(nodes=" ".join(given)) if given else ""
+    chosen = (
+        'if [ -n "${ROCR_VISIBLE_DEVICES:-}" ]; then\n'
+        '    export APPTAINERENV_ROCR_VISIBLE_DEVICES="$ROCR_VISIBLE_DEVICES"\nfi\n'
+    )
+    return text + (chosen if cards else "") + 'exec apptainer exec "$@"\n'
+
+
+def _needs(*, cards: bool, rdma: bool) -> str:
+    return (ABSENT if cards or rdma else "") + (NEEDS_CARDS if cards else "") + (NEEDS_RDMA if rdma else "")

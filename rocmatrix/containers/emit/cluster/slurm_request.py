@@ -1,0 +1,89 @@
+"""What a site's Slurm is asked for beside nodes and cards: lines of #SBATCH, and modules to load.
+
+Source of the options: Slurm's manual of sbatch. Every value is checked, for sbatch reads a line's rest as options.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+WORD = re.compile(r"[A-Za-z0-9][\w.@+:/-]{0,99}", re.ASCII)
+EXPRESSION = re.compile(r"[\w.,:&|\[\]()*@+=!-]{1,200}", re.ASCII)
+MEMORY = re.compile(r"\d+[KMGT]?")
+GPUS = re.compile(r"(?:(?P<type>[A-Za-z][\w.-]*):)?(?P<count>[1-9]\d*)", re.ASCII)
+GRES_GPUS = re.compile(rf"(?:^|,)gpu:{GPUS.pattern}(?=,|$)", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmRequest:
+    """What #SBATCH lines say of a site. `gres` or `gpus_per_node` are in Slurm's words and replace `gpu:COUNT`.
+
+    `memory` is each node's, `cpus` are each node's (a node has one task, torchrun); `modules` are loaded first.
+    """
+
+    partition: str | None = None
+    time_limit: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    reservation: str | None = None
+    constraint: str | None = None
+    memory: str | None = None
+    cpus: int | None = None
+    gres: str | None = None
+    gpus_per_node: str | None = None
+    modules: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        words = (self.partition, self.time_limit, self.account, self.qos, self.reservation, *self.modules)
+        _check(WORD, *words)
+        _check(EXPRESSION, self.constraint, self.gres)
+        _check(MEMORY, self.memory)
+        _check(GPUS, self.gpus_per_node)
+        if self.gres and self.gpus_per_node:
+            raise ValueError("--gres and --gpus-per-node say the same thing twice; give one")
+        if self.gres and "gpu:" in self.gres and not GRES_GPUS.search(self.gres):
+            raise ValueError(f"{self.gres!r} names no number of cards, such as gpu:mi300x:8")
+
+    @property
+    def cards(self) -> int | None:
+        """Cards of each node as `gres` or `gpus_per_node` count them, None where neither does."""
+        found = GRES_GPUS.search(self.gres or "") or GPUS.fullmatch(self.gpus_per_node or "")
+        return int(found["count"]) if found else None
+
+    def options(self, cards: int) -> Iterator[str]:
+        """Yield the options for `cards` cards a node."""
+        if self.gpus_per_node:
+            yield f"--gpus-per-node={self.gpus_per_node}"
+        elif self.gres or cards:
+            yield f"--gres={self.gres or f'gpu:{cards}'}"
+        named = {
+            "partition": self.partition,
+            "time": self.time_limit,
+            "account": self.account,
+            "qos": self.qos,
+            "reservation": self.reservation,
+            "constraint": self.constraint,
+            "mem": self.memory,
+            "cpus-per-task": self.cpus,
+        }
+        yield from (f"--{name}={value}" for name, value in named.items() if value is not None)
+
+    @property
+    def loading(self) -> tuple[str, ...]:
+        """Lines that load the modules; /etc/profile defines `module` where a login has not."""
+        if not self.modules:
+            return ()
+        words = shlex.join(self.modules)
+        return (
+            "command -v module >/dev/null || . /etc/profile",
+            f'module load {words} || {{ echo "rocmatrix RM425: {words}: not loaded on $(hostname)" >&2; exit 1; }}',
+        )
+
+
+def _check(pattern: re.Pattern[str], *words: str | None) -> None:
+    for word in words:
+        if word is not None and not pattern.fullmatch(word):
+            raise ValueError(f"{word!r} is no plain word, as a line of #SBATCH needs it")

@@ -1,0 +1,104 @@
+"""Runs that were started and have no record yet. One whose program is gone has failed: nothing came back.
+
+A machine that a card takes down, or a program that is killed, writes no record of its own; what was noted before the
+run becomes one then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rocmatrix.evidence import schema, store
+from rocmatrix.evidence.record import Record
+
+PROC = Path("/proc")
+ELSEWHERE = timedelta(days=7)  # after this long a run of another machine is taken for lost, too
+
+
+def begin(path: Path, lost: Record) -> int:
+    """Note a run that is about to start; `lost` is its record should nothing come back. Return its token.
+
+    Runs that were lost before become records first, so that they stand before this one.
+    """
+    with schema.opened(path, write=True) as connection, schema.transaction(connection):
+        _settle(connection)
+        row = (_host(), _boot(), _process(os.getpid()), lost.at, _packed(lost))
+        cursor = connection.execute("INSERT INTO started (host, boot, process, at, body) VALUES (?, ?, ?, ?, ?)", row)
+        return int(cursor.lastrowid or 0)
+
+
+def end(path: Path, token: int, record: Record) -> None:
+    """Write the run's record in the place of the note."""
+    with schema.opened(path, write=True) as connection, schema.transaction(connection):
+        connection.execute("DELETE FROM started WHERE token = ?", (token,))
+        store.insert(connection, [record])
+
+
+def forget(path: Path, token: int) -> None:
+    """Take the note back: nothing was run."""
+    with schema.opened(path, write=True) as connection, schema.transaction(connection):
+        connection.execute("DELETE FROM started WHERE token = ?", (token,))
+
+
+def settle(path: Path) -> int:
+    """Make records of the runs that were lost; return how many. Nothing is written where there are none."""
+    if not path.is_file() or not _any(path):
+        return 0
+    with schema.opened(path, write=True) as connection, schema.transaction(connection):
+        return _settle(connection)
+
+
+def _any(path: Path) -> bool:
+    with schema.opened(path, write=False) as connection:
+        if connection.execute("PRAGMA user_version").fetchone()[0] < schema.NUMBERED:
+            return False
+        return bool(connection.execute("SELECT count(*) FROM started").fetchone()[0])
+
+
+def _settle(connection: sqlite3.Connection) -> int:
+    rows = connection.execute("SELECT token, host, boot, process, at, body FROM started ORDER BY token").fetchall()
+    lost = [row for row in rows if _is_lost(*row[1:5])]
+    for token, *_, body in lost:
+        connection.execute("DELETE FROM started WHERE token = ?", (token,))
+        store.insert(connection, [Record.model_validate_json(zlib.decompress(body))])
+    return len(lost)
+
+
+def _is_lost(host: str, boot: str, process: str, at: str) -> bool:
+    if host != _host():
+        begun = datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+        return datetime.now(UTC) - begun > ELSEWHERE
+    return boot != _boot() or process != _process(int(process.split(":", maxsplit=1)[0]))
+
+
+def _packed(record: Record) -> bytes:
+    return zlib.compress(json.dumps(record.content()).encode())
+
+
+def _host() -> str:
+    """Name where process numbers mean the same: the machine, and the namespace of its processes."""
+    try:
+        return f"{os.uname().nodename} {(PROC / 'self' / 'ns' / 'pid').readlink()}"
+    except OSError:
+        return os.uname().nodename
+
+
+def _boot() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _process(pid: int) -> str:
+    """Name a process by its number and start; another one may have the number later. A dead one has no start."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return f"{pid}:"
+    return f"{pid}:" if stat[0] in "ZX" else f"{pid}:{stat[19]}"

@@ -1,0 +1,153 @@
+"""A job's container: made of an image by its id, inspected, started, waited for, removed.
+
+What the record of the job names is read here, from the container itself. How it ended is told apart by the step that
+ended it: a container that could not be made or started, or an engine that was lost, is trouble of the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.containers import engine
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.runner import Container, Finished, Interrupted
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.trouble import Trouble
+
+if TYPE_CHECKING:
+    import docker
+
+RUN = ("docker", "run")
+JOB_LABEL = "org.rocmatrix.job"
+LEFT_BEHIND = timedelta(minutes=10)  # a container of a program that was killed is removed when it is this old
+NOT_STARTED = 125  # the status of a job whose container never ran, as `docker run` has it
+OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
+WAIT_SECONDS = 10.0
+
+
+def create_argv(argv: Sequence[str]) -> list[str]:
+    """Return the command that makes the container of a `docker run`: it stays until it has been inspected."""
+    options = [word for word in argv[2:] if word != "--rm"]
+    return ["docker", "create", f"--label={JOB_LABEL}=1", *options]
+
+
+def run(argv: Sequence[str], *, show: Callable[[launch.Event], None], log: Path | None) -> Finished:
+    """Run the container of a `docker run` to its end. Raises RM201 without a client, Interrupted on a signal."""
+    with launch.interruptible():
+        try:
+            made = _created(argv)
+        except KeyboardInterrupt as error:
+            raise Interrupted(launch.stopped_by_signal()) from error
+        return made if isinstance(made, Finished) else _attended(made, show, log)
+
+
+def _attended(made: _Made, show: Callable[[launch.Event], None], log: Path | None) -> Finished:
+    with contextlib.closing(made.client), _removed(made):
+        try:
+            done = launch.attached(["docker", "start", "--attach", made.container.id], show=show, log=log)
+        except Interrupted as stopped:
+            stopped.finished = replace(stopped.finished, container=made.container)
+            raise
+        return _judged(replace(done, container=made.container), made)
+
+
+@dataclass(kw_only=True)
+class _Made:
+    container: Container
+    client: docker.DockerClient
+    lost: list[str] = field(default_factory=list)  # what the wait for its end broke off with
+
+
+def _created(argv: Sequence[str]) -> _Made | Finished:
+    try:
+        done = subprocess.run(create_argv(argv), capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
+    if done.returncode != 0:
+        return _never_ran(done.stderr.strip() or "`docker create` failed")
+    identity, failures = done.stdout.strip().splitlines()[-1], engine.failures()
+    try:
+        client = engine.connect(work=True)
+        _sweep(client, keep=identity)
+        made = _Made(container=_inspected(client, identity), client=client)
+    except RocmatrixError as error:
+        return _never_ran(f"the container could not be inspected: {error.what}")
+    except failures as error:
+        return _never_ran(f"the container could not be inspected: {error}")
+    threading.Thread(target=_wait, args=(made,), daemon=True).start()
+    return made
+
+
+def _never_ran(words: str) -> Finished:
+    return Finished(
+        status=NOT_STARTED, events=(), last_words=words.encode(), trouble=Trouble(stage="engine", words=words)
+    )
+
+
+def _inspected(client: docker.DockerClient, identity: str) -> Container:
+    found = client.api.inspect_container(identity)
+    return Container(id=identity, image=str(found["Image"]), labels=dict(found["Config"].get("Labels") or {}))
+
+
+def _wait(made: _Made) -> None:
+    """Wait at the engine for the container's end; a connection that breaks off before it says that the engine did."""
+    try:
+        made.client.api.wait(made.container.id, timeout=None, condition="next-exit")
+    except engine.failures() as error:
+        made.lost.append(str(error))
+
+
+def _judged(done: Finished, made: _Made) -> Finished:
+    """Read the end from the container itself."""
+    try:
+        state = made.client.api.inspect_container(made.container.id)["State"]
+    except engine.failures() as error:
+        return _lost(done, f"the engine did not answer at the end: {error}")
+    if made.lost:
+        return _lost(done, f"the connection to the engine broke off: {made.lost[0]}")
+    return _ended(done, state)
+
+
+def _lost(done: Finished, words: str) -> Finished:
+    return replace(done, trouble=Trouble(stage="engine", words=words))
+
+
+def _ended(done: Finished, state: Mapping[str, Any]) -> Finished:
+    status = int(state["ExitCode"])
+    if state["Running"] and done.status < 0:
+        return replace(done, trouble=Trouble(stage="signal", words=f"its client was killed by signal {-done.status}"))
+    if state["Running"]:
+        return _lost(done, f"the client ended with {done.status}, and the container was still running")
+    if str(state["StartedAt"]).startswith("0001-") and status not in OF_THE_IMAGE:
+        return _lost(replace(done, status=NOT_STARTED), f"it was not started: {state.get('Error') or status}")
+    words = b"\nkilled: the container's memory limit was reached" if state.get("OOMKilled") else b""
+    return replace(done, status=status, last_words=done.last_words + words)
+
+
+@contextmanager
+def _removed(made: _Made) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(*engine.failures()):
+            made.client.api.remove_container(made.container.id, force=True, v=True)
+
+
+def _sweep(client: docker.DockerClient, *, keep: str) -> None:
+    """Remove what jobs left whose program was killed: their containers that run no more."""
+    before = f"{datetime.now(UTC) - LEFT_BEHIND:%Y-%m-%dT%H:%M:%S}"
+    filters = {"label": JOB_LABEL, "status": ["created", "exited", "dead"]}
+    with contextlib.suppress(*engine.failures()):
+        for found in client.api.containers(all=True, filters=filters):
+            state = client.api.inspect_container(found["Id"])
+            newest = max(state["Created"], state["State"]["FinishedAt"])
+            if found["Id"] != keep and newest < before:
+                client.api.remove_container(found["Id"], v=True)

@@ -1,0 +1,16 @@
+"""What of the host ended a job or a build: it then says nothing of the cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal["engine", "registry", "disk", "signal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """The stage at which the host's failure was met, and what is known of it."""
+
+    stage: Stage
+    words: str

@@ -1,0 +1,201 @@
+"""A job's container on a real engine: what it names, and how each end of it is told apart.
+
+The image is a plain Debian; the job prints what a smoke suite would (STAND-IN).
+"""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.jobs import contained, runner
+
+pytestmark = pytest.mark.container
+
+ROOT = Path(__file__).resolve().parents[2]
+VERDICT = '{"event": "probe", "probe": "blas", "status": "pass"}'
+TAG = "rocmatrix-test/contained:1"
+
+
+@pytest.fixture
+def image(client, debian):
+    """A tag of the test's own, so that it can be moved."""
+    client.images.get(debian).tag(*TAG.split(":"))
+    yield client.images.get(TAG).id
+    with suppress(Exception):
+        client.images.remove(TAG, force=True)
+
+
+def argv(image, script, *options):
+    return ["docker", "run", "--rm", "--pull=never", "--network=none", *options, image, "sh", "-c", script]
+
+
+def left(client):
+    return client.api.containers(all=True, filters={"label": contained.JOB_LABEL})
+
+
+def ran(client, image, script, *options, show=lambda _: None):
+    before = {each["Id"] for each in left(client)}
+    done = runner.run(argv(image, script, *options), show=show)
+    assert {each["Id"] for each in left(client)} == before
+    return done
+
+
+def test_a_job_names_the_image_it_was_made_of_and_ends_with_its_own_status(client, image):
+    done = ran(client, image, f"echo '{VERDICT}'; echo words >&2; exit 3", "--label=org.rocmatrix.inputs=x")
+    assert (done.status, done.container.image, done.trouble) == (3, image, None)
+    assert done.container.labels["org.rocmatrix.inputs"] == "x"
+    assert [event["probe"] for event in done.events] == ["blas"]
+    assert b"words" in done.last_words
+
+
+def test_an_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image):
+    other = client.images.get(TAG)
+    made = client.containers.create(TAG, ["sh"])
+    try:
+        moved = made.commit(*TAG.split(":"), conf={"Labels": {"org.rocmatrix.inputs": "forged"}})
+    finally:
+        made.remove()
+    other.tag(*TAG.split(":"))
+
+    def move(_):
+        moved.tag(*TAG.split(":"))
+
+    done = ran(client, TAG, f"echo '{VERDICT}'; sleep 1", show=move)
+    assert client.images.get(TAG).id == moved.id != image
+    assert done.container.image == image
+    assert "org.rocmatrix.inputs" not in done.container.labels
+    client.images.remove(moved.id, force=True)
+
+
+@pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"])
+def test_a_container_that_was_killed_from_outside_is_no_trouble_of_the_host(client, image, sent):
+    def kill(_):
+        until = time.monotonic() + 10
+        while not (running := client.containers.list(filters={"label": f"rocmatrix-test={sent}"})):
+            assert time.monotonic() < until  # the engine lists it a moment after its first word
+        running[0].kill(sent)
+
+    done = ran(
+        client,
+        image,
+        f"trap 'exit 143' TERM; echo '{VERDICT}'; sleep 30 & wait",
+        f"--label=rocmatrix-test={sent}",
+        show=kill,
+    )
+    assert (done.status, done.trouble) == (137 if sent == "SIGKILL" else 143, None)
+
+
+@pytest.mark.parametrize("status", [125, 126, 127, 137])
+def test_a_status_of_the_program_that_is_an_engines_too_is_the_programs(client, image, status):
+    done = ran(client, image, f"exit {status}")
+    assert (done.status, done.trouble) == (status, None)
+
+
+def test_a_program_that_is_not_in_the_image_is_the_images_failure(client, image):
+    done = runner.run(["docker", "run", "--rm", "--network=none", image, "no-such-program"], show=lambda _: None)
+    assert (done.status, done.trouble, done.container.image) == (127, None, image)
+
+
+@pytest.mark.parametrize("wrong", [["--device=/dev/no-such-node"], ["--no-such-option"]])
+def test_a_container_that_cannot_be_made_or_started_is_trouble_of_the_host(client, image, wrong):
+    done = ran(client, image, "true", *wrong)
+    assert done.trouble.stage == "engine"
+    assert done.events == ()
+
+
+def test_an_image_that_is_gone_is_trouble_of_the_host(client):
+    done = runner.run(argv("rocmatrix-test/none:1", "true"), show=lambda _: None)
+    assert (done.status, done.trouble.stage, done.container) == (contained.NOT_STARTED, "engine", None)
+
+
+class Proxy:
+    """Stands between the programs and the engine, and goes away when it is told to."""
+
+    def __init__(self, path, real):
+        self.real, self.open, self.server = real, [], socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        with suppress(OSError):
+            while True:
+                here, _ = self.server.accept()
+                there = socket.socket(socket.AF_UNIX)
+                there.connect(self.real)
+                self.open += [here, there]
+                for a, b in ((here, there), (there, here)):
+                    threading.Thread(target=self._copy, args=(a, b), daemon=True).start()
+
+    def _copy(self, source, target):
+        with suppress(OSError):
+            while block := source.recv(1 << 16):
+                target.sendall(block)
+            target.shutdown(socket.SHUT_WR)
+
+    def gone(self):
+        for each in (self.server, *self.open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+def test_an_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image, tmp_path, monkeypatch):
+    """The engine itself stays: what goes is the way to it, as in a restart of the daemon."""
+    real = client.api.base_url.removeprefix("http+docker://").replace("localhost", "/var/run/docker.sock")
+    if not Path(real).is_socket():
+        pytest.skip(f"the engine is not reached through a socket here: {real}")
+    before = {each["Id"] for each in left(client)}
+    proxy = Proxy(tmp_path / "docker.sock", real)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    try:
+        done = runner.run(argv(image, f"echo '{VERDICT}'; sleep 20"), show=lambda _: proxy.gone())
+    finally:
+        for each in left(client):
+            if each["Id"] not in before:
+                client.api.remove_container(each["Id"], force=True)
+    assert done.trouble.stage == "engine"
+    assert done.container.image == image
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_this_program_ends_the_container_and_is_trouble_of_the_host(client, image, tmp_path, sent):
+    code = f"""
+import sys
+from rocmatrix.jobs import runner
+try:
+    runner.run({argv(image, f"echo '{VERDICT}'; sleep 60")!r}, show=lambda event: print("begun", flush=True))
+except runner.Interrupted as stopped:
+    found = stopped.finished
+    print(found.trouble.stage, found.container.image, len(found.events), flush=True)
+"""
+    before = {each["Id"] for each in left(client)}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(sent)
+    assert process.communicate(timeout=60)[0].split() == ["signal", image, "1"]
+    assert {each["Id"] for each in left(client)} == before
+
+
+def test_what_a_killed_program_left_is_removed_when_it_is_old(client, image, monkeypatch):
+    old = client.containers.create(image, ["true"], labels={contained.JOB_LABEL: "1"})
+    ran_at = client.containers.create(image, ["true"])
+    try:
+        ran(client, image, "true")
+        assert old.id in {each["Id"] for each in left(client)}
+        monkeypatch.setattr(contained, "LEFT_BEHIND", contained.timedelta(0))
+        time.sleep(1.1)
+        runner.run(argv(image, "true"), show=lambda _: None)
+        assert old.id not in {each["Id"] for each in left(client)}
+        ran_at.reload()  # it is none of ours
+    finally:
+        for each in (old, ran_at):
+            with suppress(Exception):
+                each.remove(force=True)

@@ -1,0 +1,94 @@
+"""What an image's size is compared with where the checkout has none, from STAND-IN records of proofs."""
+
+import pytest
+import yaml
+
+from rocmatrix.containers.engine import Image
+from rocmatrix.evidence import baseline, store
+from rocmatrix.evidence.record import Number, Verdict
+from rocmatrix.matrix.kernel_library import Baseline
+from rocmatrix.verify import size
+from tests.fixtures.cells import CPU, GFX1100, MATRIX
+from tests.fixtures.evidence import IMAGE, record
+
+
+def proof(hours, taken, *, accepted="", **fields):
+    summary = f"{size.ACCEPTED}{accepted}: {taken} bytes" if accepted else f"{taken} bytes"
+    told = {
+        "cell": GFX1100.name,
+        "numbers": (Number(probe="size", name="files", value=float(taken), unit="B"),),
+        "verdicts": (Verdict(probe="size", status="passed", summary=summary),),
+    }
+    return record("prove", hours, **told | fields)
+
+
+def of(*records, marks=()):
+    found = baseline.of(records, marks=marks)
+    return found.bytes if found else None
+
+
+def test_the_first_size_stays_however_later_images_grow():
+    assert of() is None
+    assert of(proof(1, 1000), proof(2, 1040), proof(3, 1080)) == 1000
+
+
+def test_an_accepted_size_takes_the_place_of_all_before_it():
+    grown = [proof(1, 1000), proof(2, 2000, accepted="a new package"), proof(3, 2050)]
+    assert of(*grown) == 2000
+    assert of(*grown, proof(4, 1500, accepted="it is gone again")) == 1500
+    found = baseline.of(grown, marks=())
+    assert found is not None
+    assert "a new package" in found.of
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        proof(0, 10, passed=False),
+        proof(0, 10, marks=("stand-in",)),
+        proof(0, 10, numbers=()),
+        record("smoke", 0, cell=GFX1100.name, numbers=proof(0, 10).numbers),
+    ],
+    ids=["not proven", "set aside", "no size", "no proof"],
+)
+def test_a_size_of_another_kind_is_no_baseline(other):
+    assert of(other) is None
+    assert of(other, proof(1, 1000)) == 1000
+
+
+def test_images_that_are_set_aside_are_compared_with_their_like():
+    records = [proof(1, 1000), proof(2, 500, marks=("stand-in", "other-base"))]
+    assert of(*records, marks=("other-base", "stand-in")) == 500
+    assert of(*records, marks=("stand-in",)) is None
+
+
+def test_sizes_that_others_sent_are_no_baseline_of_this_machine(tmp_path):
+    kept, image = tmp_path / "evidence.db", Image(id=IMAGE, labels={}, size=1)
+    store.add(kept, [proof(1, 10)], origin="a-mail.json")
+    assert baseline.recorded(kept, GFX1100, image) is None
+    store.keep(kept, proof(2, 1000))
+    found = baseline.recorded(kept, GFX1100, image)
+    assert found is not None
+    assert found.bytes == 1000
+
+
+def test_entries_are_baselines_of_cells_that_have_none():
+    rows = yaml.safe_load(baseline.entries(MATRIX, [proof(1, 1000), proof(2, 1020)]))
+    (made,) = [Baseline.model_validate(row) for row in rows]
+    assert (made.cell, made.newest.bytes) == (GFX1100.name, 1000)
+    assert IMAGE in made.newest.of
+
+
+@pytest.mark.parametrize("fields", [{"marks": ("stand-in",)}, {"passed": False}])
+def test_no_entry_is_made_of_what_is_no_evidence(fields):
+    assert baseline.entries(MATRIX, [proof(1, 1000, **fields)]) == ""
+
+
+def test_a_cell_that_has_a_baseline_gets_a_comment_alone():
+    known = MATRIX.baseline(CPU.name)
+    assert known is not None
+    text = baseline.entries(MATRIX, [proof(1, known.newest.bytes + 1, cell=CPU.name)])
+    assert yaml.safe_load(text) is None
+    assert f"# {CPU.name} has sizes" in text
+    assert str(known.newest.bytes + 1) in text
+    assert baseline.entries(MATRIX, [proof(1, known.newest.bytes, cell=CPU.name)]) == ""

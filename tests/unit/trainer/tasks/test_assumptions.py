@@ -1,0 +1,91 @@
+"""What is said about the data before training, and how a stopped computation leaves its folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainer.config.train import TrainConfig
+from trainer.data.readers.synthetic import write_synthetic
+from trainer.run.stored_settings import values_of
+from trainer.tasks.assumptions import of_sessions, unmoved
+from trainer.tasks.bars import prepare
+
+
+def test_columns_that_never_change_are_told_from_those_of_a_few_rows() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(1000, 4)).astype(np.float32)
+    table[:, 1] = 3.25
+    table[:, 2] *= 1e-3
+    table[7, 2] = 9e7
+    assert unmoved(table) == ([1], [2])
+
+
+def test_intraday_training_says_five_lines(tmp_path: Path) -> None:
+    path = tmp_path / "bars.csv"
+    write_synthetic(path, 390 * 24)
+    task = prepare(TrainConfig(data=path, output=tmp_path))
+    heads = [line.partition(":")[0] for line in task.assumptions]
+    assert heads == ["read", "times", "sessions", "rows", "features"]
+    words = " ".join(task.assumptions)
+    assert "America/New_York (--time-zone)" in words
+    assert "09:30-16:00" in words
+    assert "tick 0.25" in words
+    assert f"{len(task.split.train) + len(task.split.validation) + len(task.split.test) + 2 * 5:,} of" in words
+
+
+def test_dead_volume_is_named_before_training(tmp_path: Path) -> None:
+    path = tmp_path / "bars.csv"
+    write_synthetic(path, 390 * 24)
+    lines = path.read_text().splitlines()
+    place = lines[0].split(",").index("volume")
+    rows = [line.split(",") for line in lines[1:]]
+    path.write_text("\n".join([lines[0], *(",".join([*r[:place], "0", *r[place + 1 :]]) for r in rows), ""]))
+    said = prepare(TrainConfig(data=path, output=tmp_path)).assumptions[-1]
+    assert "constant in the training part" in said
+    assert "vol_z_20" in said
+
+
+def test_days_of_many_rows_come_with_a_row_height() -> None:
+    session = {"begin": "00:00", "end": "24:00", "zone": "UTC", "half_days": "none", "stamp": "begin"}
+    rows = {"in_sessions": 9, "bars": 9, "sessions": 1, "outside_sessions": 0}
+    record = {"conventions": {"session": session, "profile": {"tick": 0.01, "row_ticks": 1}}, "rows": rows}
+    assert "--row-ticks 100 makes 603" in of_sessions(record, 60_375)
+    assert "--row-ticks" not in of_sessions(record, 900)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_features_end_within_seconds_and_leave_nothing(tmp_path: Path, number: int, status: int) -> None:
+    path, out = tmp_path / "bars.csv", tmp_path / "out"
+    write_synthetic(path, 390 * 600)
+    out.mkdir()
+    command = [sys.executable, "-m", "trainer", "features", "--data", str(path), "--out", str(out / "f.arrow")]
+    process = subprocess.Popen(
+        [*command, "--tick", "0.01", "--workers", "1"], stderr=subprocess.PIPE, env=dict(os.environ)
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not list(out.glob(".*partial")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(timeout=60) == status, process.stderr.read() if process.stderr else b""
+    finally:
+        process.kill()
+        process.wait()
+    assert list(out.iterdir()) == []
+
+
+def test_settings_of_an_earlier_trainer_are_still_taken() -> None:
+    recorded = TrainConfig().as_dict()
+    assert {"columns", "row_origin", "levels"}.isdisjoint(recorded)
+    with_columns = TrainConfig(columns=("date=when",)).as_dict()
+    assert values_of(with_columns)["columns"] == ("date=when",)
+    assert values_of({"columns": []})["columns"] == ()

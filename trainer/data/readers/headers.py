@@ -1,0 +1,84 @@
+"""Files without a header, with one over three lines, and with prices as whole numbers: known by their shape.
+
+Sources: the download pages and export dialogues of the named programs; headers are facts, and are compared as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from trainer.data.readers.column_names import PRICES, Columns, plain
+from trainer.runtime.errors import TrainerError
+
+OHLCV = ("open", "high", "low", "close", "volume")
+BINANCE = (
+    "open_time", *OHLCV, "close_time", "quote_volume", "trades", "taker_base", "taker_quote", "ignore",
+)  # fmt: skip
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
+DATED = re.compile(r"\d{4}[-./]?\d{2}[-./]?\d{2}([ T].*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}([ T].*)?|\d{9,19}")
+FIXED_POINT = {"rtype", "publisher_id", "instrument_id"}  # Databento's CSV: prices in units of 1e-9, as it documents
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """names: of the columns; line: the header's last one, 0 for none; chosen: columns of roles, as they were given."""
+
+    names: tuple[str, ...]
+    line: int
+    chosen: dict[str, str]
+    known_as: str | None = None
+
+
+def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: Mapping[str, str]) -> Header:
+    """Return the header; `rows` are the cells of the first lines, of which the first has this `number`.
+
+    Raises:
+        TrainerError: RM730 for a file without a header whose columns are not known by their number and kind.
+    """
+    first = rows[0]
+    if is_data(first):
+        return _without(first, where, chosen)
+    if _is_yfinance(rows):
+        return Header(
+            names=("Date", *first[1:]), line=number + 2, chosen=dict(chosen), known_as="yfinance, three lines"
+        )
+    return Header(names=tuple(first), line=number, chosen=dict(chosen))
+
+
+def is_data(cells: Sequence[str]) -> bool:
+    """Return whether a first line is a bar: a date or an epoch in front, and at least four numbers, no word."""
+    numbers = [cell for cell in cells if NUMBER.fullmatch(cell)]
+    return len(numbers) >= 4 and any(DATED.fullmatch(cell) for cell in cells[:4])
+
+
+def _is_yfinance(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether these are the three lines of yfinance since 0.2.51: Price, Ticker, Date."""
+    heads = [plain(row[0]) for row in rows[:3]]
+    return heads[:2] == ["price", "ticker"] and heads[2:] in (["date"], ["datetime"])
+
+
+def _without(cells: Sequence[str], where: str, chosen: Mapping[str, str]) -> Header:
+    numbers = tuple(str(place + 1) for place in range(len(cells)))
+    if chosen:
+        return Header(names=numbers, line=0, chosen=dict(chosen), known_as="no header, --columns")
+    if len(cells) == len(BINANCE) and re.fullmatch(r"\d{13}|\d{16}", cells[0]):
+        return Header(names=BINANCE, line=0, chosen={}, known_as="no header, Binance klines")
+    if len(cells) == 7 and CLOCK.fullmatch(cells[1]):
+        return Header(names=("date", "time", *OHLCV), line=0, chosen={}, known_as="no header, MetaTrader 4")
+    if len(cells) == 6 and DATED.fullmatch(cells[0]):
+        return Header(names=("date", *OHLCV), line=0, chosen={}, known_as="no header, taken as date and OHLCV")
+    what = f"the first line is a bar of {len(cells)} cells, not a header: {', '.join(cells[:4])} ..."
+    raise TrainerError("RM730", what=what, where=where)
+
+
+def fixed_point(columns: Columns, table: pl.DataFrame) -> float:
+    """Return what prices are multiplied by: 1e-9 where the file is Databento's and prices are whole numbers."""
+    if not {plain(name) for name in columns.names} >= FIXED_POINT:
+        return 1.0
+    cells = [table[:, columns.place[name]].drop_nulls() for name in PRICES]
+    return 1e-9 if all(bool(each.str.contains(r"^\s*\d{6,}\s*$").all()) for each in cells) else 1.0

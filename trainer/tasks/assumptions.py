@@ -1,0 +1,106 @@
+"""What was assumed about the data, in a few lines for a person before training starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.data.loading.chunks import pieces
+from trainer.data.readers.bars import Source
+from trainer.tasks.prepared import Task
+
+NAMED = 8  # features of a list that are named
+NARROW = 1e-3  # of the deviation: a feature whose middle 98 % lie closer together lives from a few rows alone
+MANY_ROWS, FEW_ROWS = 5_000, 1_000  # of a day: above the one, a height that makes no more than the other
+SAMPLE = 20_000  # rows that percentiles are taken of
+
+
+def of_file(source: Source) -> list[str]:
+    """Return how the file was read, and what its times are taken to be."""
+    said, bad = source.as_dict(), source.bad
+    layout = f", {said['layout']}" if "layout" in said else ""
+    turned = ", newest first, so turned round" if source.newest_first else ""
+    lost = sum(bad.dropped.values())
+    dropped = (
+        f", {lost:,} rows dropped ({', '.join(f'{kind} {n:,}' for kind, n in bad.dropped.items())})" if lost else ""
+    )
+    columns = ", ".join(f"{role}={name}" for role, name in said["columns"].items())
+    return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source)]
+
+
+def times_of(source: Source) -> str:
+    """Return in which zone times are taken."""
+    zone = source.zone
+    if zone is None:
+        return "times: days, in no zone"
+    if zone == "in the data":
+        return "times: each names its offset from UTC; dates are shown in UTC"
+    why = "epochs" if zone == "UTC" and source.times.pattern.startswith("epoch") else "--time-zone"
+    why = "named in the file" if source.times.zone else why
+    return f"times: taken as {zone} ({why}), format {source.times.pattern}; dates are shown in UTC"
+
+
+def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
+    """Return session, price step and row height, and how many bars lie outside, from a feature file's record.
+
+    `day_ticks` is the usual range of a day; where its rows are many, a row height is proposed.
+    """
+    session, profile, rows = record["conventions"]["session"], record["conventions"]["profile"], record["rows"]
+    half = "NYSE's half days" if session["half_days"] == "us" else "no half days"
+    rows_of = f"rows of {profile['row_ticks']} ticks{_height(day_ticks, profile['row_ticks'])}"
+    return (
+        f"sessions: {session['begin']}-{session['end']} {session['zone']}, {half}, bars stamped with their "
+        f"{session['stamp']}: {rows['in_sessions']:,} of {rows['bars']:,} bars in {rows['sessions']:,} sessions, "
+        f"{rows['outside_sessions']:,} outside are left out; tick {profile['tick']:g}, {rows_of}"
+    )
+
+
+def _height(day_ticks: int, row_ticks: int) -> str:
+    """Return advice on the height of a row, or nothing where a day has no more than MANY_ROWS."""
+    if day_ticks <= MANY_ROWS * row_ticks:
+        return ""
+    least = day_ticks / FEW_ROWS
+    power = 10 ** math.floor(math.log10(least))
+    height = next(step * power for step in (1, 2, 5, 10) if step * power >= least)
+    return f" (a day spans about {day_ticks // row_ticks:,} rows; --row-ticks {height} makes {day_ticks // height:,})"
+
+
+def of_rows(bars: int, used: int, horizon: int, embargo: int, unknown: int) -> str:
+    """Return where the bars went."""
+    return (
+        f"rows: {used:,} of {bars:,} bars can be learned from; {unknown:,} have too short a past, "
+        f"{max(0, bars - used - unknown):,} no target {horizon} bars on; {embargo} are left out before each later part"
+    )
+
+
+def of_features(task: Task) -> str:
+    """Return which features are constant in the training part, and which live from a few rows alone."""
+    names = [str(feature["name"]) for feature in task.features]
+    constant, narrow = unmoved(task.split.train.features)
+    parts = [f"{len(names)} in all"]
+    parts += [f"constant in the training part, so without use: {_listed(names, constant)}"] if len(constant) else []
+    parts += [f"nearly constant but for a few rows: {_listed(names, narrow)}"] if len(narrow) else []
+    return "features: " + "; ".join(parts)
+
+
+def unmoved(features: NDArray[Any]) -> tuple[list[int], list[int]]:
+    """Return the columns of `features` (rows, columns) that never change, and those whose spread is a few rows'."""
+    parts = [features[piece] for piece in pieces(len(features))]
+    low, high = (
+        np.min([part.min(axis=0) for part in parts], axis=0),
+        np.max([part.max(axis=0) for part in parts], axis=0),
+    )
+    every = max(1, len(features) // SAMPLE)
+    sample = np.asarray(features[::every], np.float64)
+    middle = np.subtract(*np.percentile(sample, [99, 1], axis=0))
+    narrow = (middle < NARROW * sample.std(axis=0)) & (middle > 0) & (high > low)
+    return np.flatnonzero(high == low).tolist(), np.flatnonzero(narrow).tolist()
+
+
+def _listed(names: Sequence[str], places: Sequence[int]) -> str:
+    shown = ", ".join(names[place] for place in places[:NAMED])
+    return shown if len(places) <= NAMED else f"{shown} and {len(places) - NAMED} more"

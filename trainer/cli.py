@@ -156,7 +156,7 @@ def schema(_: dict[str, Any]) -> int:
 
 
 def compare(arguments: dict[str, Any]) -> int:
-    """Find the first step where two runs part."""
+    """Find the first step at which two runs diverge."""
     from trainer.analysis.compare import compare as run
 
     return run(**arguments)
@@ -173,7 +173,7 @@ def print_options(_: dict[str, Any]) -> int:
     """Print what a person may give to each command, one JSON object a line."""
     from trainer.diagnostics.bench.command import OPTIONS as OF_BENCH
 
-    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *OF_BENCH]:
+    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *language.listed(), *OF_BENCH]:
         print(json.dumps(option))
     return 0
 
@@ -221,7 +221,7 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument(name, **settings)
     again = commands.add_parser("replay", help="compute again what the NaN guard saved", allow_abbrev=False)
     again.add_argument("file", type=Path, metavar="FILE", help="nan-step-N.pt, as the failed run named it")
-    pair = commands.add_parser("compare", help="find the first step where two runs part", allow_abbrev=False)
+    pair = commands.add_parser("compare", help="find the first step at which two runs diverge", allow_abbrev=False)
     for name in ("first", "second"):
         pair.add_argument(name, type=Path, metavar="RUN", help="folder of a run, TRAINING/<run>")
     commands.add_parser("smoke", help="check what this machine can compute")

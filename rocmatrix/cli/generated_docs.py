@@ -1,4 +1,4 @@
-"""Documents that are views of data: the README's tables, docs/errors.md, the schema for editors, the trainer's options.
+"""Documents that are views of data: docs/support.md's tables, docs/errors.md, the schema, the trainer's options.
 
 A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; only what is between is rewritten.
 """
@@ -26,6 +26,7 @@ from rocmatrix.runtime.errors import CatalogEntry, RocmatrixError
 from rocmatrix.runtime.paths import ROOT, TRAINER_ERRORS, TRAINER_OPTIONS, TRAINER_PROBES
 
 SCHEMA_FILE = "matrix.schema.json"
+SUPPORT_FILE = "docs/support.md"
 OPTIONS_FILE, ERRORS_FILE, PROBES_FILE = (
     path.relative_to(ROOT).as_posix() for path in (TRAINER_OPTIONS, TRAINER_ERRORS, TRAINER_PROBES)
 )
@@ -33,14 +34,14 @@ CARDS_SHOWN = 4
 
 
 def files(matrix: Matrix, root: Path) -> dict[str, str]:
-    """Return README.md with its tables renewed and every other view of data, as {path: text}."""
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    readme = between(readme, "support", support_table(matrix))
-    readme = between(readme, "broken", rules_table(matrix))
+    """Return docs/support.md with its tables renewed and every other view of data, as {path: text}."""
+    support = (root / SUPPORT_FILE).read_text(encoding="utf-8")
+    support = between(support, "support", support_table(matrix))
+    support = between(support, "broken", rules_table(matrix))
     told = ask_trainer(root, "errors")
     catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in told)]
     return {
-        "README.md": readme,
+        SUPPORT_FILE: support,
         "docs/errors.md": errors_page(catalog),
         "docs/doctor.md": document.page(rules.load(root)),
         "docs/failures.md": failures.page(signature.load(root)),
@@ -69,7 +70,7 @@ def between(text: str, name: str, content: str) -> str:
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     if len(pattern.findall(text)) != 1:
-        raise RocmatrixError("RM101", what=f"README.md needs one pair of markers {begin} … {end}")
+        raise RocmatrixError("RM101", what=f"{SUPPORT_FILE} needs one pair of markers {begin} … {end}")
     return pattern.sub(lambda _: f"{begin}\n{content}{end}", text)
 
 

@@ -55,7 +55,7 @@ def _by_architecture(cell: Cell, architecture: str, hardware: Hardware) -> tuple
 
 
 def listing(cards: Sequence[Card]) -> str:
-    """Return the cards in words: "card 0 is gfx1100, card 1 is gfx1036 (integrated)"."""
+    """Return the cards as text: "card 0 is gfx1100, card 1 is gfx1036 (integrated)"."""
     kinds = (f"{card.gfx or 'not named by its old kernel'}{' (integrated)' * card.integrated}" for card in cards)
     return ", ".join(f"card {card.index} is {kind}" for card, kind in zip(cards, kinds, strict=True))
 

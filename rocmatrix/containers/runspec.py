@@ -150,7 +150,7 @@ def portable_spec(cell: Cell) -> RunSpec:
     ]
     return RunSpec(
         cell=cell.name,
-        image=f"rocmatrix:{cell.name}",
+        image=f"rocmatrix:{cell.image_name}",
         command=("train", f"--output={RUN_FOLDER}", f"--cell={cell.name}"),
         settings=tuple(settings),
         portable=True,

@@ -2,7 +2,7 @@
 does not fit.
 
 It is no signature: whoever can write labels can make a new seal. It tells an image that was built as it is from one
-that somebody made of it, so that the latter is not taken for up to date; what an image holds is for `prove` to say.
+that a user made of it, so that the latter is not taken for up to date; what an image holds is for `prove` to say.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def every_rule(matrix: Matrix) -> Iterator[Rule]:
 def words(found: Diagnosis) -> list[str]:
     """Return the diagnosis for a person."""
     if found.best is None:
-        told = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  next:   {NOTHING}"]
+        told = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
     else:
         told = _best(found, found.best)
         told += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
@@ -119,7 +119,7 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         f"  cause:  {signature.cause}",
         *_possible(found, best),
         *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
-        f"  next:   {next_step(signature)}",
+        f"  hint:   {next_step(signature)}",
         f"  source: {signature.evidence.words}; words compared: {signature.checked}",
     ]
     if fit(signature, found.here) < 0:

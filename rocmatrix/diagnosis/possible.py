@@ -12,7 +12,7 @@ from rocmatrix.diagnosis.signature import Possibility, Signature
 
 @dataclass(frozen=True, kw_only=True)
 class Possible:
-    """A cause with its test. `decided` where log or host show it, with `why` in words."""
+    """A cause with its test. `decided` where log or host show it, with `why` as text."""
 
     says: str
     test: str

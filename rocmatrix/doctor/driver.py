@@ -122,7 +122,7 @@ def inventory(machine: Hardware) -> str:
 
 
 def shortened(words: Sequence[str]) -> str:
-    """Return a list in words, with the number of those that are too many to read."""
+    """Return a list as text, with the number of those that are too many to read."""
     more = f" and {len(words) - MOST_SHOWN} more" if len(words) > MOST_SHOWN else ""
     return ", ".join(words[:MOST_SHOWN]) + more
 

@@ -79,7 +79,7 @@ class Host:
 
     @property
     def no_card(self) -> str:
-        """Why there is no card to judge, in words."""
+        """Why there is no card to judge, as text."""
         return NO_CARD if self.absent else self.hardware.reason or "there is no such card"
 
 

@@ -22,7 +22,7 @@ def power_level(host: Host) -> Finding:
     told = [(card, card.adapter.performance_level) for card in host.hardware.cards if card.adapter]
     known = [(card, level) for card, level in told if level]
     if not known:
-        return _silent(host, "D501", "no performance level is told")
+        return _silent(host, "D501", "performance level not available")
     seen = ", ".join(
         f"card {card.index}: {level}{f' ({card.adapter.power_profile})' if card.adapter.power_profile else ''}"
         for card, level in known
@@ -41,7 +41,7 @@ def temperature(host: Host) -> Finding:
     """D502. Limits are the card's own; a sensor without one is shown and judged no further."""
     readings = [(card, value) for card in host.hardware.cards if card.adapter for value in card.adapter.temperatures]
     if not readings:
-        return _silent(host, "D502", "no sensor is told")
+        return _silent(host, "D502", "temperature sensors not available")
     seen = ", ".join(
         f"card {card.index} {t.label} {t.degrees:.0f}{f' of {t.limit:.0f}' if t.limit else ''} °C"
         for card, t in readings

@@ -287,7 +287,7 @@ def _of_image(cell: Cell, image: Image) -> dict[str, Any]:
     from rocmatrix.images import labels
 
     return {
-        "inputs": image.labels.get(labels.INPUTS),
+        "inputs": image.labels.get(labels.INPUTS) if image.sealed else None,  # derived images inherit the label
         "image": image.id,
         "night": os.environ.get(NIGHT),
         "marks": collect.marks_of(cell, labels=image.labels),

@@ -85,7 +85,7 @@ def opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
         path.parent.mkdir(parents=True, exist_ok=True)
     connection = _connected(path, write=write)
     try:
-        _version(connection, path)  # before anything is changed: the file may be somebody else's
+        _version(connection, path)  # before anything is changed: another program may have made the file
         if write:
             _log_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")

@@ -81,7 +81,7 @@ class Driver:
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What a host offers. `reason` says in words why `cards` is empty.
+    """What a host offers. `reason` states why `cards` is empty.
 
     `hidden_nodes` counts GPU nodes that the kernel keeps from this process: the device cgroup of a container.
     """

@@ -27,6 +27,7 @@ from rocmatrix.images.labels import BASE as BASE_LABEL
 from rocmatrix.images.labels import FORCED as FORCED_LABEL
 from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
 from rocmatrix.images.wheelhouse import default_folder, fetch, sha256
+from rocmatrix.matrix.cells.cell import WITH
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
@@ -138,12 +139,21 @@ def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:
 
 
 def _unlocked(cell: Cell, why: str) -> RocmatrixError:
-    where = f"matrix/locks.yaml, {cell.release.name}, Python {cell.python}"
-    advice = (
-        "Run `./invokew lock` where its index can be reached, choose a locked cell, "
-        "or give --allow-unlocked to install what the index serves, unchecked."
+    where = f"matrix/locks.yaml, {cell.lock_name}, Python {cell.python}"
+    return RocmatrixError("RM102", what=f"{cell.name} is unlocked", where=where, why=why, next=how_to_lock(cell))
+
+
+def how_to_lock(cell: Cell) -> str:
+    """Return the one command that records the hashes of a cell, where it has to run, and how its files come here."""
+    stem = cell.name.partition(WITH)[0]
+    return (
+        f"In a checkout of this commit on a machine that reaches {cell.release.index}, this one or another, run:\n"
+        f"  ./invokew lock --cell {stem}\n"
+        "From another machine bring matrix/wheels.yaml and matrix/locks.yaml, which it writes: run there\n"
+        "  git diff matrix/ > lock.patch\n"
+        "and here `git apply lock.patch`. Or choose a locked cell, or give --allow-unlocked to `build`, which installs "
+        "what the index serves, unchecked."
     )
-    return RocmatrixError("RM102", what=f"{cell.name} is unlocked", where=where, why=why, next=advice)
 
 
 def tag(cell: Cell) -> str:
@@ -157,9 +167,9 @@ def log_file(cell: Cell, root: Path) -> Path:
 
 
 def recipe(cell: Cell, root: Path) -> Path:
-    """Return the folder of the image's files: committed, or made for companions or a forced request."""
+    """Return the folder of the image's files: committed, or made for companions or a derived cell."""
     committed, made = root / "images" / cell.name, made_recipe(cell, root)
-    return made if cell.companions or (made.is_dir() and not committed.is_dir()) else committed
+    return made if cell.companions or not cell.written else committed
 
 
 def made_recipe(cell: Cell, root: Path) -> Path:

@@ -6,6 +6,7 @@ neither fetches gigabytes of metadata nor replaces the ROCm build by another.
 
 from __future__ import annotations
 
+import json
 import tempfile
 import zipfile
 from collections.abc import Iterable
@@ -15,34 +16,61 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from rocmatrix.images import pip_report as resolution
-from rocmatrix.images import render
 from rocmatrix.images import wheel_source as origin
-from rocmatrix.images.build import made_recipe
+from rocmatrix.images.build import how_to_lock, made_recipe
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Cell, Matrix, Wheel
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
 _METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+LOCK = "companions.json"  # what an earlier resolution added, beside the files of the image
 _TAGS = "Wheel-Version: 1.0\nGenerator: rocmatrix\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
-def prepare(matrix: Matrix, cell: Cell, packages: Iterable[str], root: Path) -> Cell:
-    """Return the cell with companions added, its files written below .rocmatrix/recipes/.
+def added(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell:
+    """Return the cell with companions in its name, judged and not resolved. Raises RM010, RM013, RM222."""
+    return cell.adding(companion.package for companion in choose(matrix, cell, packages))
 
-    Raises RM010 for an unknown package, RM013 for a broken pairing, RM222 for one without wheels, RM102 for an
-    unlocked cell, and what resolving raises.
+
+def locked(matrix: Matrix, cell: Cell, root: Path) -> Cell:
+    """Return the cell with the wheels of its companions: those kept from an earlier build, else resolved and kept.
+
+    Raises RM102 for an unlocked cell, and what `choose` and resolving raise.
     """
-    chosen = choose(matrix, cell, packages)
+    chosen = choose(matrix, cell, cell.companions)
     if cell.unlocked_because:
-        raise RocmatrixError("RM102", what=f"{cell.name} is unlocked", why=cell.unlocked_because)
-    wheels = {**dict(cell.wheels), **resolve(matrix, cell, chosen)}
-    names = tuple(sorted(companion.package for companion in chosen))
-    extended = cell.model_copy(
-        update={"companions": names, "wheels": tuple(sorted(wheels.items(), key=lambda row: row[0].lower()))}
-    )
-    write(extended, root)
-    return extended
+        raise RocmatrixError(
+            "RM102", what=f"{cell.name} is unlocked", why=cell.unlocked_because, next=how_to_lock(cell)
+        )
+    more = _kept(cell, root)
+    if more is None:
+        more = resolve(matrix, cell, chosen)
+        _keep(cell, more, root)
+    wheels = {**dict(cell.wheels), **more}
+    return cell.model_copy(update={"wheels": tuple(sorted(wheels.items(), key=lambda row: row[0].lower()))})
+
+
+def _kept(cell: Cell, root: Path) -> dict[str, Wheel] | None:
+    """Return what an earlier lock of these companions added to these very wheels, None where there is none."""
+    try:
+        kept = json.loads((made_recipe(cell, root) / LOCK).read_text(encoding="utf-8"))
+        if kept["beside"] != _hashes(cell):
+            return None
+        return {file: Wheel.model_validate(wheel) for file, wheel in kept["added"].items()}
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _keep(cell: Cell, more: dict[str, Wheel], root: Path) -> None:
+    place = made_recipe(cell, root)
+    place.mkdir(parents=True, exist_ok=True)
+    content = {"beside": _hashes(cell), "added": {file: wheel.model_dump() for file, wheel in more.items()}}
+    (place / LOCK).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _hashes(cell: Cell) -> dict[str, str]:
+    return {file: wheel.sha256 for file, wheel in cell.wheels}
 
 
 def choose(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> list[Companion]:
@@ -147,18 +175,3 @@ def stand_in(links: Path, wheel: Wheel) -> Path:
         archive.writestr(f"{about}/WHEEL", _TAGS)
         archive.writestr(f"{about}/RECORD", "")
     return path
-
-
-def write(cell: Cell, root: Path) -> Path:
-    """Write the files of an image with companions where the build finds them; images/ stays as it is."""
-    place = made_recipe(cell, root)
-    place.mkdir(parents=True, exist_ok=True)
-    lock = render.requirements_lock(cell)
-    texts = {
-        "Dockerfile": render.dockerfile(cell, lock=lock),
-        "requirements.lock": lock,
-        "cell.json": render.cell_json(cell),
-    }
-    for name, text in texts.items():
-        (place / name).write_text(text, encoding="utf-8")
-    return place

@@ -19,7 +19,7 @@ from packaging.version import Version
 from rocmatrix.images import wheel_source as origin
 from rocmatrix.images.pip_report import Answer, Question, ask_all
 from rocmatrix.matrix.loading.load import PART_FILES
-from rocmatrix.matrix.matrix import Matrix, Release, Wheel
+from rocmatrix.matrix.matrix import Cell, Matrix, Release, Wheel
 from rocmatrix.runtime.errors import RocmatrixError
 
 # What the trainer imports, and what torch's own metadata asks for (2.4 to 2.15).
@@ -105,13 +105,14 @@ def used_targets(matrix: Matrix) -> list[Target]:
 
     The latter serve native environments, whose Python is not the one of an image's base.
     """
-    wanted: dict[Target, None] = {}
-    for cell in matrix.cells:
-        architecture = cell.architecture if cell.release.by_architecture else None
-        recorded = matrix.locks.get(cell.release.lock_name(architecture), {})
-        for python in sorted({cell.python, *recorded}, key=Version):
-            wanted[Target(release=cell.release, python=python, architecture=architecture)] = None
-    return list(wanted)
+    return list(dict.fromkeys(target for cell in matrix.cells for target in _targets_of(matrix, cell)))
+
+
+def _targets_of(matrix: Matrix, cell: Cell) -> list[Target]:
+    architecture = cell.architecture if cell.release.by_architecture else None
+    recorded = matrix.locks.get(cell.lock_name, {})
+    pythons = sorted({cell.python, *recorded}, key=Version)
+    return [Target(release=cell.release, python=python, architecture=architecture) for python in pythons]
 
 
 def all_targets(matrix: Matrix) -> list[Target]:
@@ -126,9 +127,8 @@ def all_targets(matrix: Matrix) -> list[Target]:
 
 
 def cell_targets(matrix: Matrix, name: str) -> list[Target]:
-    """Return the targets of one cell. Raises RM010."""
-    cell = matrix.cell(name)
-    return [target for target in used_targets(matrix) if target.key == cell.lock_name]
+    """Return the targets of one cell, written or derived. Raises RM010."""
+    return _targets_of(matrix, matrix.cell(name))
 
 
 def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import emit, runspec
+from rocmatrix.images.build import made_recipe
 from rocmatrix.images.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError
@@ -42,12 +43,20 @@ def cell_files(cell: Cell) -> dict[str, str]:
     }
 
 
+def make_ready(cell: Cell, root: Path) -> None:
+    """Write the files of a cell that images/ lacks, derived or with companions. Raises RM101 where others drifted."""
+    if cell.written and not cell.companions:
+        check_cell(cell, root)
+    else:
+        write_recipe(cell, made_recipe(cell, root))
+
+
 def write_recipe(cell: Cell, folder: Path) -> None:
-    """Write what an image of `cell` is built from into `folder`: for a cell that the matrix lacks."""
+    """Write the same files as for a written cell into one `folder`, the compose file as compose.yaml."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in cell_files(cell).items():
-        if path.startswith("images/"):
-            (folder / Path(path).name).write_text(text, encoding="utf-8")
+        name = Path(path).name if path.startswith("images/") else "compose.yaml"
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def dockerfile(cell: Cell, *, lock: str) -> str:

@@ -50,7 +50,7 @@ def files(spec: RunSpec) -> dict[str, str]:
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the files. Raises RM413 where a devcontainer.json was made by somebody else."""
+    """Write the files. Raises RM413 for a devcontainer.json that rocmatrix did not create."""
     there = folder / "devcontainer.json"
     if there.exists() and not there.read_text(encoding="utf-8", errors="replace").startswith(
         f"// {devcontainer.HEAD[0]}"

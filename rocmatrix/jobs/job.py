@@ -82,7 +82,8 @@ def decide(asked: str, hardware: Hardware) -> Decision:
 
 
 def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
-    """Make a job for this machine's own Python, installing the locked wheels where needed."""
+    """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
+    refuse_companions(cell)
     runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
     chosen = runner.cell or cell
     if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
@@ -114,6 +115,13 @@ def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) 
         ),
         why=f"torch: {runner.why}{note}",
     )
+
+
+def refuse_companions(cell: Cell) -> None:
+    """Raise RM016 for a cell with companions where a run has no image: a native environment holds the cell's own."""
+    if cell.companions:
+        advice = "Give --in container, or on a cluster --under docker or apptainer; or install them yourself."
+        raise RocmatrixError("RM016", what=f"{cell.name}, run natively", next=advice)
 
 
 def in_container(

@@ -52,7 +52,7 @@ class Decision:
 class Job:
     """A job ready to start, wherever it runs: files that are to be written first, then one command.
 
-    `environment` is None where the engine or the scheduler sets it; `why` says in words how this came about, `rows`
+    `environment` is None where the engine or the scheduler sets it; `why` states how this came about, `rows`
     why each setting of its container is there.
     """
 
@@ -145,7 +145,7 @@ def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: 
     if not cards:
         return Decision(
             where="native",
-            why=f"no AMD card was found{f' ({why_none})' if why_none else ''}, so an image would bring nothing",
+            why=f"no AMD GPU found{f' ({why_none})' if why_none else ''}; running natively",
         )
     if engine is not None:
         return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")

@@ -5,29 +5,27 @@ These are the frozen models of the whole and of its cells; `rocmatrix.matrix.loa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field
 
 from rocmatrix.matrix import derived_rules as derive
 from rocmatrix.matrix.architecture import Architecture
+from rocmatrix.matrix.cells.cell import WITH, Base, Cell, CellEntry, Kind, Variable
+from rocmatrix.matrix.cells.wheel import Hashes, Wheel
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.kernel_library import Baseline, KernelLibrary
 from rocmatrix.matrix.library import Libraries, Statement
 from rocmatrix.matrix.release import Release, Series
-from rocmatrix.matrix.rule import Rule, verdict_of
+from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import (
-    Confidence,
-    Digest,
     Evidence,
     GfxName,
     Selector,
-    Sha256,
     Strict,
     Text,
-    Verdict,
     VersionText,
 )
 from rocmatrix.matrix.support import Support, SupportTable, support
@@ -37,159 +35,6 @@ __all__ = [
     "Architecture", "Base", "Cell", "CellEntry", "Evidence", "Matrix",
     "Release", "Rule", "Selector", "Variable", "Wheel",
 ]  # fmt: skip
-
-
-# As PEP 427 names them; the first two fields are package and version.
-WheelFile = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._]+-[0-9][^-/]*(-[^-/]+){3,4}\.whl$")]
-
-
-class Base(Strict):
-    """A base image, the Python its distribution brings, and the packages an image adds to it."""
-
-    image: Text
-    digest: Digest | None = None
-    digest_unknown_because: Text | None = None
-    python: VersionText
-    packages: list[Text]
-    hipcc: bool = False
-    evidence: Evidence
-
-    @property
-    def reference(self) -> str:
-        """The image by digest where one is known, by tag otherwise."""
-        return f"{self.image}@{self.digest}" if self.digest else self.image
-
-
-class Hashes(Strict):
-    """The hashes of wheel files that were read in one place. `index` says who serves the files themselves.
-
-    `pytorch` stands for the index of the release: PyTorch's own, or AMD's.
-    """
-
-    index: Literal["python", "pytorch"]
-    sources: list[Text] = Field(min_length=1)
-    confidence: Confidence
-    sha256: dict[WheelFile, Sha256] = Field(min_length=1)
-
-    def wheels(self) -> Iterator[tuple[str, Wheel]]:
-        """Yield every file with what is known of it."""
-        about: dict[str, Any] = {"index": self.index, "sources": self.sources, "confidence": self.confidence}
-        for file, digest in self.sha256.items():
-            name, version = file.split("-", 2)[:2]
-            # Everything has been checked on the way in, and hundreds of files are read at every start.
-            yield (
-                file,
-                Wheel.model_construct(name=name.replace("_", "-").lower(), version=version, sha256=digest, **about),
-            )
-
-
-class Wheel(Strict):
-    """One wheel file: the package and version of its name, the hash it must have, and where that was read."""
-
-    name: Text
-    version: VersionText
-    sha256: Sha256
-    index: Literal["python", "pytorch"]
-    sources: list[Text] = Field(min_length=1)
-    confidence: Confidence
-
-
-class Variable(Strict):
-    """An environment variable that images set, with the reason for it."""
-
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
-    value: str
-    when: Selector
-    why: Text
-    evidence: Evidence
-
-
-class CellEntry(Strict):
-    """A cell as written in the file: names only. `Matrix.cells` gives it resolved.
-
-    `prune` removes other architectures' files from the kernel libraries of bundled wheels, while these are installed.
-    """
-
-    release: Text
-    architecture: GfxName | None
-    base: Text
-    recommended: bool = False
-    prune: bool = False
-    why: Text
-    evidence: Evidence
-
-    @property
-    def name(self) -> str:
-        """The release's name and the architecture; made from data, never taken apart again."""
-        return f"{self.release}-{self.architecture}" if self.architecture else self.release
-
-
-class Cell(BaseModel):
-    """A cell with everything its name stands for: what is rendered, built and run."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    release: Release
-    architecture: str | None
-    cards: tuple[str, ...]
-    base: Base
-    recommended: bool
-    prune: bool
-    official: bool
-    why: str
-    evidence: Evidence
-    environment: tuple[Variable, ...]
-    rules: tuple[Rule, ...]
-    wheels: tuple[tuple[str, Wheel], ...]
-    companions: tuple[str, ...] = ()
-
-    @property
-    def image_name(self) -> str:
-        """The cell's name, with the companions that were added to it."""
-        return "-".join([self.name, *(["with", *self.companions] if self.companions else [])])
-
-    @property
-    def python(self) -> str:
-        """The Python version of the image, such as 3.12: the one its base brings."""
-        return self.base.python
-
-    @property
-    def broken_by(self) -> tuple[Rule, ...]:
-        """The rules that call this combination broken."""
-        return tuple(rule for rule in self.rules if rule.verdict == "broken" and rule.decides)
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst that a rule says of this combination, `untested` where none speaks."""
-        return verdict_of(self.rules)
-
-    @property
-    def requirement(self) -> str:
-        """What pip is asked for to get torch with this cell's kernels."""
-        return self.release.requirement(self.architecture)
-
-    @property
-    def one_architecture(self) -> bool:
-        """Whether its images are to hold the kernels of its own architecture alone."""
-        return self.prune or self.release.by_architecture
-
-    @property
-    def lock_name(self) -> str:
-        """The name of the cell's lock in matrix/locks.yaml."""
-        return self.release.lock_name(self.architecture)
-
-    @property
-    def unlocked_because(self) -> str | None:
-        """Why the cell cannot be built from checked wheels alone, None where it can."""
-        if not any(wheel.name == "torch" for _, wheel in self.wheels):
-            return f"no hash is recorded for torch {self.release.torch} on Python {self.python}"
-        if not any(wheel.index == "python" for _, wheel in self.wheels):
-            return f"the packages beside torch are not resolved yet for Python {self.python}"
-        names = {wheel.name for _, wheel in self.wheels}
-        if missing := [name for name in self.release.device_packages(self.architecture or "") if name not in names]:
-            return f"no hash is recorded for {', '.join(missing)}"
-        return None
 
 
 class Matrix(Strict):
@@ -239,41 +84,71 @@ class Matrix(Strict):
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell, resolved, in the order of the file."""
+        """Every written cell, resolved, in the order of the file."""
         return tuple(self._resolved(entry, self.release_by_name[entry.release]) for entry in self.cell_entries)
 
+    @cached_property
+    def cell_names(self) -> tuple[str, ...]:
+        """The names of the written cells, in the order of the file."""
+        return tuple(self._name(entry) for entry in self.cell_entries)
+
     def cell(self, name: str) -> Cell:
-        """Return one cell. Raises RM010 with the nearest names when there is none."""
-        for cell in self.cells:
-            if cell.name == name:
-                return cell
-        hint = suggestion(name, [entry.name for entry in self.cell_entries])
-        raise RocmatrixError("RM010", what=f"there is no cell {name!r}", where="matrix.yaml", next=hint)
+        """Return a cell by name: written, derived, or either with companions. Raises RM010 with the nearest names."""
+        stem, _, added = name.partition(WITH)
+        found = next((cell for cell in self.cells if cell.name == stem), None) or self._derived_by_name(stem)
+        companions = companions_in(added, [companion.package for companion in self.companions])
+        if found is None or companions is None or found.adding(companions).name != name:
+            hint = suggestion(name, self.cell_names)
+            raise RocmatrixError("RM010", what=f"there is no cell {name!r}", where="matrix.yaml", next=hint)
+        return found.adding(companions)
 
     def rules_on(self, architecture: str | None, release: Release) -> tuple[Rule, ...]:
         """Return every rule, written or derived, that speaks of an architecture with a release."""
         axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
         return tuple(rule for rule in (*self.rules, *self.derived_rules) if rule.when.matches(**axes))
 
-    def improvised(self, architecture: str, release: Release) -> Cell | None:
-        """Make a cell that the file lacks, for a request that was forced; None where no base fits the release.
+    def derived(self, architecture: str | None, release: Release, *, python: str | None = None) -> Cell | None:
+        """Derive the cell of any combination, whatever rules say of it; None where no base has a Python for it.
 
-        It takes the base of a cell whose wheels are laid out alike, of the same release where there is one.
+        Without a `python` it is the first, in the order of bases, whose hashes are recorded, else the first.
         """
-        alike = [entry for entry in self.cell_entries if self._lends_its_base(entry, release)]
-        alike.sort(key=lambda entry: entry.release != release.name)
-        if not alike:
+        bases = [name for name in self._bases(architecture, release) if python in (None, self.bases[name].python)]
+        if not bases:
             return None
-        why = "made for a request that was forced; no cell of the matrix"
-        entry = CellEntry(
-            release=release.name, architecture=architecture, base=alike[0].base, why=why, evidence=release.evidence
+        locked = self.locks.get(release.lock_name(architecture), {})
+        base = next((name for name in bases if self.bases[name].python in locked), bases[0])
+        layout = release.device_code.layout
+        return self._resolved(
+            CellEntry(
+                release=release.name,
+                architecture=architecture,
+                base=base,
+                prune=architecture is not None and layout == "bundled",
+                why="derived from its release and the rules on request; not one of those that are recommended",
+                evidence=release.evidence,
+            ),
+            release,
+            written=False,
         )
-        return self._resolved(entry, release)
 
-    def _lends_its_base(self, entry: CellEntry, release: Release) -> bool:
-        other = self.release_by_name[entry.release]
-        same_layout = other.device_code.layout == release.device_code.layout
-        return entry.architecture is not None and same_layout and self.bases[entry.base].python in release.pythons
+    def _bases(self, architecture: str | None, release: Release) -> list[str]:
+        """Return the bases of a combination, by name: those of its kind that bring a Python it was built for."""
+        kind = _kind(architecture, release)
+        return [name for name, base in self.bases.items() if kind in base.serves and base.python in release.pythons]
+
+    def _derived_by_name(self, name: str) -> Cell | None:
+        """Return the derived cell of a name: names are made and compared, never taken apart."""
+        for release in self.releases:
+            if not name.startswith(release.name):
+                continue
+            for architecture in [None] if release.rocm is None else self.architectures:
+                if not name.startswith("-".join(filter(None, (release.name, architecture)))):
+                    continue
+                pythons = [self.bases[base].python for base in self._bases(architecture, release)]
+                made = (self.derived(architecture, release, python=python) for python in pythons)
+                if found := next((cell for cell in made if cell is not None and cell.name == name), None):
+                    return found
+        return None
 
     def support_of(self, architecture: str | None, rocm: str | None, *, card: str | None = None) -> Support:
         """Return what AMD's lists say of an architecture, or of one card of it, with one ROCm line."""
@@ -306,12 +181,22 @@ class Matrix(Strict):
         files = self.locks.get(lock, {}).get(python, [])
         return tuple((file, self.wheels[file]) for file in files)
 
-    def _resolved(self, entry: CellEntry, release: Release) -> Cell:
+    def _name(self, entry: CellEntry) -> str:
+        """Return a cell's name, with the Python where it is not that of the first base of its kind."""
+        base, release = self.bases.get(entry.base), self.release_by_name.get(entry.release)
+        if base is None or release is None:  # told as a mistake of the file
+            return entry.name()
+        kind = _kind(entry.architecture, release)
+        usual = next((other.python for other in self.bases.values() if kind in other.serves), base.python)
+        return entry.name(None if base.python == usual else base.python)
+
+    def _resolved(self, entry: CellEntry, release: Release, *, written: bool = True) -> Cell:
         axes: dict[str, Any] = {"architecture": entry.architecture, "torch": release.torch, "rocm": release.rocm}
         base = self.bases[entry.base]
         architecture = self.architectures[entry.architecture] if entry.architecture else None
         return Cell(
-            name=entry.name,
+            name=self._name(entry),
+            written=written,
             release=release,
             architecture=entry.architecture,
             cards=tuple(architecture.cards) if architecture else (),
@@ -325,3 +210,21 @@ class Matrix(Strict):
             rules=self.rules_on(entry.architecture, release),
             wheels=self._wheels(release.lock_name(entry.architecture), base.python),
         )
+
+
+def _kind(architecture: str | None, release: Release) -> Kind:
+    """Return what a base must be fit for to hold a combination."""
+    return release.device_code.layout if architecture else "cpu"
+
+
+def companions_in(text: str, known: Collection[str]) -> tuple[str, ...] | None:
+    """Return the companions that a name holds, None where it holds another word; their own names may have dashes."""
+    if not text:
+        return ()
+    for package in known:
+        rest = text.removeprefix(package)
+        if rest == text or (rest and not rest.startswith("-")):
+            continue
+        if (others := companions_in(rest[1:], known)) is not None and rest != "-":
+            return (package, *others)
+    return None

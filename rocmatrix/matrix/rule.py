@@ -55,6 +55,6 @@ class Rule(Strict):
 
 
 def verdict_of(rules: Iterable[Rule]) -> Verdict:
-    """Return what speaks loudest among rules that decide; `untested` where none does."""
+    """Return the most severe verdict of the deciding rules; `untested` where none decides."""
     found = {rule.verdict for rule in rules if rule.decides}
     return next((verdict for verdict in _WEIGHTIEST_FIRST if verdict in found), "untested")

@@ -30,22 +30,30 @@ class Plan:
 def choose(matrix: Matrix, words: Sequence[str]) -> tuple[list[Cell], list[str]]:
     """Return the cells that `words` name (cells or architectures; none: all), and what was left out, with reasons.
 
-    Raises RM010 for an unknown name, RM631 where no cell is left.
+    A derived cell, or one with companions, is taken where it is named. Raises RM010 for an unknown name, RM631
+    where no cell is left.
     """
     architectures = {cell.architecture for cell in matrix.cells if cell.architecture}
     names = [cell.name for cell in matrix.cells]
-    for word in words:
-        if word not in names and word not in architectures and word != "cpu":
-            hint = suggestion(word, [*names, *architectures, "cpu"])
-            raise RocmatrixError(
-                "RM010", what=f"no cell or architecture is called {word!r}", where="--cells", next=hint
-            )
+    others = [_named(matrix, word) for word in words if word not in (*names, *architectures, "cpu")]
     wanted = [c for c in matrix.cells if not words or c.name in words or (c.architecture or "cpu") in words]
+    wanted += {cell.name: cell for cell in others}.values()
     chosen = [cell for cell in wanted if not cell.unlocked_because and not cell.broken_by]
     left_out = [f"{c.name}: {c.unlocked_because or c.broken_by[0].words}" for c in wanted if c not in chosen]
     if not chosen:
         raise RocmatrixError("RM631", what="no cell is left to build", why="\n".join(left_out))
     return in_order(chosen), left_out
+
+
+def _named(matrix: Matrix, word: str) -> Cell:
+    try:
+        return matrix.cell(word)
+    except RocmatrixError:
+        architectures = [str(cell.architecture) for cell in matrix.cells if cell.architecture]
+        hint = suggestion(word, [*matrix.cell_names, *architectures, "cpu"])
+        raise RocmatrixError(
+            "RM010", what=f"no cell or architecture is called {word!r}", where="--cells", next=hint
+        ) from None
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:

@@ -229,7 +229,7 @@ class OnEngine:
         return build.is_of(image, self._inputs(cell))
 
     def make_room(self) -> str | None:
-        """Keep to the budget; return RM632 in words where what may be removed does not suffice."""
+        """Keep to the budget; return RM632 as text where what may be removed does not suffice."""
         built = (r for r in store.read(self.evidence, logs=False) if r.kind == "build" and r.night and r.image)
         used = disk.make_room(
             budget=self.budget,

@@ -40,7 +40,7 @@ class RocmatrixError(Exception):
 
     def render(self) -> str:
         """Return the error as lines: code and title, then each part that is known."""
-        parts = {"what": self.what, "where": self.where, "why": self.why, "next": self.next}
+        parts = {"what": self.what, "where": self.where, "why": self.why, "hint": self.next}
         lines = [f"{self.code} {self.title}"]
         lines += [f"  {label + ':':<6} {_indent(text)}" for label, text in parts.items() if text]
         return "\n".join(lines)

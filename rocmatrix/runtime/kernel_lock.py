@@ -1,6 +1,6 @@
 """Locks that the kernel keeps: they go with the process that holds them, however it ends.
 
-A file that only says "somebody works here" outlives a kill, and the next call waits for nobody.
+A file that only records a process outlives a kill, and the next call waits in vain.
 """
 
 from __future__ import annotations

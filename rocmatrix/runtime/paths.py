@@ -18,3 +18,6 @@ TRAINER_PROBES = PACKAGE / "runtime" / "trainer" / "probes.json"
 # Runs in an image, with its Python.
 RECOMPILE = PACKAGE / "verify" / "files" / "recompile.py"
 SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"
+# What `lint` compares prose with.
+STYLE = ROOT / "docs" / "style.md"
+WORDING = PACKAGE / "cli" / "wording.json"

@@ -13,7 +13,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong: its code, what it is in words, and the places, at most a few of them."""
+    """One thing that is wrong: its code, what it is, and the places, at most a few of them."""
 
     code: str
     what: str
@@ -33,7 +33,7 @@ class Finding:
 
 
 def printable(text: str) -> str:
-    """Return text with what is unprintable escaped: names in an image are whatever bytes somebody put there."""
+    """Return text with what is unprintable escaped: names in an image are arbitrary bytes."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 

@@ -1,4 +1,4 @@
-"""Where two runs part: the first step whose batch, or whose loss, is not the other's."""
+"""Find the first step at which two runs diverge, in batch or in loss."""
 
 from __future__ import annotations
 

@@ -112,11 +112,13 @@ def read_metadata(folder: Path) -> Metadata:
     """Read metadata.json of a run's folder.
 
     Raises:
-        TrainerError: RM546 where there is none that this trainer reads.
+        TrainerError: RM546 where there is none that this trainer reads, RM719 for a language model's.
     """
     path = folder / "metadata.json"
     try:
-        metadata = read(json_of(path))
+        content = json_of(path)
+        refuse_language(content, folder)
+        metadata = read(content)
         require_sound(metadata)
     except (FileNotFoundError, NotADirectoryError):
         raise TrainerError("RM546", what="there is no metadata.json", where=str(folder)) from None
@@ -126,6 +128,12 @@ def read_metadata(folder: Path) -> Metadata:
         why = str(error)[:200]
         raise TrainerError("RM546", what="metadata.json cannot be used", where=str(path), why=why) from error
     return metadata
+
+
+def refuse_language(content: Any, folder: Path) -> None:
+    """Raise RM719 where metadata.json is of a language model."""
+    if isinstance(content, dict) and content.get("task") == "language":
+        raise TrainerError("RM719", what=f"the run {content.get('run')} is a language model", where=str(folder))
 
 
 def load_network(folder: Path, metadata: Metadata) -> nn.Module:

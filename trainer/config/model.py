@@ -24,19 +24,24 @@ class ModelConfig:
         Flag("mlp; residual: each layer adds to its input; transformer: columns attend", one_of(*NETWORKS), "model"),
     ] = "mlp"
     token_width: Annotated[
-        int, Flag("a transformer's width; --hidden-layers: its blocks'", whole(1, MOST_TOKEN_WIDTH), "model")
+        int,
+        Flag(
+            "width of a transformer's tokens; --hidden-layers: width of its feed-forward layers",
+            whole(1, MOST_TOKEN_WIDTH),
+            "model",
+        ),
     ] = 32
-    heads: Annotated[int, Flag("a transformer's; they divide its width", whole(1, MOST_TOKEN_WIDTH), "model")] = 4
+    heads: Annotated[int, Flag("attention heads; must divide --token-width", whole(1, MOST_TOKEN_WIDTH), "model")] = 4
     attention: Annotated[
         str, Flag("kernel: flash, efficient, math, or auto: the first that is right", one_of(*KERNELS), "model")
     ] = "auto"
     activation: Annotated[str, Flag("relu, gelu, silu or tanh", one_of(*ACTIVATIONS), "model")] = "relu"
     norm: Annotated[str, Flag("none, batch or layer, after each hidden layer", one_of(*NORMS), "model")] = "none"
     dropout: Annotated[float, Flag("share of hidden outputs set to 0 in training", share, "model")] = 0.0
-    weight_decay: Annotated[float, Flag("AdamW's pull of weights to 0", zero_or_more(10))] = 0.01
+    weight_decay: Annotated[float, Flag("AdamW weight decay", zero_or_more(10))] = 0.01
     schedule: Annotated[
         str,
-        Flag("of the learning rate: constant, cosine, linear, wsd or inverse-sqrt", one_of(*SCHEDULES)),
+        Flag("learning-rate schedule: constant, cosine or linear decay to 0, wsd, inverse-sqrt", one_of(*SCHEDULES)),
     ] = "constant"
     weights: Annotated[
         str, Flag("which are kept: of the best validation loss, or the last", one_of("best", "last"))

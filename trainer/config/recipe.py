@@ -24,7 +24,7 @@ UNTOLD = (BY_HOST, "run.run", "run.output", "run.resume")  # what a recipe does 
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """One value that somebody gave, and where: a flag, `--set`, or a line of a recipe."""
+    """One given value, and where: a flag, `--set`, or a line of a recipe."""
 
     name: str
     value: Any

@@ -107,7 +107,7 @@ class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     batch_schedule: Annotated[
         BatchSchedule, _Flag("other batches from an epoch on: epoch:rows, as 10:64,30:256", parse_batch_schedule)
     ] = CONSTANT
-    learning_rate: Annotated[float, _Flag("step size of AdamW", _number(10))] = 5e-5
+    learning_rate: Annotated[float, _Flag("learning rate of AdamW", _number(10))] = 5e-5
     hidden_layers: Annotated[tuple[int, ...], _Flag("widths of the hidden layers, or none", widths, "model")] = (
         32,
         16,
@@ -130,7 +130,7 @@ class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     step: Annotated[
         str, _Flag("eager, graph (cards), direct (CPUs), or auto: the faster if equal to the bit", _one_of(*STEPS))
     ] = "auto"
-    resume: Annotated[str | None, _Flag("go on with an unfinished run: its name, or auto", _run_name, "run")] = None
+    resume: Annotated[str | None, _Flag("resume an unfinished run: its name, or auto", _run_name, "run")] = None
     checkpoint_every: Annotated[
         Interval, _Flag("steps (500) or time (60s, 10m); 0: never", parse_interval, "checkpoint")
     ] = EVERY_MINUTE
@@ -145,7 +145,7 @@ class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     track: Annotated[
         tuple[str, ...], _Flag("where else figures go: tensorboard, wandb, mlflow", _some_of(*TRACKERS), "telemetry")
     ] = ()
-    nan_guard: Annotated[int, _Flag("steps between looks for NaN; 0: off", _whole(0, MOST_ROWS), "telemetry")] = 100
+    nan_guard: Annotated[int, _Flag("check for NaN every N steps (0: off)", _whole(0, MOST_ROWS), "telemetry")] = 100
     export: Annotated[tuple[str, ...], _Flag("further formats of the model: onnx", _some_of("onnx"), "model")] = ()
     parallel: Annotated[str, _Flag("among ranks: ddp, fsdp2 or pipeline", _one_of(*PARALLEL), "ranks")] = "ddp"
     comms: Annotated[

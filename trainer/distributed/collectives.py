@@ -1,4 +1,4 @@
-"""What a process knows of its fellows. Alone it asks nobody; `parallel` supplies the version that does."""
+"""Collective operations for a single process; `distributed.parallel` implements them for several."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Ranks:
         return self.beats.section(name) if self.beats else nullcontext()
 
     def at_step(self, number: int) -> None:
-        """Say which step is under way, for the watchdog."""
+        """Report which step is running, for the watchdog."""
         if self.beats:
             self.beats.step(number)
 

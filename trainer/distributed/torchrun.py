@@ -1,4 +1,4 @@
-"""`train --ranks N`: the same command under torchrun on this machine, with an end in the trainer's own words."""
+"""Run `train --ranks N` under torchrun on this machine and map its exit to the trainer's error codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]
 
 
 def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
-    """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be gone on with.
+    """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be resumed.
 
     Raises:
         TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.

@@ -1,4 +1,4 @@
-"""Put guard and telemetry beside a run that is about to train."""
+"""Attach the NaN guard and telemetry to a training run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def watch(
     accelerator: Accelerator,
     architecture: Mapping[str, Any],
 ) -> Watch:
-    """Return who looks on at `training`; telemetry is kept by the first rank alone.
+    """Return the hooks of `training`; telemetry is kept by the first rank alone.
 
     `architecture` is metadata.json's description of the network.
 

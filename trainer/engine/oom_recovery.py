@@ -1,4 +1,4 @@
-"""A step that does not fit into memory: taken back and cut smaller, or ended so that the next attempt is smaller."""
+"""Out-of-memory recovery: roll the step back and retry with a smaller micro-batch, or fail so that a restart does."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class CheckpointKeeper:
     def _tidy(self, step: int) -> None:
         """Remove what the policy does not keep, which is never the one of `step`, just written.
 
-        Later steps than this are of an attempt that was not gone on with: a damaged one among them must not pass for
+        Later steps than this are of an attempt that was not resumed: a damaged one among them must not pass for
         the newest.
         """
         self.distrusted.discard(step)

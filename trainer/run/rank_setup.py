@@ -36,7 +36,7 @@ UNDER_TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
 def attempt_of(config: TrainConfig, ranks: Ranks) -> TrainConfig:
-    """Return `config` so that every attempt of one launch means one run: the next ones go on with the first's.
+    """Return `config` so that every attempt of one launch means one run: the next ones resume the first's.
 
     Launchers count their attempts each for itself; what one of them starts again is started again for all.
     """

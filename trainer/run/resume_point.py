@@ -1,4 +1,4 @@
-"""From an unfinished run to where its newest good checkpoint is, and what is said about it."""
+"""Restore an unfinished run from its newest valid checkpoint and report the outcome."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tell_nothing_to_resume(config: TrainConfig) -> None:
 def go_on(
     training: Training, folder: RunFolder, settings: dict[str, Any], now: dict[str, Any], *, fixed_size: bool
 ) -> None:
-    """Put `training` where the newest good checkpoint is; without one it begins anew, and says so.
+    """Restore `training` from the newest valid checkpoint; without one, start anew and report it.
 
     The micro-batch is the checkpoint's, unless its size is fixed by hand.
 
@@ -113,4 +113,4 @@ def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | 
     changes = rounding_changes(config, ranks.world_size, settings) if settings else []
     if changes:
         emit("rounding_changes", changes=changes)
-        say(f"resume  no longer bit for bit: {'; '.join(changes)}")
+        say(f"resume  results will not be bit-identical to the original run: {'; '.join(changes)}")

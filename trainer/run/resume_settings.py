@@ -1,4 +1,4 @@
-"""Going on with an unfinished run: under its own settings, on its own data, or not at all."""
+"""Resume an unfinished run: under its own settings, on its own data, or not at all."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def longer(settings: dict[str, Any] | None, config: TrainConfig) -> dict[str, An
 
 
 def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, Any]) -> list[str]:
-    """Return, in words, what now differs and makes the rest of the run equal only up to rounding."""
+    """Return, as text, what now differs and makes the rest of the run equal only up to rounding."""
     now = config.as_dict() | {"world_size": world_size}
     before = settings["config"] | {"world_size": settings["world_size"]}
     changes = [f"{key} {before.get(key)} is now {now[key]}" for key in ROUNDING if before.get(key) != now[key]]

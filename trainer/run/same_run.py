@@ -1,4 +1,4 @@
-"""Whether what a run goes on with is its own: the checkpoint, the inputs as they are computed now, the versions.
+"""Whether what a run resumes from is its own: the checkpoint, the inputs as they are computed now, the versions.
 
 A run's record before training begins (`metadata.metadata`) is plain data, so nothing here asks what kind of task it is.
 """
@@ -66,7 +66,7 @@ def _close(before: Any, now: Any) -> bool:
 
 
 def version_changes(before: Any, now: Mapping[str, Any]) -> list[str]:
-    """Return, in words, each version that may make the rest of the run equal only up to rounding."""
+    """Return, as text, each version that may make the rest of the run equal only up to rounding."""
     if not isinstance(before, Mapping):
         return []
     return [

@@ -197,7 +197,7 @@ def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dic
 def resume_if_asked(
     training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder, record: dict[str, Any]
 ) -> None:
-    """Put `training` where the unfinished run's newest good checkpoint is.
+    """Restore `training` from the unfinished run's newest valid checkpoint.
 
     Raises:
         TrainerError: RM551 where more is trained than is asked for, and what `go_on` raises.

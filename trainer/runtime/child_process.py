@@ -1,4 +1,4 @@
-"""Run a program so that whatever it does, it costs only its own outcome.
+"""Run a child process with time and memory limits; a crash or hang affects only its own result.
 
 The program gets a session of its own, files instead of pipes for its output, and a time limit. At the end
 everything it started is killed. The process group alone would not do: torchrun puts each rank in a session

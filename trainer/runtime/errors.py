@@ -32,6 +32,8 @@ _OS_CODES = {
     errno.EPIPE: "RM545",
 }
 
+_LABELS = {"next": "hint"}  # what a person reads; the event keeps its field's name
+
 
 class TrainerError(Exception):
     """A failure with a stable code. `str()` gives the lines a person reads."""
@@ -55,7 +57,9 @@ class TrainerError(Exception):
     def render(self) -> str:
         """Return the error as lines: code and title, then each part that is known."""
         code, title, *rest = self.parts().items()
-        indented = [f"  {name + ':':<6} " + text.replace("\n", "\n" + " " * 9) for name, text in rest]
+        indented = [
+            f"  {_LABELS.get(name, name) + ':':<6} " + text.replace("\n", "\n" + " " * 9) for name, text in rest
+        ]
         return "\n".join([f"{code[1]} {title[1]}", *indented])
 
 

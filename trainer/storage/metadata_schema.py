@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
-from dataclasses import dataclass, is_dataclass
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from trainer.storage.record_shape import read_as, schema_of
 
 SCHEMA_VERSION = 4
-_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,14 +193,61 @@ class Metadata:
     attention: AttentionRecord | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class LanguageRecord:
+    """What a language model was trained on: sequences of `sequence` tokens, by which method, tokenizer and template."""
+
+    method: str
+    sequence: int
+    tokenizer: dict[str, Any]
+    chat_template: dict[str, str] | None
+    train_sequences: int
+    validation_sequences: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageMetadata:
+    """A run with `task: language`: what it shares with other runs, and `language` instead of features and targets.
+
+    `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are beside it in Hugging
+    Face layout, or as an adapter in peft's.
+    """
+
+    schema_version: Annotated[int, SCHEMA_VERSION]
+    task: Annotated[str, "language"]
+    run: str
+    created: str
+    data: dict[str, Any]
+    model: dict[str, Any]
+    language: LanguageRecord
+    seed: int
+    threads: int
+    device: DeviceRecord
+    precision: PrecisionRecord
+    allocator: dict[str, Any]
+    versions: dict[str, str | None]
+    config: dict[str, Any]
+    config_origin: dict[str, str]
+    matrix_cell: str | None
+    forced_rules: list[str]
+    image: str | None
+    git_commit: str | None
+    absent: dict[str, str]
+    metrics: dict[str, Any]
+    artifacts: dict[str, ArtifactRecord]
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of metadata.json. Further fields are allowed: later versions may add some."""
     definitions: dict[str, Any] = {}
-    _schema(Metadata, definitions)
+    schema_of(Metadata, definitions)
+    schema_of(LanguageMetadata, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "metadata.json of a run of the trainer",
-        "$ref": "#/$defs/Metadata",
+        "if": {"required": ["task"], "properties": {"task": {"const": "language"}}},
+        "then": {"$ref": "#/$defs/LanguageMetadata"},
+        "else": {"$ref": "#/$defs/Metadata"},
         "$defs": definitions,
     }
 
@@ -218,78 +263,14 @@ def read(data: Any) -> Metadata:
         raise ValueError(f"schema_version is {version!r}, this trainer reads {SCHEMA_VERSION}")
     if "task" in data:
         raise ValueError(f"the run learned a task of kind {data['task']!r}, which has no rows with features")
-    metadata: Metadata = _read(Metadata, data, "")
+    metadata: Metadata = read_as(Metadata, data, "")
     return metadata
 
 
-def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    if is_dataclass(kind):
-        name = getattr(kind, "__name__", "")
-        if name not in definitions:
-            definitions[name] = {}  # its place, before the fields that it is made of
-            definitions[name] = _object(kind, definitions)
-        return {"$ref": f"#/$defs/{name}"}
-    origin, inside = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return {"const": inside[1]}
-    if origin is list:
-        return {"type": "array", "items": _schema(inside[0], definitions)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _schema(inside[1], definitions)}
-    if origin in (types.UnionType, typing.Union):
-        return {"anyOf": [_schema(each, definitions) for each in inside]}
-    return {} if kind is Any else {"type": _NAMES[kind]}
-
-
-def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {
-        "type": "object",
-        "description": " ".join((kind.__doc__ or "").split()),
-        "properties": {name: _schema(hint, definitions) for name, hint in hints.items()},
-        "required": [field.name for field in _required(kind)],
-    }
-
-
-def _read(kind: Any, value: Any, path: str) -> Any:
-    origin, inside = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        return _read_object(kind, value, path)
-    if origin is Annotated:
-        return _read(inside[0], value, path)
-    if origin is list and isinstance(value, list):
-        return [_read(inside[0], each, f"{path}[{index}]") for index, each in enumerate(value)]
-    if origin is dict and isinstance(value, dict):
-        return {name: _read(inside[1], each, f"{path}.{name}") for name, each in value.items()}
-    if origin in (types.UnionType, typing.Union) and (fitting := [each for each in inside if _fits(each, value)]):
-        return _read(fitting[0], value, path)
-    if kind is Any or _is(value, inside if origin in (types.UnionType, typing.Union) else (kind,)):
-        return value
-    raise ValueError(f"{path.lstrip('.')} is {type(value).__name__}")
-
-
-def _read_object(kind: Any, value: Any, path: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{path.lstrip('.') or 'the file'} is no object")
-    hints = get_type_hints(kind, include_extras=True)
-    if missing := [field.name for field in _required(kind) if field.name not in value]:
-        raise ValueError(f"{path}.{missing[0]} is missing".lstrip("."))
-    there = {name: hint for name, hint in hints.items() if name in value}
-    return kind(**{name: _read(hint, value[name], f"{path}.{name}") for name, hint in there.items()})
-
-
-def _required(kind: Any) -> list[dataclasses.Field[Any]]:
-    """Return the fields that no file lacks; those with a default came later."""
-    return [field for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    """Return whether a value is the list or the object that one kind of a union is."""
-    return (get_origin(kind) is list and isinstance(value, list)) or (is_dataclass(kind) and isinstance(value, dict))
-
-
-def _is(value: Any, kinds: tuple[Any, ...]) -> bool:
-    """Return whether a JSON value is of a kind: a whole number is a number, but true is not."""
-    if isinstance(value, bool):
-        return bool in kinds
-    return any(isinstance(value, (int, float) if kind is float else kind) for kind in kinds if isinstance(kind, type))
+def read_language(data: Any) -> LanguageMetadata:
+    """Return the content of a language model's metadata.json. Raises ValueError as `read`."""
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"schema_version is {version!r}, this trainer reads {SCHEMA_VERSION}")
+    metadata: LanguageMetadata = read_as(LanguageMetadata, data, "")
+    return metadata

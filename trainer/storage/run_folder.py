@@ -1,7 +1,7 @@
 """A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed.
 
 Until then the hidden twin holds the run's checkpoints. A run that ends before its time leaves the twin if there
-is a checkpoint in it, to be gone on with, and nothing otherwise.
+is a checkpoint in it, to resume from, and nothing otherwise.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def folder_of(output: Path, name: str) -> RunFolder:
 
 
 def unfinished(output: Path) -> list[str]:
-    """Return the names of unfinished runs in `output`, the latest first; runs under way are among them."""
+    """Return the names of unfinished runs in `output`, the latest first; running ones are among them."""
     if not output.is_dir():
         return []
     found = ((path, _TWIN.fullmatch(path.name)) for path in output.iterdir() if path.is_dir())
@@ -108,10 +108,10 @@ def unfinished(output: Path) -> list[str]:
 
 
 def to_resume(output: Path, asked: str, name: str | None) -> str | None:
-    """Return the unfinished run that `--resume` means; None where `auto` finds nothing to go on with.
+    """Return the unfinished run that `--resume` means; None where `auto` finds nothing to resume.
 
     Raises:
-        TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only runs under way.
+        TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only running ones.
     """
     known = unfinished(output)
     if asked == "auto" and name:
@@ -188,7 +188,7 @@ def _reserve(folder: RunFolder) -> None:
     except FileExistsError:
         what = f"run {folder.name} is under way, or was killed before it could clean up"
         remedy = (
-            f"Go on with it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
+            f"Resume it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
             "else choose another name with --run."
         )
         raise TrainerError("RM540", what=what, where=str(folder.partial), next=remedy) from None

@@ -104,7 +104,7 @@ def labels_of(config: TrainConfig) -> tuple[str, ...] | None:
 
 
 def chosen(config: TrainConfig, found: Survey) -> str:
-    """Return in words why a feature set was taken."""
+    """Return why a feature set was taken."""
     if config.features != "auto":
         return f"--features {config.features}"
     return f"most bars are {found.spacing:,} s apart; from 20 hours on they are taken for days"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,22 +14,19 @@ from torch import Tensor, nn
 
 from trainer.config.train import TrainConfig
 from trainer.data.loading.batch import call
-from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
+from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.load import LanguageData, load
 from trainer.data.tokens.partition import WindowRows
-from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer, read_tokenizer
+from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.models.adapters import peft_format
-from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
-from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
-from trainer.models.language.model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
-from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
+from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
+from trainer.tasks.language.inputs import template_of, tokenizer_of
+from trainer.tasks.language.network import build, load_weights, lora_of, new_config, pretrained_vocabulary
 from trainer.tasks.task import Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained, Weigh
-
-HEAD_WIDTH = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,123 +188,8 @@ def language_task(config: TrainConfig) -> LanguageTask:
     """
     if config.data == SAMPLE:
         raise TrainerError("RM500", what="--task lm needs --data: a text, or JSONL of texts, conversations or pairs")
-    if config.model:
-        pretrained.read_config(config.model)  # a missing folder is named before its tokenizer
-    tokenizer: Tokenizer = read_tokenizer(config.model) if config.model else ByteTokenizer()
-    template = template_of(config, tokenizer)
+    tokenizer = tokenizer_of(config.model)
+    template = template_of(config.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=config.output, seed=config.seed)
     used = template if data.method != "pretrain" else None
     return LanguageTask(config=config, data=data, tokenizer=tokenizer, template=used)
-
-
-def template_of(config: TrainConfig, tokenizer: Tokenizer) -> ChatTemplate | None:
-    """Return the model's chat template, ChatML for a new model, None where the folder has none."""
-    if config.model is None:
-        return ChatTemplate(text=CHATML, source="ChatML, built in", special=tokenizer.special)
-    try:
-        return read_template(config.model, tokenizer.special)
-    except TrainerError:
-        return None  # texts and completions need none; the first conversation says what is missing
-
-
-def new_config(config: TrainConfig, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return config.json of a new decoder: Llama's structure, tied embeddings, a vocabulary of full tiles."""
-    width = config.decoder_width
-    if width % HEAD_WIDTH:
-        raise TrainerError("RM500", what=f"--decoder-width {width} is no multiple of {HEAD_WIDTH}")
-    return {
-        "model_type": "llama",
-        "vocab_size": -(-tokenizer.size // 64) * 64,
-        "hidden_size": width,
-        "intermediate_size": -(-width * 8 // 3 // 64) * 64,
-        "num_hidden_layers": config.decoder_layers,
-        "num_attention_heads": width // HEAD_WIDTH,
-        "num_key_value_heads": width // HEAD_WIDTH,
-        "hidden_act": "silu",
-        "max_position_embeddings": config.sequence,
-        "rms_norm_eps": 1e-5,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-        "tie_word_embeddings": True,
-        "initializer_range": 0.02,
-        "bos_token_id": None,
-        "eos_token_id": list(tokenizer.stops),
-        "pad_token_id": None,
-    }
-
-
-def pretrained_vocabulary(raw: Mapping[str, Any], tokenizer: Tokenizer) -> None:
-    """See that every token has an embedding. Raises TrainerError RM704."""
-    if tokenizer.size > int(raw.get("vocab_size", 0)):
-        what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {raw.get('vocab_size')}"
-        raise TrainerError("RM704", what=what)
-
-
-def lora_of(config: TrainConfig) -> LoraConfig:
-    """Return the adapter that the settings describe."""
-    return LoraConfig(
-        rank=config.lora_rank,
-        alpha=config.lora_alpha,
-        dropout=config.lora_dropout,
-        targets=config.lora_targets,
-        rank_stabilized=config.lora_stabilized,
-    )
-
-
-def build(raw: Mapping[str, Any], config: TrainConfig, method: str) -> nn.Module:
-    """Return the model with fresh weights from torch's generator."""
-    decoder = Decoder(decoder_config(raw))
-    decoder.initialize()
-    if config.adapter == "qlora":
-        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)))
-    if config.adapter != "none":
-        add_lora(decoder, lora_of(config), seed=config.seed)
-    if method == "dpo":
-        return PreferenceModel(decoder, beta=config.dpo_beta)
-    return LanguageModel(decoder, drop_ignored=method == "sft")
-
-
-@torch.no_grad()
-def load_weights(model: nn.Module, *, folder: Path) -> None:
-    """Put a folder's weights into the model; an adapted layer's go to its base, quantised where that is.
-
-    Raises:
-        TrainerError: RM700 to RM703.
-    """
-    decoder: Decoder = model.decoder  # type: ignore[assignment]
-    for name, value in pretrained.read(folder).model.state_dict().items():
-        module_name, _, kind = name.rpartition(".")
-        module = decoder.get_submodule(module_name)
-        base = getattr(module, "base", module)
-        if isinstance(base, NF4Linear) and kind == "weight":
-            base.load(value)
-        else:
-            getattr(base, kind).copy_(value)
-
-
-def generation_of(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return generation_config.json of a new model."""
-    return {"eos_token_id": list(tokenizer.stops), "do_sample": True, "temperature": 0.8, "top_k": 50}
-
-
-def folder_bytes(made: pretrained.Pretrained) -> dict[str, bytes]:
-    """Return the files of a model folder by name."""
-    with tempfile.TemporaryDirectory() as temporary:
-        names = pretrained.write(Path(temporary), made)
-        return {name: (Path(temporary) / name).read_bytes() for name in names}
-
-
-def companions(folder: Path | None) -> dict[str, bytes]:
-    """Return the base model's tokenizer files, so that an adapter's folder can be chatted with."""
-    if folder is None:
-        return {}
-    paths = [folder / name for name in pretrained.COMPANIONS]
-    return {path.name: path.read_bytes() for path in paths if path.is_file()}
-
-
-def text_bytes(rows: WindowRows, tokenizer: Tokenizer) -> int:
-    """Return how many bytes of text the labels of all rows stand for."""
-    total = 0
-    for number in range(len(rows)):
-        ids = rows.window(number)[1:].tolist()
-        total += len(tokenizer.decode(ids).encode())
-    return max(total, 1)

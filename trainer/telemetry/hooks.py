@@ -1,4 +1,4 @@
-"""Who looks on while a run trains: the guard against NaN and the telemetry, behind four calls of the loop."""
+"""Callbacks of the training loop: the NaN guard and the telemetry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class Watch:
-    """By default nobody looks on. `show` is called when there are new figures for the progress line."""
+    """Loop callbacks. The default has none. `show` is called when there are new figures for the progress line."""
 
     guard: NanGuard | None = None
     telemetry: Telemetry | None = None

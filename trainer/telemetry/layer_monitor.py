@@ -1,4 +1,4 @@
-"""Watching layers: which one first gave a number that is none, and which parameter first got such a gradient."""
+"""Find the first layer whose output, or parameter whose gradient, is not finite."""
 
 from __future__ import annotations
 

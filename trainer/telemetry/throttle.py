@@ -26,7 +26,7 @@ class Drift:
 
 @dataclass
 class DriftWatch:
-    """Takes a window's time per row and the sensors; speaks after two slow windows in a row."""
+    """Takes a window's time per row and the sensors; reports throttling after two consecutive slow windows."""
 
     _rows_took: list[float] = field(default_factory=list)
     _clocks: list[float] = field(default_factory=list)
@@ -54,7 +54,7 @@ class DriftWatch:
 
 
 def explain(start_mhz: float | None, reading: Reading | None) -> tuple[str, bool]:
-    """Return the likely cause of slower steps in words, and whether it is throttling.
+    """Return the likely cause of slower steps as text, and whether it is throttling.
 
     The clock must have fallen: a hot card at full clock is hot, not throttled.
     """

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import say
@@ -11,7 +14,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.host.hardware import Hardware
-    from rocmatrix.matrix.matrix import Matrix
+    from rocmatrix.matrix.matrix import Cell, Matrix
     from rocmatrix.matrix.resolver.resolve import Choice, Request
 
 
@@ -39,12 +42,36 @@ def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool 
     from rocmatrix.matrix.resolver import resolve
 
     choice = resolve.resolve(matrix, request, cards=hardware.architectures, force=force)
+    choice = replace(choice, cell=with_companions(matrix, choice.cell, request.companions))
     say(f"cell: {choice.cell.name} ({choice.why})")
     for rule in choice.forced:
         say(f"  FORCED against rule {rule.id}: {rule.words} ({rule.evidence.words})")
     for other in choice.passed_over:
         say(f"  passed over {other.cell}: {other.why}")
     return choice
+
+
+def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell:
+    """Return the cell with companions added to those of its name, judged and not resolved. Raises RM010, RM013, RM222.
+
+    A cell without any is returned as it is.
+    """
+    named = [*cell.companions, *packages]
+    if not named:
+        return cell
+    from rocmatrix.images import companion_lock
+
+    return companion_lock.added(matrix, cell, named)
+
+
+def made_ready(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
+    """Return the cell with the wheels of its companions, its files where a build finds them. Raises RM101, RM102."""
+    from rocmatrix.images import companion_lock
+    from rocmatrix.images import render as rendering
+
+    locked = companion_lock.locked(matrix, cell, root) if cell.companions else cell
+    rendering.make_ready(locked, root)
+    return locked
 
 
 def print_json(data: Any) -> None:

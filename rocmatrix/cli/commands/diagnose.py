@@ -48,7 +48,7 @@ def diagnose(log: str, *, cell: str, gpu: str, as_json: bool, share: bool = Fals
 
 def _shareable(told: Any) -> Any:
     """Return words, or plain data, without what names a person or a machine."""
-    from rocmatrix.diagnosis.share import redacted
+    from rocmatrix.runtime.redaction import redacted
 
     if isinstance(told, str):
         return redacted(told)

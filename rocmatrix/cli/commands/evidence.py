@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,30 +77,47 @@ def _print_sizes(matrix: Matrix, records: list[Record]) -> None:
 
 
 def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
-    """Return every cell's standings, in the order of the matrix."""
+    """Return the standings of every written cell, in the order of the matrix, and of others that records name."""
     from rocmatrix.evidence import level
     from rocmatrix.images import build
 
     known = {record.cell for record in records}
     found: list[Standing] = []
-    for cell in matrix.cells:
+    for cell in (*matrix.cells, *on_request(matrix, known)):
         rendered = all((build.recipe(cell, ROOT) / name).is_file() for name in build.CELL_FILES)
         inputs = build.input_hash(cell, ROOT) if rendered and cell.name in known else None
         found += level.standings(cell, records, rendered=rendered, current_inputs=inputs)
     return found
 
 
+def on_request(matrix: Matrix, names: Iterable[str] = ()) -> list[Cell]:
+    """Return the cells beside the written ones: those of `names`, and those with a recipe below .rocmatrix/.
+
+    They are derived cells and combinations with companions; a name that the matrix does not know is left out.
+    """
+    from rocmatrix.images import build
+
+    recipes = build.made_recipe(matrix.cells[0], ROOT).parent
+    made = {path.parent.name for path in recipes.glob("*/Dockerfile")}
+    found = []
+    for name in sorted({*names, *made} - {*matrix.cell_names}):
+        with suppress(RocmatrixError):  # of another checkout, or of a release that is no longer listed
+            found.append(matrix.cell(name))
+    return found
+
+
 def levels(matrix: Matrix) -> dict[str, str]:
-    """Return each cell's highest level over all cards; "?" where the evidence cannot be read."""
+    """Return each cell's highest level over all cards, written or on request; "?" where the evidence cannot be read."""
     from rocmatrix.evidence import store
     from rocmatrix.evidence.level import LEVELS
 
     try:
         records = store.read(keeping.evidence_file(), logs=False)
     except (sqlite3.Error, RocmatrixError):
-        return {cell.name: "?" for cell in matrix.cells}
+        return {cell.name: "?" for cell in (*matrix.cells, *on_request(matrix))}
     found = standings(matrix, records)
-    return {cell.name: max((s.level for s in found if s.cell == cell.name), key=LEVELS.index) for cell in matrix.cells}
+    names = dict.fromkeys(standing.cell for standing in found)
+    return {name: max((s.level for s in found if s.cell == name), key=LEVELS.index) for name in names}
 
 
 def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:

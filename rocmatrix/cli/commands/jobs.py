@@ -34,19 +34,13 @@ def build(
     dry_run: bool,
     allow_unlocked: bool,
     force: bool = False,
-    companions: str = "",
 ) -> None:
-    """Build the image of the cell that a request resolves to, with companion packages where some are named.
+    """Build the image of the cell that a request resolves to, with the companion packages that it names.
 
     `force` overrides a rule that calls the cell broken.
     """
     matrix = common.known_matrix()
     choice = common.choose(matrix, request, common.hardware_here(), force=force)
-    if companions:
-        from rocmatrix.images import companion_lock
-
-        names = [name.strip() for name in companions.split(",")]
-        choice = replace(choice, cell=companion_lock.prepare(matrix, choice.cell, names, ROOT))
     build_image(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
 
 
@@ -111,16 +105,12 @@ def built_image(
 ) -> Built:
     """Build the image of the chosen cell where something has changed, and record what came of it."""
     from rocmatrix.images import build as building
-    from rocmatrix.images import render as rendering
 
     cell = choice.cell
     if wheelhouse and not Path(wheelhouse).is_dir():
         raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=str(Path(wheelhouse).resolve()))
-    if not (choice.forced or cell.companions):
-        rendering.check_cell(cell, ROOT)
-    if choice.forced and not (ROOT / "images" / cell.name).is_dir():
-        # Even for a dry run: the command that it prints names this folder.
-        rendering.write_recipe(cell, building.made_recipe(cell, ROOT))
+    # even for a dry run: the command that it prints names the folder of these files
+    cell = common.made_ready(common.known_matrix(), cell, ROOT)
     forced = tuple(rule.id for rule in choice.forced)
     with (
         keeping.failed_build(cell),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import hardware_here, known_matrix, print_json, today
 from rocmatrix.runtime.console import edge, say, show, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell, Matrix
@@ -19,30 +21,35 @@ SHOWN_AT_WORK = ("smoked", "two-gpu", "trained")  # the levels at which a card r
 
 @edge
 def cells(*, as_json: bool = False) -> None:
-    """List the cells with their axes, their headline, and the level of the card on which each came farthest."""
+    """List the cells with their axes, their headline, and the level of the card on which each came farthest.
+
+    After the written ones come those that were built here on request: derived, or with companions.
+    """
     from rocmatrix.cli.commands.evidence import levels
 
     known = known_matrix()
     level = levels(known)
-    judged = _headlines(known, level)
+    listed = [known.cell(name) for name in level]
+    judged = _headlines(known, listed, level)
     if as_json:
-        print_json({"schema": 1, "cells": [_described(c, judged[c.name], level[c.name]) for c in known.cells]})
+        print_json({"schema": 1, "cells": [_described(c, judged[c.name], level[c.name]) for c in listed]})
         return
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, level[c.name], c.why)
-        for c in known.cells
+        for c in listed
         for verdict in (judged[c.name].verdict,)
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
+    say("any other combination that no rule calls broken is derived on request: --gpu, --rocm, --torch, --python")
 
 
-def _headlines(known: Matrix, level: dict[str, str]) -> dict[str, Judged]:
+def _headlines(known: Matrix, listed: Iterable[Cell], level: dict[str, str]) -> dict[str, Judged]:
     from rocmatrix.matrix.resolver.judgement import judge
 
     shown = _at_work(known, level)
     return {
         c.name: judge(known, architecture=c.architecture, release=c.release, rules=c.rules, measured=shown)
-        for c in known.cells
+        for c in listed
     }
 
 
@@ -53,6 +60,8 @@ def _described(cell: Cell, judged: Judged, level: str) -> dict[str, Any]:
         "rocm": cell.release.rocm,
         "torch": cell.release.torch,
         "python": cell.python,
+        "companions": list(cell.companions),
+        "written": cell.written,
         "verdict": judged.verdict,
         "because": judged.because,
         "holds_for": list(judged.cards),
@@ -157,6 +166,25 @@ def _list_statements(known: Matrix, *, as_json: bool) -> None:
     rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.words) for s in found)
     table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
     say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
+
+
+@edge
+def cell(action: str, request: Request) -> None:
+    """Write the cell that a request is derived as into matrix.yaml, and render it.
+
+    Raises RM404 for another action than `add`, RM015 for a written cell, and what resolving raises.
+    """
+    if action != "add":
+        raise RocmatrixError("RM404", what=f"cell {action}", next="The one thing to do with a cell here is `cell add`.")
+    from rocmatrix.cli import generated
+    from rocmatrix.matrix.cells import keeping
+    from rocmatrix.matrix.resolver.resolve import resolve
+
+    known = known_matrix()
+    chosen = resolve(known, request, cards=hardware_here().architectures).cell
+    keeping.add(known, chosen, ROOT, today=today())
+    touched = generated.write(known_matrix(), ROOT)
+    say(f"{chosen.name} is in matrix.yaml now: say there why it is kept; {len(touched)} files written")
 
 
 def _write_page(path: Path, text: str) -> None:

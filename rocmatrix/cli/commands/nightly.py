@@ -1,4 +1,4 @@
-"""`./invokew nightly`: a night begun or gone on with, what became worse, and how it ends."""
+"""`./invokew nightly`: a night begun or resumed, what became worse, and how it ends."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class Choices:
     cells: tuple[str, ...]
     jobs: int
     budget: int
+    companions: tuple[str, ...] = ()
     base: str | None = None
     builder: str | None = None
     wheels: Path | None = None
@@ -49,11 +50,12 @@ class Choices:
 
 @edge
 def nightly(choices: Choices) -> None:
-    """Build, prove, smoke and promote cells, going on where a killed night was. Raises RM630 where one failed."""
+    """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
     matrix = common.known_matrix()
     cells, left_out = plan.choose(matrix, choices.cells)
     for line in left_out:
         say(f"left out {line}")
+    cells = [common.made_ready(matrix, common.with_companions(matrix, cell, choices.companions)) for cell in cells]
     if choices.dry_run:
         _print(cells, choices)
         return

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+from rocmatrix.cli import rooms
 from rocmatrix.cli.commands import files
 from rocmatrix.cli.commands.common import known_matrix
 from rocmatrix.runtime.console import edge, say
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 # import-linter has no module that `python -m` would start; without a cache it leaves no folder in the checkout.
@@ -16,20 +19,28 @@ LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(
 
 
 @edge
-def test(*, paths: str, only: str) -> None:
-    """Run every test this machine can run; the last lines count what was left out and why."""
+def test(*, paths: str, only: str, room: str = "") -> None:
+    """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason."""
+    chosen = chosen_tests(paths, room, ROOT)
     from rocmatrix.images import native_env as native
 
     runner = native.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
     native.install_requirements(ROOT, "dev")
-    argv = [runner.python, "-m", "pytest", *paths.split()] + (["-k", only] if only else [])
+    argv = [runner.python, "-m", "pytest", *chosen] + (["-k", only] if only else [])
     environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 
+def chosen_tests(paths: str, room: str, root: Path) -> list[str]:
+    """Return what pytest is given: `paths`, or the unit tests of `room`. Raises RM404 for both and for no such room."""
+    if paths and room:
+        raise RocmatrixError("RM404", what="--paths and --room exclude each other")
+    return [rooms.tests_of(room, root)] if room else paths.split()
+
+
 @edge
 def lint() -> None:
-    """Run the linter, the formatter's check, the type checker, the order of the rooms and the drift check."""
+    """Run the linter, the formatter's check, the type checker, the room order, the wording and the drift check."""
     from rocmatrix.images import native_env as native
 
     native.prepare(known_matrix(), ROOT, cell=None)
@@ -37,6 +48,7 @@ def lint() -> None:
     for argv in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
         _step(" ".join(argv), ["-m", *argv])
     _step("lint-imports", ["-c", LINT_IMPORTS])
+    _step("wording", ["-m", "rocmatrix.cli.wording"])
     files.render(check=True)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.cli.commands.common import known_matrix, print_json, today
+from rocmatrix.cli.commands.common import known_matrix, made_ready, print_json, today, with_companions
 from rocmatrix.containers import engine
 from rocmatrix.evidence import baseline
 from rocmatrix.evidence import recorder as keeping
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 @edge
 def prove(
-    *, cell: str, image: str, tree: str, only: str, as_json: bool, wheelhouse: str = "", accept_size: str = ""
+    *,
+    cell: str,
+    image: str,
+    tree: str,
+    only: str,
+    as_json: bool,
+    wheelhouse: str = "",
+    accept_size: str = "",
+    companions: str = "",
 ) -> None:
     """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong.
 
@@ -34,7 +42,10 @@ def prove(
     if not cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
-    chosen = matrix.cell(cell)
+    words = [word.strip() for word in companions.split(",") if word.strip()]
+    chosen = with_companions(matrix, matrix.cell(cell), words)
+    if chosen.companions and not tree:
+        chosen = made_ready(matrix, chosen)
     if tree:
         names = [name.strip() for name in only.split(",") if name.strip()]
         proven = proof.of_tree(matrix, chosen, Path(tree), only=names)

@@ -196,7 +196,7 @@ def devcontainer(asked: Asked) -> None:
     folder = asked.to or ROOT / workplace.FOLDER
     workplace.write(folder, workplace.files(spec))
     say(f"wrote {folder} for user {choices.user}")
-    say(f"next: ./invokew build --cell {choice.cell.name}")
+    say(f"hint: ./invokew build --cell {choice.cell.name}")
     say("then open the checkout in an editor that knows dev containers")
     if shutil.which("docker") is None:
         say("there is no `docker` command on the PATH, which editors call")

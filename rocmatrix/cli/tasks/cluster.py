@@ -17,7 +17,7 @@ class TrainingTask(JobTask):
     """A task of another name that takes the options of `train`, but for those of one machine."""
 
     command = "train"
-    shared = ("rocm", "torch", "gpu", "cell", "dry_run", "force")
+    shared = ("rocm", "torch", "gpu", "cell", "python", "companions", "dry_run", "force")
 
 
 @task(

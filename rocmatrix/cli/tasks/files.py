@@ -6,7 +6,7 @@ from invoke.tasks import task
 
 @task(help={"check": "change nothing; fail when a file differs from what the matrix renders"})
 def render(c: Context, check: bool = False) -> None:
-    """Write images/, compose/, the README's tables and docs/errors.md from matrix.yaml."""
+    """Write images/, compose/, the tables of docs/support.md and docs/errors.md from matrix.yaml."""
     from rocmatrix.cli.commands import files
 
     files.render(check=check)

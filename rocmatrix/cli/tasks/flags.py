@@ -26,6 +26,8 @@ REQUEST = {
     "torch": "PyTorch version, such as 2.7.1",
     "gpu": "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card",
     "cell": "a cell by name; `./invokew cells` lists them",
+    "python": "Python version of the image, such as 3.12 (default: the usual one, or the one that is locked)",
+    "companions": "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)",
     "base": "another base image, for a mirror or an air-gapped site",
     "force": "override a rule that calls the request broken; the rule is printed, and named in the image's label",
     "dry_run": "print exactly what would run, and run nothing",
@@ -103,7 +105,7 @@ class TrainerTask(FlagTask):
 
     def _foreign(self, body: Callable[..., Any]) -> list[dict[str, str]]:
         own = self.own(body)
-        return [option for option in trainer_options(self.command or body.__name__) if option["name"] not in own]
+        return [option for option in trainer_options(self.command or _typed(body)) if option["name"] not in own]
 
     def for_body(self, typed: dict[str, Any]) -> dict[str, Any]:
         own, known = self.own(self.body), super().for_body(typed)
@@ -135,6 +137,11 @@ class JobTask(TrainerTask):
         return {name: value for name, value in known.items() if name in given} | {"wanted": job}
 
 
+def _typed(body: Callable[..., Any]) -> str:
+    """Return a task's name as it is typed, which is the trainer's command: `show-data` for `show_data`."""
+    return body.__name__.replace("_", "-")
+
+
 @cache
 def trainer_options(command: str) -> tuple[dict[str, str], ...]:
     """Return the options of a command of the trainer: name (with underscores), help, and kind: text, flag or list."""
@@ -142,11 +149,18 @@ def trainer_options(command: str) -> tuple[dict[str, str], ...]:
     return tuple(option for option in known if option["command"] == command)
 
 
-def request_of(rocm: str, torch: str, gpu: str, cell: str) -> Request:
-    """Return the axes as a request; an empty one is open."""
+def request_of(rocm: str, torch: str, gpu: str, cell: str, *, python: str = "", companions: str = "") -> Request:
+    """Return the axes as a request, with the packages to add; an empty axis is open."""
     from rocmatrix.matrix.resolver.resolve import Request
 
-    return Request(rocm=rocm or None, torch=torch or None, gpu=gpu or None, cell=cell or None)
+    return Request(
+        rocm=rocm or None,
+        torch=torch or None,
+        gpu=gpu or None,
+        cell=cell or None,
+        python=python or None,
+        companions=tuple(word.strip() for word in companions.split(",") if word.strip()),
+    )
 
 
 @edge
@@ -158,6 +172,8 @@ def wanted(
     torch: str = "",
     gpu: str = "",
     cell: str = "",
+    python: str = "",
+    companions: str = "",
     where: str = "auto",
     base: str = "",
     wheelhouse: str = "",
@@ -175,7 +191,7 @@ def wanted(
 
     return Wanted(
         program=program,
-        request=request_of(rocm, torch, gpu, cell),
+        request=request_of(rocm, torch, gpu, cell, python=python, companions=companions),
         where=where,
         options=options,
         base=base or None,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         **REQUEST,
         "evidence": EVIDENCE,
         "wheelhouse": "a folder that holds the locked wheels already",
-        "companions": "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)",
         "allow_unlocked": "build a cell without recorded hashes from whatever its index serves, unchecked",
     },
 )
@@ -31,9 +30,10 @@ def build(
     torch: str = "",
     gpu: str = "",
     cell: str = "",
+    python: str = "",
+    companions: str = "",
     base: str = "",
     wheelhouse: str = "",
-    companions: str = "",
     dry_run: bool = False,
     allow_unlocked: bool = False,
     force: bool = False,
@@ -45,13 +45,12 @@ def build(
 
     keeping.use(evidence)
     jobs.build(
-        request=request_of(rocm, torch, gpu, cell),
+        request=request_of(rocm, torch, gpu, cell, python=python, companions=companions),
         base=base or None,
         wheelhouse=wheelhouse or None,
         dry_run=dry_run,
         allow_unlocked=allow_unlocked,
         force=force,
-        companions=companions,
     )
 
 

@@ -17,13 +17,28 @@ def cells(c: Context, json: bool = False) -> None:
 @task(
     klass=FlagTask,
     auto_shortflags=False,
+    positional=["action"],
+    help={axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell", "python")} | {"action": "add"},
+)
+def cell(
+    c: Context, action: str, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", python: str = ""
+) -> None:
+    """Keep a derived cell in the repository: `cell add` writes it to matrix.yaml and renders it."""
+    from rocmatrix.cli.commands import matrix
+
+    matrix.cell(action, request_of(rocm, torch, gpu, cell, python=python))
+
+
+@task(
+    klass=FlagTask,
+    auto_shortflags=False,
     help={axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell")}
     | {"python": "Python version, such as 3.12", "json": "print the argument as JSON, for programs"},
 )
 def explain(
     c: Context, rocm: str = "", torch: str = "", gpu: str = "", cell: str = "", python: str = "", json: bool = False
 ) -> None:
-    """Argue a verdict: the cell or the refusal, every rule that speaks, and its sources."""
+    """Explain which cell a request resolves to, or why it is refused."""
     from rocmatrix.cli.commands import matrix
 
     matrix.explain(request_of(rocm, torch, gpu, cell), python=python or None, as_json=json)

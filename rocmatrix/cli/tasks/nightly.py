@@ -12,6 +12,7 @@ from rocmatrix.cli.tasks.flags import EVIDENCE, REQUEST, FlagTask
     help={
         "cells": "cells or architectures with commas between (default: every cell that is locked and not broken)",
         "cell": "the same, for one",
+        "companions": "packages to add to each of them, such as peft,accelerate",
         "jobs": "how many cells are built side by side",
         "budget": "GB that its own images and its builder's cache may take",
         "builder": "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)",
@@ -27,6 +28,7 @@ def nightly(
     c: Context,
     cells: str = "",
     cell: str = "",
+    companions: str = "",
     jobs: int = 2,
     budget: int = 200,
     builder: str = "",
@@ -50,6 +52,7 @@ def nightly(
     command.nightly(
         command.Choices(
             cells=tuple(word.strip() for word in f"{cells},{cell}".split(",") if word.strip()),
+            companions=tuple(word.strip() for word in companions.split(",") if word.strip()),
             jobs=max(jobs, 1),
             budget=budget * 10**9,
             base=base or None,

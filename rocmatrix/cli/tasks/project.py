@@ -6,18 +6,22 @@ from invoke.tasks import task
 
 @task(
     positional=[],
-    help={"paths": "test files or folders (default: all)", "only": "run tests whose name matches, as pytest -k does"},
+    help={
+        "paths": "test files or folders (default: all)",
+        "only": "run tests whose name matches, as pytest -k does",
+        "room": "run the unit tests of one room or module, such as trainer/engine or rocmatrix/matrix/gfx",
+    },
 )
-def test(c: Context, paths: str = "", only: str = "") -> None:
+def test(c: Context, paths: str = "", only: str = "", room: str = "") -> None:
     """Run every test this machine can run, and count what was left out and why."""
     from rocmatrix.cli.commands import project
 
-    project.test(paths=paths, only=only)
+    project.test(paths=paths, only=only, room=room)
 
 
 @task
 def lint(c: Context) -> None:
-    """Run linter, formatter check, type checker, the contracts of imports and the drift check of generated files."""
+    """Run linter, formatter check, type checker, import contracts, wording and the drift check of generated files."""
     from rocmatrix.cli.commands import project
 
     project.lint()

@@ -11,6 +11,7 @@ from rocmatrix.cli.tasks.flags import EVIDENCE, REQUEST, FlagTask
     auto_shortflags=False,
     help={
         "cell": REQUEST["cell"],
+        "companions": "the packages that were added to it, as for `build`",
         "image": "another image than the cell's own",
         "tree": "a folder in place of an image: its device code alone is looked into",
         "only": "with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt",
@@ -23,6 +24,7 @@ from rocmatrix.cli.tasks.flags import EVIDENCE, REQUEST, FlagTask
 def prove(
     c: Context,
     cell: str = "",
+    companions: str = "",
     image: str = "",
     tree: str = "",
     only: str = "",
@@ -37,5 +39,12 @@ def prove(
 
     keeping.use(evidence)
     prove.prove(
-        cell=cell, image=image, tree=tree, only=only, as_json=json, wheelhouse=wheelhouse, accept_size=accept_size
+        cell=cell,
+        companions=companions,
+        image=image,
+        tree=tree,
+        only=only,
+        as_json=json,
+        wheelhouse=wheelhouse,
+        accept_size=accept_size,
     )

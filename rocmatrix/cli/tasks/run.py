@@ -42,6 +42,8 @@ def run(
     torch: str = "",
     gpu: str = "",
     cell: str = "",
+    python: str = "",
+    companions: str = "",
     base: str = "",
     command: str = "",
     target: str = "",
@@ -74,7 +76,7 @@ def run(
     }
     commands.run(
         commands.asked(
-            request_of(rocm, torch, gpu, cell),
+            request_of(rocm, torch, gpu, cell, python=python, companions=companions),
             command=shlex.split(command) or _after_dashes(sys.argv),
             features=[name for name, given in asked.items() if given],
             cards=cards,
@@ -97,7 +99,7 @@ def run(
 @task(
     klass=FlagTask,
     auto_shortflags=False,
-    help={**{axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell", "force")}, **HOST}
+    help={**{axis: REQUEST[axis] for axis in ("rocm", "torch", "gpu", "cell", "python", "companions", "force")}, **HOST}
     | {"to": "the folder to write (default .devcontainer)"},
 )
 def devcontainer(
@@ -106,6 +108,8 @@ def devcontainer(
     torch: str = "",
     gpu: str = "",
     cell: str = "",
+    python: str = "",
+    companions: str = "",
     cards: str = "",
     user: str = "",
     to: str = "",
@@ -115,7 +119,7 @@ def devcontainer(
     """Write .devcontainer/: the cell's image as a place to work in, with the card, for your own user."""
     from rocmatrix.cli.commands import run as commands
 
-    request = request_of(rocm, torch, gpu, cell)
+    request = request_of(rocm, torch, gpu, cell, python=python, companions=companions)
     commands.devcontainer(commands.asked(request, cards=cards, user=user, to=to, sysfs=sysfs, force=force))
 
 

@@ -56,7 +56,7 @@ def files(pages: Mapping[str, CellPage], grid: list[Section], *, now: str) -> di
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the pages and remove those of cells that are gone. Raises RM640 for a folder of somebody else's."""
+    """Write the pages and remove those of cells that are gone. Raises RM640 for a folder that is not a dashboard."""
     if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise RocmatrixError("RM640", what="it holds something else already", where=str(folder))
     if (folder / "cells").is_symlink():

@@ -22,7 +22,7 @@ CPU = "CPU"
 
 @dataclass(frozen=True, kw_only=True)
 class Square:
-    """A cell on a card: its standing, its age in words, and what regressed there."""
+    """A cell on a card: its standing, its age as text, and what regressed there."""
 
     card: str
     standing: Standing

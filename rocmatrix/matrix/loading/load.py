@@ -127,7 +127,7 @@ def dangling(matrix: Matrix) -> Iterator[Mistake]:
     yield from _dangling_baselines(matrix)
     yield from _repeated_releases(matrix)
     yield from _repeated_wheels(matrix)
-    yield from _repeated("cells", [entry.name for entry in matrix.cell_entries])
+    yield from _repeated("cells", list(matrix.cell_names))
     ids = [rule.id for rule in (*matrix.derived_rules, *(rule for c in matrix.companions for rule in c.rules))]
     yield from _repeated("rules", [rule.id for rule in matrix.rules], taken=ids)
     yield from _repeated("kernels", [library.library for library in matrix.kernels])
@@ -200,7 +200,7 @@ def _selected(selector: Selector) -> list[str]:
 
 
 def _dangling_baselines(matrix: Matrix) -> Iterator[Mistake]:
-    cells = [entry.name for entry in matrix.cell_entries]
+    cells = matrix.cell_names
     for index, baseline in enumerate(matrix.baselines):
         if baseline.cell not in cells:
             yield ("baselines", index, "cell"), _unknown("cell", baseline.cell, cells)

@@ -51,7 +51,8 @@ def chosen(
     if request.gpu in (None, "auto") and request.rocm not in CPU_WORDS:
         words = found.strip("; ") or "no card is named, and the axes fit no single one"
         yield ChosenAxis(axis="gpu", value=architecture or ("cpu" if cell else "none"), why=words)
-    why = f"the axis of {cell.name}: {cell.why}" if cell else _newest(matrix, request, architecture, release)
+    taken = cell is not None and cell.written
+    why = f"the axis of {cell.name}: {cell.why}" if cell and taken else _newest(matrix, request, architecture, release)
     if request.rocm is None and release.rocm is not None:
         yield ChosenAxis(axis="rocm", value=release.rocm, why=why)
     if request.torch is None:
@@ -59,17 +60,19 @@ def chosen(
 
 
 def _newest(matrix: Matrix, request: Request, architecture: str | None, release: Release) -> str:
-    """Say why a release stands for a request that no cell fits."""
-    passed = []
+    """Say why a release stands for a request that no written cell fits."""
+    passed, words = [], "the newest release with the other axes"
     for newer in known_first(releases_of(matrix, _open(request, architecture))):
         if newer == release:
             break
         broken = (rule for rule in matrix.rules_on(architecture, newer) if rule.verdict == "broken" and rule.decides)
-        passed += [f"{newer.name} (rule {rule.id})" for rule in broken][:1]
+        against = [f"{newer.name} (rule {rule.id})" for rule in broken][:1]
+        passed += against
+        words = words if against else "the newest release with the other axes, with recorded hashes,"
     if not passed:
-        return "the newest release with the other axes"
+        return words.rstrip(",")
     more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
-    return f"the newest release with the other axes that no rule calls broken; not {', '.join(passed[:3])}{more}"
+    return f"{words} that no rule calls broken; not {', '.join(passed[:3])}{more}"
 
 
 def _open(request: Request, architecture: str | None) -> Request:

@@ -1,6 +1,6 @@
 """The argument for a verdict: what a request resolves to, and everything the matrix says for and against it.
 
-Pure: today's date is a parameter, so that the same matrix argues the same on every machine.
+Pure: today's date is a parameter, so that the same matrix explains the same on every machine.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def argue(
     python: str | None = None,
     measured: Measured = (),
 ) -> Argument:
-    """Argue a request. `today` is a date such as 2026-11-21; `cards` are those of the machine, best first.
+    """Explain a request. `today` is a date such as 2026-11-21; `cards` are those of the machine, best first.
 
     `measured` is what this project's records show at work. A refusal is part of the argument. Raises RM010 for a name
     that the matrix does not hold, RM404 for a `python` that is no version.

@@ -36,7 +36,7 @@ class Newer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What an index serves beyond the matrix, or why it was not heard."""
+    """Versions that an index offers and the matrix lacks, or why the query failed."""
 
     index: str
     unknown: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def ask(matrix: Matrix, index: str) -> Answer:
 
 
 def heard(matrix: Matrix, index: str, listing: str) -> Answer:
-    """Compare the listing of an index with the matrix. One that names no wheel was not heard, whatever it said."""
+    """Compare the listing of an index with the matrix. A page that names no wheel counts as a failed query."""
     served = {_version(text) for text in _WHEEL.findall(listing)} - {None}
     if not served:
         return Answer(index=index, unheard_because="its page names no wheel of torch")

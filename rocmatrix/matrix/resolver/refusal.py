@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from packaging.version import Version
+
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Rule
 from rocmatrix.matrix.resolver.request import Request, preference, same_version
 from rocmatrix.runtime.errors import RocmatrixError
 
-NO_FORCE = "--force overrides a rule, and none stands in the way here; a cell in matrix.yaml would make it one to build"
-
 
 def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
-    """Return RM012 where a rule blocks every release asked for, else RM011; with the nearest cells that work."""
+    """Return RM012 where a rule blocks every release asked for, RM014 where no image of one can be made, else RM011.
+
+    Each names the nearest cells that work.
+    """
     near = nearest_cells(matrix, request)
     asked = known_first(releases_of(matrix, request))
     blocking = [rule for rule in map(_blocker(matrix, request), asked) if rule is not None]
@@ -20,11 +23,23 @@ def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
         rule = blocking[0] if blocking else _unpaired(matrix, request)
         if rule is not None:
             return broken_refusal(str(request), rule, near=near, hints=_overrides(matrix, request, asked))
+    if asked:
+        return _without_a_base(matrix, request, asked, near)
     return RocmatrixError(
-        "RM011",
-        what=f"no cell has {request}",
-        why="nothing is known to break it, but no cell joins these axes" if asked else "no release joins these axes",
-        next=f"{NO_FORCE}\n{advice(near)}",
+        "RM011", what=f"no release has {request}", why="no release joins these axes", next=advice(near)
+    )
+
+
+def _without_a_base(matrix: Matrix, request: Request, asked: list[Release], near: Iterable[Cell]) -> RocmatrixError:
+    """Return RM014: no rule speaks against a release asked for, but no base brings a Python that it was built for."""
+    built = "; ".join(f"{r.name} was built for {', '.join(r.pythons) or 'no Python known here'}" for r in asked[:3])
+    brought = ", ".join(sorted({base.python for base in matrix.bases.values()}, key=Version))
+    return RocmatrixError(
+        "RM014",
+        what=f"no image can be made for {request}",
+        where="bases in matrix.yaml, and matrix/releases.yaml",
+        why=f"{built}; bases bring Python {brought}",
+        next=advice(near),
     )
 
 

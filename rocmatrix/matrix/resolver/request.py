@@ -13,15 +13,21 @@ from rocmatrix.matrix.matrix import Cell
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The axes a person named; None leaves an axis open. `gpu` is a gfx name, a card or `auto`."""
+    """The axes a person named; None leaves an axis open. `gpu` is a gfx name, a card or `auto`.
+
+    `companions` are packages to add to the cell; they have no part in choosing it.
+    """
 
     rocm: str | None = None
     torch: str | None = None
     gpu: str | None = None
     cell: str | None = None
+    python: str | None = None
+    companions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        given = [f"--{axis} {value}" for axis, value in vars(self).items() if value is not None]
+        axes = {**vars(self), "companions": None, "with": ",".join(self.companions) or None}
+        given = [f"--{axis} {value}" for axis, value in axes.items() if value is not None]
         return " ".join(given) or "nothing in particular"
 
 
@@ -30,6 +36,8 @@ def fits(cell: Cell, request: Request) -> bool:
     if request.gpu == "cpu" and cell.architecture is not None:
         return False
     if request.gpu not in (None, "cpu") and cell.architecture != request.gpu:
+        return False
+    if not same_version(request.python, cell.python):
         return False
     release = cell.release
     return same_version(request.rocm, release.rocm) and same_version(request.torch, release.torch)
@@ -46,13 +54,14 @@ def same_version(wanted: str | None, version: str | None) -> bool:
         return False
 
 
-Rank = tuple[bool, tuple[bool, bool], list[int], bool]
+Rank = tuple[bool, bool, tuple[bool, bool], list[int], bool]
 
 
 def preference(request: Request) -> Callable[[Cell], Rank]:
     """Return the sort key, best first; the file's order breaks ties.
 
-    A cell that can be built from checked wheels comes before one that cannot. On one architecture this
+    A cell that can be built from checked wheels comes before one that cannot, and one of the usual Python before one
+    whose name tells another. On one architecture this
     project's recommendation leads. Where the architecture is open, AMD's own list leads: a person with no
     card at hand wants the one that most can run.
     """
@@ -62,6 +71,6 @@ def preference(request: Request) -> Callable[[Cell], Rank]:
         release = cell.release
         newest = [-part for part in Version(release.rocm or "0").release + Version(release.torch).release]
         unlocked = cell.unlocked_because is not None
-        return unlocked, (marks if request.gpu else marks[::-1]), newest, cell.verdict == "degraded"
+        return unlocked, cell.names_python, (marks if request.gpu else marks[::-1]), newest, cell.verdict == "degraded"
 
     return rank

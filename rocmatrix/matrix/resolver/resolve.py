@@ -5,6 +5,7 @@ Pure: it sees the matrix, the request and the architectures of the cards at hand
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rocmatrix.matrix import card_names as naming
@@ -39,26 +40,28 @@ class Choice:
 def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), force: bool = False) -> Choice:
     """Pick the best-supported cell for a request.
 
-    `cards` are the gfx names of the machine's cards, best first. `force` overrides RM012 where the combination was
-    built at all and a base fits it, if need be with a cell that the matrix lacks. Raises RM010 for an unknown name,
-    RM011 when no cell combines the axes, RM012 when a rule calls the combination broken.
+    Where no written cell with recorded hashes fits, one is derived. `cards` are the gfx names of the machine's cards,
+    best first. `force` overrides RM012 where the combination was built at all and a base fits it. Raises RM010 for an
+    unknown name, RM011 where axes contradict each other or no release joins them, RM012 when a rule calls the
+    combination broken, RM014 where no base brings a Python that the release was built for.
     """
     if request.cell is not None:
         return _named(_agreeing(matrix, request), force=force)
     request, found = with_hardware(matrix, request, cards)
     _check_names(matrix, request)
-    fitting = [cell for cell in matrix.cells if fits(cell, request)]
+    fitting = _candidates(matrix, request)
     working = sorted((cell for cell in fitting if not cell.broken_by), key=preference(request))
     if not working:
         refusal = refusal_of(matrix, request)
-        broken = fitting or _improvised(matrix, request)
+        broken = [cell for cell in fitting if cell.written] or [cell for cell in fitting if request.gpu is not None]
         if not force or refusal.code != "RM012":
             raise refusal
         if not broken:
             raise _beyond_force(refusal)
         return _forced(min(broken, key=preference(request)))
     best, *others = working
-    passed = tuple(PassedOver(cell=cell.name, why=_why_less(cell, best)) for cell in others)
+    named = (cell for cell in others if cell.written or cell.architecture == best.architecture)
+    passed = tuple(PassedOver(cell=cell.name, why=_why_less(cell, best)) for cell in named)
     return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
 
 
@@ -84,7 +87,7 @@ def _agreeing(matrix: Matrix, request: Request) -> Cell:
 def _axes(cell: Cell) -> str:
     release = cell.release
     rocm = f"ROCm {release.rocm} on {cell.architecture}" if release.rocm else "the CPU build"
-    return f"{rocm}, torch {release.torch}"
+    return f"{rocm}, torch {release.torch}, Python {cell.python}"
 
 
 def _named(cell: Cell, *, force: bool) -> Choice:
@@ -106,12 +109,27 @@ def _beyond_force(refusal: RocmatrixError) -> RocmatrixError:
     )
 
 
-def _improvised(matrix: Matrix, request: Request) -> list[Cell]:
-    """Return a cell for every release asked for, where the request names a card and the matrix has no cell."""
-    if request.gpu is None or request.gpu not in matrix.architectures:
-        return []
-    made = (matrix.improvised(request.gpu, release) for release in releases_of(matrix, request))
-    return [cell for cell in made if cell is not None and cell.broken_by]
+def _candidates(matrix: Matrix, request: Request) -> list[Cell]:
+    """Return the written cells that fit, and those derived beside them where no written one can be built and works."""
+    written = [cell for cell in matrix.cells if fits(cell, request)]
+    if any(not (cell.broken_by or cell.unlocked_because) for cell in written):
+        return written
+    names = {cell.name for cell in written}
+    return [*written, *(cell for cell in _derived(matrix, request) if cell.name not in names)]
+
+
+def _derived(matrix: Matrix, request: Request) -> Iterator[Cell]:
+    """Yield the cell of every release asked for, on the architecture asked for or on all that it holds code for."""
+    order = dict.fromkeys((*(cell.architecture for cell in matrix.cells), *matrix.architectures))
+    if request.gpu not in (None, "cpu", *matrix.architectures):  # a card of this machine that nothing is known of
+        return
+    for release in releases_of(matrix, request):
+        held = release.architectures or ()
+        wanted = [None] if release.rocm is None else [gfx for gfx in order if gfx in held]
+        for architecture in wanted if request.gpu in (None, "cpu") else [request.gpu]:
+            cell = matrix.derived(architecture, release, python=request.python)
+            if cell is not None:
+                yield cell
 
 
 def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
@@ -145,17 +163,22 @@ def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> No
 
 def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
     """Take the best card that a locked, working cell serves; where none does, the CPU, and say so."""
-    served = {cell.architecture for cell in matrix.cells if not cell.broken_by and not cell.unlocked_because}
-    usable = next((card for card in cards if card in served), None)
+    usable = next((card for card in cards if _serves(matrix, replace(request, gpu=card))), None)
     if usable is None:
         return replace(request, gpu="cpu"), f"this machine's {', '.join(cards)} has no locked cell that works; "
     return replace(request, gpu=usable), f"this machine has a {usable}; "
 
 
+def _serves(matrix: Matrix, request: Request) -> bool:
+    return any(not (cell.broken_by or cell.unlocked_because) for cell in _candidates(matrix, request))
+
+
 def _check_names(matrix: Matrix, request: Request) -> None:
     rocm = [release.rocm for release in matrix.releases if release.rocm]
     torch = [release.torch for release in matrix.releases]
-    for axis, wanted, known in (("ROCm", request.rocm, rocm), ("torch", request.torch, torch)):
+    python = [version for release in matrix.releases for version in release.pythons]
+    axes = (("ROCm", request.rocm, rocm), ("torch", request.torch, torch), ("Python", request.python, python))
+    for axis, wanted, known in axes:
         if wanted is not None and not any(same_version(wanted, version) for version in known):
             hint = suggestion(wanted, list(dict.fromkeys(known)))
             raise RocmatrixError("RM010", what=f"no release has {axis} {wanted!r}", next=hint)

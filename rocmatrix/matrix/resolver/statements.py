@@ -114,8 +114,8 @@ def _of_cells(matrix: Matrix) -> Iterator[StatementAt]:
         yield _dated(file, name, f"{base.image} with Python {base.python}", base.evidence)
     for variable in matrix.environment:
         yield _dated(file, variable.name, variable.why, variable.evidence)
-    for entry in matrix.cell_entries:
-        yield _dated(file, entry.name, entry.why, entry.evidence)
+    for name, entry in zip(matrix.cell_names, matrix.cell_entries, strict=True):
+        yield _dated(file, name, entry.why, entry.evidence)
 
 
 def _dated(file: str, entry: str, says: str, evidence: Evidence) -> StatementAt:

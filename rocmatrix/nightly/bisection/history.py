@@ -32,13 +32,13 @@ class Step:
 def versions(matrix: Matrix, architecture: str | None) -> list[tuple[Cell, bool]]:
     """Return every version for an architecture that can be built from checked wheels, oldest first.
 
-    Where the matrix has no cell for a release, one is made as for a forced request.
+    Where no cell of a release is written, it is derived, broken or not.
     """
     own = {cell.release.name: cell for cell in matrix.cells if cell.architecture == architecture}
     found: list[tuple[Cell, bool]] = []
     for release in matrix.releases:
         cell = own.get(release.name)
-        made = cell or (matrix.improvised(architecture, release) if architecture and release.rocm else None)
+        made = cell or (matrix.derived(architecture, release) if architecture and release.rocm else None)
         if made is not None and made.unlocked_because is None:
             found.append((made, cell is not None))
     return sorted(found, key=lambda row: _age(row[0]))

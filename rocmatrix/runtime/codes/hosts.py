@@ -85,8 +85,8 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM413",
-        "A file of somebody else's is in the way",
-        "The file to be written is there already and was not made by this program.",
+        "Refusing to overwrite a file that rocmatrix did not create",
+        "The output file exists, and rocmatrix did not create it.",
         "Move it away, or give --to another place.",
     ),
     (
@@ -115,14 +115,14 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM423",
-        "What the nodes have is not known here",
+        "The nodes' GPUs are unknown",
         "Jobs ask for cards and groups by number, and those of the machine that submits mean nothing on another.",
         "Say it: --cards N (of each node) and --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there.",
     ),
     (
         "RM424",
         "The scheduler cannot carry this job",
-        "What was asked for has no word in the scheduler's language.",
+        "The scheduler has no equivalent of this option.",
         "Change what is named, or choose another way with --engine or --under.",
     ),
     (
@@ -140,8 +140,8 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
     (
         "RM499",
         "An unexpected error",
-        "The program met something it has no words for; this is a defect of rocmatrix.",
-        "Report it with the file that holds the traceback.",
+        "Unhandled exception: a bug in rocmatrix.",
+        "Please report it as a bug, with the file that holds the traceback.",
     ),
     (
         "RM670",

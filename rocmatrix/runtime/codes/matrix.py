@@ -25,8 +25,8 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM011",
-        "No cell fits the request",
-        "Every name exists, but no cell combines them.",
+        "The axes of a request exclude each other",
+        "Every name exists, but two of them contradict each other, or no release was ever built with all of them.",
         "Drop or change one of the axes; the nearest cells are named.",
     ),
     (
@@ -42,9 +42,27 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "Leave the package out, or take a cell for which no rule calls it broken; the message names one if there is.",
     ),
     (
+        "RM014",
+        "No image can be made of the release",
+        "No rule calls it broken, but no base image brings a Python that it was built for, or no wheel of it is known.",
+        "Leave --python out or take another; or take one of the nearest cells, which are named.",
+    ),
+    (
+        "RM015",
+        "The cell is written already",
+        "`./invokew cell add` keeps a derived cell in matrix.yaml, and this one stands there.",
+        "Edit its entry in matrix.yaml, or name other axes.",
+    ),
+    (
+        "RM016",
+        "Companions are in images only",
+        "A native run takes the cell's own locked wheels, and the packages of --with are not among them.",
+        "Run it in the container, or leave --with out.",
+    ),
+    (
         "RM101",
         "A rendered file has drifted",
-        "A committed file under images/, compose/ or between README markers differs from what matrix.yaml renders.",
+        "A committed file under images/, compose/ or docs/ differs from what matrix.yaml renders.",
         "Run `./invokew render` and commit the result; edit the matrix or the template, never the output.",
     ),
     (

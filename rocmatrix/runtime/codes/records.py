@@ -67,9 +67,15 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM634",
-        "The history is not of one kind",
-        "Good and bad cells alternate, so that no single step explains the failure; every change is listed.",
+        "Good and bad versions alternate",
+        "No single step explains the failure, since good and bad cells follow each other; every change is listed.",
         "Look at each change by itself, or repeat the probe: it may fail now and then.",
+    ),
+    (
+        "RM640",
+        "The output folder is not a dashboard",
+        "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
+        "Name an empty or a new folder with --out.",
     ),
     (
         "RM650",
@@ -88,12 +94,6 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "No image was both proven and smoked",
         "A night gives people only the image that its own records name as proven and smoked; the tag was not moved.",
         "Look at `./invokew evidence --cell NAME`: the candidate's tag was moved, or a record is missing.",
-    ),
-    (
-        "RM640",
-        "The dashboard's folder is somebody else's",
-        "The folder holds files that this program did not write, and a dashboard replaces what it finds.",
-        "Name an empty or a new folder with --out.",
     ),
     (
         "RM671",

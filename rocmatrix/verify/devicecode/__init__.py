@@ -2,5 +2,5 @@
 
 `target` names what code is for; `elf`, `bundle`, `kpack` and `aotriton` read one format each; `names`
 says what only a file's name tells; `inspection` picks among them for one file, and `inventory` sums up
-a tree. Damage is a `DamagedError`, in words; a reader never guesses an architecture.
+a tree. Damage is a `DamagedError` with the reason; a reader never guesses an architecture.
 """

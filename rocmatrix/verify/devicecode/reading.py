@@ -8,7 +8,7 @@ MAX_READ = 64 * 1024 * 1024  # bytes; tables are far smaller, and code itself is
 
 
 class DamagedError(Exception):
-    """A file of a known format that cannot be read, in words for a person."""
+    """A file of a known format that cannot be read; the reason is readable."""
 
 
 def read_at(file: BinaryIO, offset: int, size: int, what: str) -> bytes:

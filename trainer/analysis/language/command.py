@@ -1,4 +1,4 @@
-"""The commands evaluate, generate, chat, merge and gguf."""
+"""The commands evaluate, generate, chat, merge, gguf and show-data: events for programs, words for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from trainer.analysis.language.evaluation import evaluate as measure
 from trainer.analysis.language.generation import Sampling, answer, chat_prompt
 from trainer.analysis.language.loading import Loaded, load
 from trainer.models.adapters.lora import adapters_disabled
-from trainer.runtime.events import emit
+from trainer.runtime.events import emit, say
+
+MOST_TOLD = 10  # findings on the terminal; the page has all
 
 
 def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int = 256) -> int:
@@ -20,6 +22,8 @@ def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int
     figures = both(loaded, lambda: measure(loaded, data, sequence=sequence))
     for name, values in figures.items():
         emit("evaluation", model=name, data=data.name, sequence=sequence, **values)
+        words = f"perplexity {values['perplexity']:,.2f}, {values['bits_per_byte']:.3f} bits per byte"
+        say(f"{name:<7} loss {values['loss']:.4f}, {words} on {values['tokens']:,} tokens of {data.name}")
     return 0
 
 
@@ -28,6 +32,7 @@ def generate(*, model: Path, prompt: str, base: Path | None = None, **sampling: 
     loaded, how = load(model, base), Sampling(**sampling)
     for name, text in both(loaded, lambda: answer(loaded, prompt, how)).items():
         emit("generated", model=name, text=text)
+        say(f"{name + ':':<7} {text}")
     return 0
 
 
@@ -35,6 +40,9 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
     """Answer each line of the standard input; an adapter's base answers the same conversation beside it."""
     loaded, how = load(model, base), Sampling(**sampling)
     histories: dict[str, list[dict[str, str]]] = {}
+    chat_prompt(loaded, [{"role": "user", "content": "?"}])  # a model without a template is refused before any line
+    if lines is None and sys.stdin.isatty():
+        say("Type a line and press Enter; Ctrl-D ends the conversation.")
     for line in lines if lines is not None else sys.stdin:
         if not line.strip():
             continue
@@ -48,6 +56,7 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
 
         for name, text in named(loaded, reply).items():
             emit("answer", model=name, text=text)
+            say(f"{name + ':':<7} {text}")
     return 0
 
 
@@ -55,7 +64,10 @@ def merge(*, model: Path, output: Path, base: Path | None = None) -> int:
     """Write an adapter and its base as one model."""
     from trainer.analysis.language.merging import merge_to
 
-    emit("merged", **merge_to(load(model, base), output))
+    merged = merge_to(load(model, base), output)
+    emit("merged", **merged)
+    apart = f"logits differ by {merged['largest_difference']:.2g} of the largest on {merged['tokens']} tokens"
+    say(f"merged  {merged['folder']}; {apart}")
     return 0
 
 
@@ -66,7 +78,31 @@ def gguf(*, model: Path, output: Path, base: Path | None = None, kind: str = "q8
 
     loaded = load(model, base)
     merge_weights(loaded.made.model)
-    emit("exported", **export(loaded, output, kind=kind))
+    written = export(loaded, output, kind=kind)
+    emit("exported", **written)
+    again = f"read again: off by at most {written['largest_error']:.2g} of a tensor's largest value"
+    say(f"gguf    {written['file']}: {written['tensors']} tensors, {written['bytes']:,} bytes, {kind}; {again}")
+    return 0
+
+
+def show_data(*, data: Path, output: Path | None = None, **settings: Any) -> int:
+    """Write the page on a file's rows; findings do not end it, so that all of them can be read at once."""
+    from trainer.analysis.language.data_page import html
+    from trainer.analysis.language.inspection import inspect
+    from trainer.storage.output_file import require_output, write_whole
+
+    place = output or Path(f"{data.name}.tokens.html")
+    require_output(place, "--output", {"--data": data})
+    seen = inspect(data, **settings)
+    write_whole(place, html(seen).encode(errors="backslashreplace"))
+    counts = {"rows": seen.rows, "usable": seen.usable, "tokens": seen.tokens, "trained": seen.trained}
+    emit("shown", file=str(place), findings=len(seen.findings), **counts)
+    for finding in seen.findings[:MOST_TOLD]:
+        say(f"{finding.code} {finding.where}: {finding.what}; {finding.outcome}")
+    if len(seen.findings) > MOST_TOLD:
+        say(f"and {len(seen.findings) - MOST_TOLD:,} more findings in the page")
+    say(f"data    {seen.usable:,} of {seen.rows:,} rows can be trained on, {seen.trained:,} of {seen.tokens:,} tokens")
+    say(f"page    {place}")
     return 0
 
 

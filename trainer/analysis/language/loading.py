@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,9 +33,10 @@ def load(folder: Path, base: Path | None = None) -> Loaded:
     """Return the model of `folder`; `base` is where an adapter's base model is, if not where the adapter says.
 
     Raises:
-        TrainerError: RM700 to RM707, RM712 and RM713.
+        TrainerError: RM700 to RM707, RM712, RM713 and RM720.
     """
     adapter = (folder / peft_format.CONFIG).is_file()
+    refuse_other_run(folder)
     source = (base or base_of(folder)) if adapter else folder
     made = pretrained.read(source)
     if adapter:
@@ -43,6 +45,18 @@ def load(folder: Path, base: Path | None = None) -> Loaded:
     pretrained.require_vocabulary(made.model, tokenizer.size, str(source))
     made.model.eval()
     return Loaded(made=made, tokenizer=tokenizer, template=_template(source, tokenizer.special), adapted=adapter)
+
+
+def refuse_other_run(folder: Path) -> None:
+    """Raise RM720 where the folder is a finished run's on bars or a table."""
+    if (folder / pretrained.CONFIG).exists() or not (folder / "metadata.json").is_file():
+        return
+    with contextlib.suppress(OSError, ValueError):
+        record = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+        if isinstance(record, dict) and "scaler" in record:
+            raise TrainerError(
+                "RM720", what=f"{folder} is a run on {record.get('data', {}).get('name')}", where=str(folder)
+            )
 
 
 def base_of(folder: Path) -> Path:

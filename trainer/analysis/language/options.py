@@ -1,4 +1,4 @@
-"""The command line of evaluate, generate, chat, merge and gguf; imports nothing heavy."""
+"""The command line of evaluate, generate, chat, merge, gguf and show-data; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.config.parsing import one_of, whole, zero_or_more
+from trainer.config.language import BAD_ROWS, METHODS, STOP_TOKEN, TOO_LONG
+from trainer.config.parsing import one_of, switch, whole, zero_or_more
 
 _FOLDER = "folder in Hugging Face layout, or of an adapter"
 _MODEL: dict[str, tuple[Callable[[str], Any], str, bool]] = {
@@ -46,6 +47,21 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "kind": (one_of("f16", "q8_0"), "f16 or q8_0 (default: q8_0)", False),
         },
     ),
+    "show-data": (
+        "write a page that colours the trained tokens of rows",
+        {
+            "data": (Path, "text or JSONL, as for training", True),
+            "model": (Path, "folder with tokenizer and chat template (default: bytes and ChatML)", False),
+            "output": (Path, "HTML file (default: the data's name with .tokens.html, in the working folder)", False),
+            "samples": (whole(1, 1000), "rows shown (default: 20)", False),
+            "sequence": (whole(8), "tokens of a row (default: 256)", False),
+            "method": (one_of(*METHODS), "pretrain, sft, dpo, or auto (default: auto)", False),
+            "bad_rows": (one_of(*BAD_ROWS), "stop or drop, as for training (default: stop)", False),
+            "too_long": (one_of(*TOO_LONG), "stop, drop or cut, as for training (default: stop)", False),
+            "stop_token": (one_of(*STOP_TOKEN), "require or append, as for training (default: require)", False),
+            "train_on_prompts": (switch, "true: prompts carry loss, too (default: false)", False),
+        },
+    ),
 }
 
 
@@ -58,9 +74,18 @@ def add_commands(commands: Any) -> None:
             job.add_argument(flag, dest=name, type=read, required=needed, default=SUPPRESS, help=text)
 
 
+def listed() -> list[dict[str, str]]:
+    """Return the options of every command as other programs read them: command, name, kind and help."""
+    return [
+        {"command": command, "name": name, "kind": "text", "help": text}
+        for command, (_, options) in COMMANDS.items()
+        for name, (_, text, _) in options.items()
+    ]
+
+
 def run(command: str, arguments: dict[str, Any]) -> int:
     """Run one of the commands by its name."""
     from trainer.analysis.language import command as commands
 
-    status: int = getattr(commands, command)(**arguments)
+    status: int = getattr(commands, command.replace("-", "_"))(**arguments)
     return status

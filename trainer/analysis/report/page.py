@@ -31,13 +31,13 @@ svg text.over { paint-order: stroke; stroke: var(--page); stroke-width: 4px; str
 """
 
 
-def page(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
-    """Return the document: title, a sentence, and sections of heading and HTML."""
+def page(title: str, lead: str, sections: Sequence[tuple[str, str]], style: str = "") -> str:
+    """Return the document: title, a sentence, and sections of heading and HTML; `style` is added to the common one."""
     body = "\n".join(f"<section><h2>{escape(heading)}</h2>\n{content}</section>" for heading, content in sections)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main><h1>{escape(title)}</h1>"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head>\n<body><main><h1>{escape(title)}</h1>"
         f'<p class="dim">{escape(lead)}</p>\n{body}\n</main></body></html>\n'
     )
 

@@ -1,4 +1,4 @@
-"""Where the rows to learn from lie, and how they come to the device: the same batches in the same order either way.
+"""Data placement (device, host, memory-mapped) and transfer of batches, which are the same in each.
 
 On the device they are indexed there: an epoch's order is copied once, and no batch waits for the host. On the host
 they are fetched ahead by threads and copied from pinned memory. Mapped, they are a file, of which only what is

@@ -50,7 +50,7 @@ def tokenize_records(
     """
 
     def row_of(record: Record) -> tuple[TokenRow, bool]:
-        return _usable(tokenized(record, tokenizer, template, policy), policy)
+        return usable(tokenized(record, tokenizer, template, policy), policy)
 
     return _collected(records, row_of, policy)
 
@@ -66,7 +66,7 @@ def tokenize_pairs(
 
     def pair_of(record: Record) -> tuple[tuple[TokenRow, TokenRow], bool]:
         chosen, rejected = tokenized_pair(record, tokenizer, template, policy)
-        (chosen, one), (rejected, other) = _usable(chosen, policy), _usable(rejected, policy)
+        (chosen, one), (rejected, other) = usable(chosen, policy), usable(rejected, policy)
         return (chosen, rejected), one or other
 
     return _collected(records, pair_of, policy)
@@ -82,7 +82,7 @@ def _collected(
                 raise record
             row, cut = make(record)
         except TrainerError as error:
-            if not _is_dropped(error, policy):
+            if not is_dropped(error, policy):
                 raise
             _note(result, error.code, error.where)
             continue
@@ -92,14 +92,15 @@ def _collected(
     return result
 
 
-def _usable(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
+def usable(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
     """Return the row within the sequence's length, and whether it was cut; it carries loss."""
     fitted, cut = _fitted(row, policy)
     _require_loss(fitted)
     return fitted, cut
 
 
-def _is_dropped(error: TrainerError, policy: RowPolicy) -> bool:
+def is_dropped(error: TrainerError, policy: RowPolicy) -> bool:
+    """Return whether the policy leaves such a row out, rather than stop."""
     if error.code == "RM711":
         return policy.too_long == "drop"
     return error.code in ("RM706", "RM708", "RM709", "RM710") and policy.bad_rows == "drop"

@@ -52,6 +52,9 @@ class Tokenizer(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens, without special ones; invalid UTF-8 is replaced."""
 
+    def spelling(self, token: int) -> str:
+        """Return what the vocabulary calls one token, as <|im_end|>."""
+
 
 class ByteTokenizer:
     """One token a byte of UTF-8, and four special tokens. Needs no file and no package."""
@@ -90,6 +93,10 @@ class ByteTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of the bytes."""
         return bytes(each for each in ids if each < 256).decode("utf-8", "replace")
+
+    def spelling(self, token: int) -> str:
+        """Return a special token's text, or the byte as a number."""
+        return self.SPECIAL[token - 256] if token >= 256 else f"<0x{token:02X}>"
 
     def encode_bytes(self, content: bytes) -> list[int]:
         """Return plain text's tokens without looking for special ones: faster, and no text can end a document."""
@@ -156,6 +163,10 @@ class FileTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def spelling(self, token: int) -> str:
+        """Return the token's entry in the vocabulary, or its number where it has none."""
+        return str(self._tokenizer.id_to_token(token) or f"<{token}>")
 
 
 def _load(path: Path) -> Any:

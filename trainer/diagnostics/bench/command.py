@@ -136,7 +136,7 @@ def finish(verdicts: Sequence[Verdict], expect: str, seconds: float) -> int:
 
 
 def ran_on(passed: Sequence[Verdict]) -> str:
-    """Say what the numbers are of, in words for a person."""
+    """Print what the numbers are of, for a person."""
     devices = dict.fromkeys(verdict.device for verdict in passed if verdict.device)
     names = ", ".join(f"{device.name} ({device.arch})" for device in devices)
     if not names:

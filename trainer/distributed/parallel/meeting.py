@@ -1,4 +1,4 @@
-"""How the ranks of one start find each other in a store that may still hold what earlier starts wrote.
+"""Rendezvous for one launch in a store that may hold keys of earlier attempts.
 
 torchrun keeps one store for all its attempts, each machine's launcher counts attempts for itself, and one that
 comes back counts from 0: no number that a rank is given tells one start from another. So rank 0 names the meeting

@@ -70,7 +70,7 @@ class Beats:
         return Stay(self._words, INDEX[name])
 
     def step(self, number: int) -> None:
-        """Note which optimizer step is under way."""
+        """Note which optimizer step is running."""
         self._words[2] = number
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""What Linux says about a process, and what the driver says about the cards, when a rank no longer moves."""
+"""What Linux reports about a process, and the driver about the cards, when a rank hangs."""
 
 from __future__ import annotations
 

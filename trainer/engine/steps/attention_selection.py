@@ -168,7 +168,7 @@ def tell(chosen: Chosen, device: str, before: str | None) -> None:
             say(f"RM558 attention kernel {finding.kernel} is wrong on {device} and not used: {finding.refused}")
     if before not in (None, chosen.kernel):
         emit("rounding_changes", changes=[f"attention {before} is now {chosen.kernel}"])
-        say(f"resume  no longer bit for bit: attention {before} is now {chosen.kernel}")
+        say(f"resume  results will not be bit-identical to the original run: attention {before} is now {chosen.kernel}")
     say(f"attention {chosen.kernel}: {chosen.reason}")
 
 
@@ -205,7 +205,7 @@ def choose_from(
 
 
 def words(finding: Finding) -> str:
-    """Return a finding in words."""
+    """Return a finding as text."""
     if finding.refused:
         return f"{finding.kernel} is not used: {finding.refused}"
     return f"{finding.kernel} errs by {finding.error:.1e} and takes {finding.seconds * 1e3:.2f} ms"

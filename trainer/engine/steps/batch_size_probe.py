@@ -1,6 +1,6 @@
-"""What a larger batch would train in a second, where a run is bound by launches: measured, told, and never done.
+"""Measure the throughput of a larger batch where launches bound a run, and suggest it; training is not changed.
 
-The steps that are timed are taken back: weights, moments, buffers and random numbers are those before, to the bit.
+The timed steps are rolled back: weights, moments, buffers and random numbers are those before, to the bit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def advice_for(training: Training, choice: Choice) -> Advice | None:
 
 
 def can_be_timed(training: Training, choice: Choice) -> bool:
-    """Return whether a few steps of either size are quick and can be taken back whole.
+    """Return whether a few steps of either size are quick and can be rolled back whole.
 
     A graph would have to be captured anew, and a compiled model compiled. Who lets batches grow so far is not told to.
     """

@@ -1,6 +1,6 @@
 """Frozen weights in 4-bit NormalFloat (Dettmers et al. 2023, QLoRA, arXiv 2305.14314, appendix E).
 
-Values, block layout and packing are those of bitsandbytes; a test compares with it bit for bit. Plain torch: no kernel
+Values, block layout and packing are those of bitsandbytes; a test compares every bit with it. Plain torch: no kernel
 of another package decides whether the values are right on a card.
 """
 

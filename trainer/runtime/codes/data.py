@@ -39,7 +39,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM515",
         "Dates are out of order",
         "Each bar must be later than the one before it; features and the split by time rely on that.",
-        "Sort the file by date and remove doubles.",
+        "Sort the file by date and remove duplicates.",
     ),
     (
         "RM516",
@@ -58,18 +58,6 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "The target never changes",
         "All training targets are equal, so there is nothing to learn.",
         "Check the column that is forecast: close, for bars; of a table, the one named with --target.",
-    ),
-    (
-        "RM730",
-        "The file has no header, and its columns are not known",
-        "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",
-        "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
-    ),
-    (
-        "RM731",
-        "A column that was named is not in the file",
-        "--columns gives the name of a column as it stands in the header, or its number from 1.",
-        "Correct the name; without --columns usual spellings are found.",
     ),
     (
         "RM571",
@@ -139,14 +127,14 @@ DATA: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM582",
-        "Nearly every row has a word of its own",
-        "Such a column, an identifier or free text, tells a network nothing about other rows.",
+        "Nearly every value in the column is unique",
+        "A network cannot generalize from such a column, which is an identifier or free text.",
         "Leave the column out with --ignore.",
     ),
     (
         "RM583",
-        "The training part does not show everything",
-        "A column has no value there, or a class has too few rows to stand in every part.",
+        "The training split lacks a class or category",
+        "A column has no value there, or a class has too few rows for every split.",
         "Give more rows, leave the column out with --ignore, or split otherwise with --time-column none.",
     ),
     (
@@ -154,5 +142,17 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "An unknown category",
         "The model was trained with --unknown error, and a row has a word that its training never met.",
         "Correct the word, or train again with --unknown zero.",
+    ),
+    (
+        "RM730",
+        "The file has no header, and its columns are not known",
+        "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",
+        "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
+    ),
+    (
+        "RM731",
+        "A column that was named is not in the file",
+        "--columns gives the name of a column as it stands in the header, or its number from 1.",
+        "Correct the name; without --columns usual spellings are found.",
     ),
 )

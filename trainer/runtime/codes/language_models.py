@@ -104,8 +104,8 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM716",
         "A package is missing",
-        "The requested feature needs a Python package that is not installed here.",
-        "Install the named package, or leave the option out.",
+        "The requested feature needs a Python package that is not installed here; it is in no image's lock.",
+        "Install it natively: .venv/bin/python -m pip install NAME, or activate an environment that has it and torch.",
     ),
     (
         "RM717",
@@ -118,5 +118,17 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "The merged model differs from the adapter",
         "Logits of the merged weights and of base model with adapter differ by more than rounding explains.",
         "Merge in a wider precision, such as --dtype fp32.",
+    ),
+    (
+        "RM719",
+        "The run is of a language model",
+        "Forecasts, smaller networks and a run's page need rows with features and a target; this run has tokens.",
+        "Use ./invokew generate, chat, evaluate, merge or gguf with the run's folder; losses are in its metrics.jsonl.",
+    ),
+    (
+        "RM720",
+        "The folder is no language model",
+        "metadata.json names a run on bars or a table, which has neither a tokenizer nor a decoder.",
+        "Use ./invokew predict, compress or report with this run, or give the folder of a language model.",
     ),
 )

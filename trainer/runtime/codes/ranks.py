@@ -31,7 +31,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM560",
-        "A rank no longer moved",
+        "A rank hung",
         "The watchdog found a rank in one section for longer than that section may take, and ended all ranks.",
         "Read the stacks in the folder that is named; the run goes on from its last checkpoint with --resume auto.",
     ),
@@ -85,8 +85,8 @@ RANKS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM569",
-        "Memory ran out where it cannot be undone",
-        "Ranks that hold parts of one model wait for each other within a step, so none can take it back.",
+        "Out of memory in a step that cannot be rolled back",
+        "Ranks that hold parts of one model wait for each other within a step, so no rank can roll it back.",
         "Start the same command with --resume auto: it goes on from its last checkpoint with half the micro-batch.",
     ),
     (

@@ -103,7 +103,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM554",
-        "Stopped, to be gone on with",
+        "Stopped with a checkpoint; resume with --resume auto",
         "The run was asked to end (SIGTERM) and kept a checkpoint; the exit status is 75.",
         "Start the same command with --resume auto.",
     ),
@@ -129,7 +129,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "RM558",
         "An attention kernel is wrong",
         "Its output or gradients on this device are not those of attention in fp64, so the next kernel is used.",
-        "Nothing: the run goes on with a kernel that is right. Tell whoever made the card's torch, with the figures.",
+        "Nothing: the run uses a correct kernel. Report it to the maker of the card's torch, with the figures.",
     ),
     (
         "RM559",

@@ -101,8 +101,8 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM593",
         "The inputs are computed otherwise now",
-        "This trainer makes other rows or other values of the same data, so a run cannot go on with them.",
-        "Go on with the versions that the run's run.json names, or start a new run.",
+        "This trainer makes other rows or other values of the same data, so a run cannot resume with them.",
+        "Resume with the versions that the run's run.json names, or start a new run.",
     ),
     (
         "RM594",
@@ -113,7 +113,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM595",
         "A forecast is no finite number",
-        "The model's weights or its scales are so large that a forecast overflows; a number that is none is no answer.",
+        "The model's weights or its scales are so large that a forecast overflows; NaN or infinity is no forecast.",
         "Look at the rows that are named, or train the model again.",
     ),
     (
@@ -125,7 +125,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM599",
         "An unexpected error",
-        "The trainer met something it has no words for; this is a defect of the trainer.",
-        "Report it with the file that holds the traceback.",
+        "Unhandled exception: a bug in the trainer.",
+        "Please report it as a bug, with the file that holds the traceback.",
     ),
 )

@@ -14,7 +14,7 @@ from trainer.tasks.prepared import Task
 
 
 def baselines_of(task: Task) -> dict[str, str]:
-    """Return the forecasts that the model is compared with, by name, in words."""
+    """Return the forecasts that the model is compared with, by name, as text."""
     if task.labels:
         return CLASS_BASELINES
     return BASELINES if task.horizon else {name: words for name, words in BASELINES.items() if name != "persistence"}

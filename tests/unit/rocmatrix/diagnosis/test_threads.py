@@ -123,7 +123,7 @@ MEASURED = (
     ),
     (
         "ollama/ollama#8770",
-        "process-crashed",
+        "llama-runner-ended",
         "Error: llama runner process has terminated: exit status 2",
     ),
     (

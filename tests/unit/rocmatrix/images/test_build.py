@@ -13,7 +13,7 @@ import docker.errors
 import pytest
 
 from rocmatrix.containers import engine
-from rocmatrix.images import base, build, render
+from rocmatrix.images import base, build, lock, render
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
@@ -208,19 +208,31 @@ def test_what_was_forced_is_a_label_and_an_input():
     assert build.input_hash(GFX1100, ROOT, forced=["rule-a"]) != build.input_hash(GFX1100, ROOT)
 
 
-def test_a_cell_made_for_a_forced_request_is_built_from_a_recipe_of_its_own(tmp_path):
+def test_a_derived_cell_is_built_from_a_recipe_of_its_own_with_a_compose_file(tmp_path):
     release = MATRIX.release_by_name["rocm7.2-torch2.12.1"]
-    cell = MATRIX.improvised("gfx906", release)
+    cell = MATRIX.derived("gfx906", release)
     shutil.copytree(ROOT / "trainer", tmp_path / "trainer")
     folder = build.made_recipe(cell, tmp_path)
-    with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*images/"):
+    with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*recipes/"):
         build.build(cell, root=tmp_path, dry_run=True)
-    render.write_recipe(cell, folder)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(build.CELL_FILES)
+    render.make_ready(cell, tmp_path)
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*build.CELL_FILES, "compose.yaml"])
     built = build.build(cell, root=tmp_path, dry_run=True, forced=["gfx906-rocblas-from-6.4"])
     assert built.argv[-1] == str(folder)
     assert folder.is_relative_to(tmp_path / ".rocmatrix")
+    assert f"image: rocmatrix:{cell.name}" in (folder / "compose.yaml").read_text()
     assert build.recipe(GFX1100, ROOT) == ROOT / "images" / GFX1100.name
+
+
+def test_a_cell_without_hashes_names_the_one_command_and_how_its_files_come_here(tmp_path):
+    cell = MATRIX.derived("gfx1100", MATRIX.release_by_name["rocm7.0-torch2.10.0"])
+    with pytest.raises(RocmatrixError) as caught:
+        build.build(cell, root=tmp_path, dry_run=True)
+    assert caught.value.code == "RM102"
+    assert "./invokew lock --cell rocm7.0-torch2.10.0-gfx1100\n" in caught.value.next
+    assert "download.pytorch.org/whl/rocm7.0" in caught.value.next
+    assert "git diff matrix/ > lock.patch" in caught.value.next
+    assert [target.words for target in lock.cell_targets(MATRIX, cell.name)] == ["rocm7.0-torch2.10.0, Python 3.12"]
 
 
 def test_a_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):

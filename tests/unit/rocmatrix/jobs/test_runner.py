@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[4]
 @pytest.mark.parametrize(
     ("asked", "cards", "obstacle", "where", "reason"),
     [
-        ("auto", (), None, "native", "no AMD card"),
+        ("auto", (), None, "native", "no AMD GPU"),
         ("auto", ("gfx1100",), None, "container", "gfx1100"),
         ("auto", ("gfx1100",), "the daemon is stopped", "native", "the daemon is stopped"),
         ("native", ("gfx1100",), None, "native", "--in native"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.images import build, companion_lock
+from rocmatrix.images import build, companion_lock, render
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.index import Index
@@ -123,9 +123,16 @@ def test_an_unknown_companion_is_rm010_with_the_nearest_names():
         companion_lock.choose(MATRIX, CELL, ["trnsformers"])
 
 
+def prepare(packages, root, cell=CELL):
+    """Name, judge and lock companions, and write the files of the image."""
+    extended = companion_lock.locked(MATRIX, companion_lock.added(MATRIX, cell, packages), root)
+    render.make_ready(extended, root)
+    return extended
+
+
 def test_an_unlocked_cell_takes_no_companions(tmp_path):
     with pytest.raises(RocmatrixError, match="RM102"):
-        companion_lock.prepare(MATRIX, MATRIX.cell("rocm10.0-torch2.13.0-gfx1100"), ["peft"], tmp_path)
+        prepare(["peft"], tmp_path, cell=MATRIX.cell("rocm10.0-torch2.13.0-gfx1100"))
 
 
 def test_companions_are_resolved_against_the_cells_own_torch(python_index, tmp_path):
@@ -133,13 +140,13 @@ def test_companions_are_resolved_against_the_cells_own_torch(python_index, tmp_p
     python_index.add("regex", "1.0")
     python_index.add("torch", "99.0")  # what pip would take for the ROCm build
     python_index.add("numpy", "99.0")
-    extended = companion_lock.prepare(MATRIX, CELL, ["peft"], tmp_path)
+    extended = prepare(["peft"], tmp_path)
     assert {wheel.name for _, wheel in added(extended)} == {"peft", "regex"}
     assert all(row in extended.wheels for row in CELL.wheels)
 
 
 def test_a_recorded_wheel_of_torchs_own_companion_needs_no_index(python_index, tmp_path):
-    extended = companion_lock.prepare(MATRIX, CELL, ["torchvision", "triton"], tmp_path)
+    extended = prepare(["torchvision", "triton"], tmp_path)
     ((file, wheel),) = added(extended)
     assert file.startswith("torchvision-0.27.1+rocm7.2-cp312")
     assert wheel.index == "pytorch"
@@ -147,7 +154,7 @@ def test_a_recorded_wheel_of_torchs_own_companion_needs_no_index(python_index, t
 
 def test_companions_are_part_of_the_images_name_label_and_inputs(python_index, capsys):
     python_index.add("peft", "0.21.2")
-    extended = companion_lock.prepare(MATRIX, CELL, ["peft"], ROOT)
+    extended = prepare(["peft"], ROOT)
     place = build.made_recipe(extended, ROOT)
     assert place.is_relative_to(ROOT / ".rocmatrix")
     assert 'org.rocmatrix.companions="peft"' in (place / "Dockerfile").read_text()
@@ -158,6 +165,25 @@ def test_companions_are_part_of_the_images_name_label_and_inputs(python_index, c
     assert str(place) in capsys.readouterr().out
 
 
+def test_a_lock_of_companions_is_kept_until_the_cells_own_wheels_change(python_index, tmp_path):
+    python_index.add("peft", "0.21.2")
+    first = prepare(["peft"], tmp_path)
+    python_index.add("peft", "0.21.3")
+    assert prepare(["peft"], tmp_path) == first
+    moved = CELL.model_copy(update={"wheels": CELL.wheels[1:]})
+    assert {wheel.version for _, wheel in prepare(["peft"], tmp_path, moved).wheels if wheel.name == "peft"} == {
+        "0.21.3"
+    }
+
+
+def test_companions_are_asked_for_by_the_cells_name_too(python_index, tmp_path):
+    python_index.add("peft", "0.21.2")
+    built = prepare(["peft"], tmp_path)
+    again = MATRIX.cell(built.name)
+    assert (again.name, again.companions, build.tag(again)) == (built.name, ("peft",), build.tag(built))
+    assert companion_lock.locked(MATRIX, again, tmp_path) == built
+
+
 def test_a_package_without_wheels_is_rm105(python_index, tmp_path):
     with pytest.raises(RocmatrixError, match="RM105"):
-        companion_lock.prepare(MATRIX, CELL, ["accelerate"], tmp_path)
+        prepare(["accelerate"], tmp_path)

@@ -61,7 +61,7 @@ def measure(request: Request) -> Verdict:
 
 
 def where(device: Device) -> str:
-    """The device in words."""
+    """The device as text."""
     return f"{device.name} ({device.arch})" if device.kind != "cpu" else "the CPU; no card was tried"
 
 

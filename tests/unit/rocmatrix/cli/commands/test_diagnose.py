@@ -34,7 +34,7 @@ def test_a_person_reads_cause_remedy_source_rule_and_next(log, capsys):
     status, out, _ = diagnosed(log, capsys, gpu="gfx803")
     assert status == 0
     assert out.startswith("hip-invalid-device-function: ")
-    for label in ("seen:   line 2", "cause:", "remedy:", "next:", "source:", "rule:   gfx803-in-no-release (broken)"):
+    for label in ("seen:   line 2", "cause:", "remedy:", "hint:", "source:", "rule:   gfx803-in-no-release (broken)"):
         assert label in out
 
 
@@ -130,7 +130,7 @@ def test_the_project_s_own_errors_are_known_with_their_next_step(tmp_path, capsy
     assert status == 0
     assert out.startswith(f"{code}: {title}\n  seen:   line 2")
     assert f"cause:  {entry.meaning}" in out
-    assert f"next:   {entry.next}" in out
+    assert f"hint:   {entry.next}" in out
     assert out.count(entry.next) == 1
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.request import preference
-from rocmatrix.matrix.resolver.resolve import Request, resolve
+from rocmatrix.matrix.resolver.resolve import Request, architecture_of, resolve
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
@@ -38,6 +38,21 @@ NAMES = [name for entry in MATRIX.architectures.values() for name in entry.names
         (Request(gpu="R9700", rocm="10.0"), (), "rocm10.0-torch2.13.0-gfx1201"),
         (Request(gpu="RX 6700 XT"), (), "rocm10.0-torch2.13.0-gfx1031"),
         (Request(cell="rocm6.0-torch2.4.1-gfx906"), (), "rocm6.0-torch2.4.1-gfx906"),
+        # what no cell is written for is derived: first what has hashes
+        (Request(gpu="gfx1100", rocm="7.1", torch="2.10"), (), "rocm7.1-torch2.10.0-gfx1100"),
+        (Request(gpu="gfx1100", rocm="6.2", torch="2.5.1"), (), "rocm6.2-torch2.5.1-gfx1100"),
+        (Request(gpu="gfx1100", rocm="5.7"), (), "rocm5.7-torch2.3.1-gfx1100"),
+        (Request(gpu="RX 7900 XTX", rocm="7.0"), (), "rocm7.0-torch2.10.0-gfx1100"),
+        (Request(gpu="gfx906", torch="2.8.0"), (), "rocm6.3-torch2.8.0-gfx906"),  # ROCm 6.4 is broken, 6.3 is not
+        (Request(gpu="gfx942", torch="2.4.1"), (), "rocm6.0-torch2.4.1-gfx942"),
+        (Request(gpu="gfx1034"), (), "rocm10.0-torch2.13.0-gfx1034"),
+        (Request(rocm="7.1"), (), "rocm7.1-torch2.10.0-gfx1100"),
+        (Request(), ("gfx900",), "rocm6.3-torch2.9.0-gfx900"),
+        (Request(gpu="gfx1100", python="3.13"), (), "rocm7.2-torch2.12.1-gfx1100-py3.13"),
+        (Request(gpu="gfx1100", rocm="7.2", torch="2.12.0"), (), "rocm7.2-torch2.12.0-gfx1100-py3.14"),  # its one lock
+        (Request(gpu="cpu", python="3.12"), (), "cpu-torch2.13.0-py3.12"),
+        (Request(cell="rocm7.1-torch2.10.0-gfx1100"), (), "rocm7.1-torch2.10.0-gfx1100"),
+        (Request(cell="rocm7.2-torch2.12.1-gfx1100-py3.11"), (), "rocm7.2-torch2.12.1-gfx1100-py3.11"),
     ],
 )
 def test_a_request_ends_at_the_expected_cell(request_, cards, name):
@@ -59,8 +74,11 @@ def test_a_locked_cell_comes_before_an_unlocked_one():
         (Request(gpu="RX 7900 XTT"), "RM010", "RX 7900 XT"),
         (Request(rocm="6.33"), "RM010", "6.3"),
         (Request(cell="rocm6.3-torch2.7.1-gfx110"), "RM010", "rocm6.3-torch2.7.1-gfx1100"),
-        (Request(gpu="gfx942", torch="2.4.1"), "RM011", "rocm7.2-torch2.12.1-gfx942"),
-        (Request(gpu="gfx906", torch="2.8.0"), "RM011", "rocm6.3-torch2.7.1-gfx906"),  # ROCm 6.4 is broken, 6.3 is not
+        (Request(gpu="cpu", torch="2.5.1"), "RM011", "no release joins these axes"),
+        (Request(gpu="gfx1100", python="3.10"), "RM014", "bases bring Python 3.11, 3.12, 3.13, 3.14"),
+        (Request(gpu="gfx1100", python="3.7"), "RM010", "no release has Python '3.7'"),
+        (Request(cell="rocm6.3-torch2.7.1-gfx1100-py3.12"), "RM010", "rocm6.3-torch2.7.1-gfx1100"),
+        (Request(cell="rocm6.3-torch2.7.1-gfx906", python="3.13"), "RM011", "Python 3.12"),
         (Request(gpu="gfx906", rocm="7.2"), "RM012", "gfx906-rocblas-from-6.4"),
         (Request(gpu="gfx906", rocm="6.2", torch="2.5.1"), "RM012", "gfx906-mi50-torch-2.5.1"),
         (Request(gpu="Strix Halo", rocm="6.3"), "RM012", "rocm7.2-torch2.12.1-gfx1151"),
@@ -70,8 +88,7 @@ def test_a_locked_cell_comes_before_an_unlocked_one():
         (Request(torch="2.5.1", rocm="6.3"), "RM012", "the rocm6.3 index begins with torch 2.7"),
         (Request(torch="2.3.1", rocm="6.2"), "RM012", "rocm-versions-of-torch-2.3.1"),
         (Request(gpu="RX 6600", rocm="7.2"), "RM012", "HSA_OVERRIDE_GFX_VERSION=10.3.0 runs the code of gfx1030"),
-        (Request(gpu="gfx1034"), "RM011", "rocm7.2-torch2.12.1-gfx1030"),
-        (Request(torch="2.15.0"), "RM011", "--cell"),
+        (Request(torch="2.15.0"), "RM014", "was built for no Python known here"),
     ],
 )
 def test_a_refusal_has_its_code_and_the_way_on(request_, code, words):
@@ -86,7 +103,7 @@ def check_total(request, cards):
     try:
         choice = resolve(MATRIX, request, cards=cards)
     except RocmatrixError as refusal:
-        assert refusal.code in ("RM010", "RM011", "RM012"), refusal
+        assert refusal.code in ("RM010", "RM011", "RM012", "RM014"), refusal
         if refusal.code == "RM012":
             rule = RULES[refusal.where.removeprefix("rule ")]
             assert rule.verdict == "broken"
@@ -108,7 +125,7 @@ def test_every_combination_of_axes_gives_a_working_cell_or_a_reasoned_refusal():
     found = {
         check_total(Request(rocm=r, torch=t, gpu=g), ()) for r in [None, *ROCM] for t in [None, *TORCH] for g in gpus
     }
-    assert found == {"cell", "RM011", "RM012"}
+    assert found == {"cell", "RM011", "RM012", "RM014"}
 
 
 def test_every_card_at_hand_gives_a_working_cell_or_a_reasoned_refusal():
@@ -165,7 +182,7 @@ def forced_or_refused(request):
 def test_force_overrides_rules_and_nothing_else():
     gpus = [None, "cpu", *MATRIX.architectures]
     found = [forced_or_refused(Request(gpu=gpu, torch=torch)) for gpu in gpus for torch in [None, *TORCH]]
-    assert set(found) == {"cell", "forced", "RM011", "RM012"}  # no base has the Python of torch 2.0
+    assert set(found) == {"cell", "forced", "RM011", "RM012", "RM014"}
     assert forced_or_refused(Request(rocm="6.3", torch="2.5.1", gpu="gfx1100")) == "RM012"  # nothing was built
 
 
@@ -227,6 +244,68 @@ def test_axes_that_contradict_each_other_are_refused_and_none_is_dropped(request
 def test_a_cell_may_be_named_with_axes_that_agree(axes):
     name = "rocm6.3-torch2.7.1-gfx1100"
     assert resolve(MATRIX, Request(cell=name, **axes)).cell.name == name
+
+
+def offered(request):
+    """The cell that a request ends at, None where it is refused."""
+    try:
+        return resolve(MATRIX, request).cell
+    except RocmatrixError:
+        return None
+
+
+def broken(architecture, release):
+    return any(rule.verdict == "broken" and rule.decides for rule in MATRIX.rules_on(architecture, release))
+
+
+SQUARES = [(gfx, release) for gfx in MATRIX.architectures for release in MATRIX.releases if release.rocm]
+
+
+def test_an_image_is_offered_on_exactly_the_squares_that_no_rule_calls_broken():
+    for gfx, release in SQUARES:
+        cell = offered(Request(gpu=gfx, rocm=release.rocm, torch=release.torch))
+        assert (cell is not None) == (bool(release.pythons) and not broken(gfx, release)), (gfx, release.name)
+        if cell is not None:
+            assert (cell.architecture, cell.release, cell.broken_by) == (gfx, release, ())
+            assert MATRIX.cell(cell.name) == cell  # its name leads back to it
+
+
+def test_every_recorded_lock_that_a_base_has_the_python_for_is_an_image():
+    brought = {base.python for base in MATRIX.bases.values()}
+    seen = 0
+    for gfx, release in SQUARES:
+        for python in brought & set(MATRIX.locks.get(release.lock_name(gfx), {})):
+            cell = offered(Request(gpu=gfx, rocm=release.rocm, torch=release.torch, python=python))
+            assert (cell is not None) == (not broken(gfx, release)), (gfx, release.name, python)
+            if cell is not None:
+                assert (cell.python, cell.unlocked_because) == (python, None)
+            seen += cell is not None
+    assert seen > 400
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rocm=st.none() | st.sampled_from(ROCM),
+    torch=st.none() | st.sampled_from(TORCH),
+    gpu=st.sampled_from([*MATRIX.architectures, *(name for name in NAMES if NAMES.count(name) == 1)]),
+)
+def test_a_request_that_leaves_axes_open_is_offered_where_one_of_its_squares_is(rocm, torch, gpu):
+    cell = offered(Request(rocm=rocm, torch=torch, gpu=gpu))
+    gfx = architecture_of(MATRIX, gpu)
+    asked = [r for r in MATRIX.releases if r.rocm and r.rocm == (rocm or r.rocm) and r.torch == (torch or r.torch)]
+    assert (cell is not None) == any(release.pythons and not broken(gfx, release) for release in asked)
+
+
+def test_a_name_with_companions_leads_to_the_cell_with_them():
+    cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906-with-accelerate-flash-attn-peft")
+    assert cell.companions == ("accelerate", "flash-attn", "peft")
+    assert cell.release.name == "rocm6.3-torch2.7.1"
+
+
+@pytest.mark.parametrize("words", ["peft-accelerate", "peftaccelerate", "peft-", "", "nothing", "peft-peft"])
+def test_a_name_with_other_words_than_companions_in_order_is_unknown(words):
+    with pytest.raises(RocmatrixError, match="RM010"):
+        MATRIX.cell(f"rocm6.3-torch2.7.1-gfx906-with-{words}")
 
 
 def test_of_two_cells_that_are_else_alike_the_degraded_one_comes_last():

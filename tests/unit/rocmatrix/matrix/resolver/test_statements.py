@@ -14,7 +14,7 @@ def test_every_rule_companion_release_list_and_cell_is_among_them():
     entries = {(s.file, s.entry) for s in FOUND}
     assert {("matrix/rules.yaml", rule.id) for rule in MATRIX.rules} <= entries
     assert {("matrix/companions.yaml", rule.id) for c in MATRIX.companions for rule in c.rules} <= entries
-    assert {("matrix.yaml", entry.name) for entry in MATRIX.cell_entries} <= entries
+    assert {("matrix.yaml", name) for name in MATRIX.cell_names} <= entries
     assert {("matrix/architectures.yaml", gfx) for gfx in MATRIX.architectures} <= entries
     assert {entry for file, entry in entries if file == "matrix/support.yaml"} == {
         f"ROCm {', '.join(table.rocm)}" for table in MATRIX.support

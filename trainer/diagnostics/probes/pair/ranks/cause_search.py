@@ -48,7 +48,7 @@ class Try:
 
     @property
     def settings(self) -> str:
-        """What to set for it, in words."""
+        """What to set for it, as text."""
         named = " ".join(f"{name}={value}" for name, value in self.way.environment.items())
         return named or {"gloo": "the gloo backend", "host": "staging through host memory"}[self.way.name]
 

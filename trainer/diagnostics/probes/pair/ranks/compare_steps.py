@@ -26,7 +26,7 @@ MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
 def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Route] = two_cards.WAYS) -> Verdict:
-    """The verdict on two ranks of `module`; `did` says in words what they did.
+    """The verdict on two ranks of `module`; `did` states what they did.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.

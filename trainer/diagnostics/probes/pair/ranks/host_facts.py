@@ -37,12 +37,12 @@ class Circumstances:
 
     @property
     def shm(self) -> str:
-        """The room in /dev/shm, in words."""
+        """The room in /dev/shm, as text."""
         return f"/dev/shm has {self.shm_free / 2**20:.0f} MiB free"
 
     @property
     def iommu(self) -> str:
-        """What the IOMMU does, in words."""
+        """What the IOMMU does, as text."""
         return f"the IOMMU {'translates' if self.iommu_translates else 'passes through or is off'}"
 
 

@@ -141,7 +141,7 @@ def hung(probe: str, device: Device, reports: Sequence[Report], limit: float) ->
 
 
 def last_phase(report: Report) -> str:
-    """How far a rank came, in words."""
+    """How far a rank came, as text."""
     if not report:
         return "never started"
     phase = report[-1]["phase"]

@@ -3,7 +3,7 @@
 
 import pytest
 
-from rocmatrix.diagnosis.share import redacted
+from rocmatrix.runtime.redaction import redacted
 
 
 @pytest.mark.parametrize(

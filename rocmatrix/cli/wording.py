@@ -1,0 +1,127 @@
+"""Check prose against the term list of docs/style.md; `python -m rocmatrix.cli.wording [--shrink]`.
+
+Prose is what people read: docstrings, messages and help (string constants that hold a space) of both programs, and
+documents written by hand. Comments, names, tests and data (YAML) are not read. Old places are counted per room in
+`wording.json`; a count that grows and a count that is larger than what is found both fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocmatrix.runtime.paths import ROOT, STYLE, WORDING
+
+PROGRAMS = ("rocmatrix", "trainer")
+GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their sources are read instead
+DOCUMENTS = ("*.md", "docs/*.md")
+_TERMS = re.compile(r"<!-- begin terms -->\n(.*?)<!-- end terms -->\n?", re.DOTALL)
+_NOT_PROSE = re.compile(r"```.*?```|<!-- begin (\w+) -->.*?<!-- end \1 -->", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """One banned term in a file: path below the root, line from 1, the term and what to write instead."""
+
+    path: str
+    line: int
+    term: str
+    better: str
+
+    @property
+    def room(self) -> str:
+        """The first two folders of a module, one folder of a document, or the file in the root itself."""
+        *folders, name = self.path.split("/")
+        return "/".join(folders[:2]) if folders else name
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.term!r}; write: {self.better}"
+
+
+def terms(style: str) -> dict[str, str]:
+    """Return each banned term of the style page with what to write instead. Raises ValueError if it lists none."""
+    table = _TERMS.search(style)
+    rows = [line.strip("| ").split(" | ") for line in table[1].splitlines()] if table else []
+    banned = {term.casefold(): row[0] for row in rows if len(row) == 2 for term in re.findall(r"`([^`]+)`", row[1])}
+    if not banned:
+        raise ValueError("the style page has no term list")
+    return banned
+
+
+def places(root: Path, banned: dict[str, str]) -> list[Place]:
+    """Return every banned term in the prose below `root`, by path and line. The longest of several terms counts."""
+    longest = sorted(banned, key=len, reverse=True)
+    spaced = "|".join(r"\s+".join(map(re.escape, term.split())) for term in longest)  # a term may run over a line's end
+    pattern = re.compile(rf"\b({spaced})\b", re.IGNORECASE)
+    found: list[Place] = []
+    for path, line, text in _prose(root):
+        for hit in pattern.finditer(text):
+            term = " ".join(hit[1].casefold().split())
+            at = line + text.count("\n", 0, hit.start())
+            found.append(Place(path=path, line=at, term=term, better=banned[term]))
+    return sorted(found, key=lambda place: (place.path, place.line))
+
+
+def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield path, first line and text of each piece of prose."""
+    for program in PROGRAMS:
+        for file in sorted((root / program).rglob("*.py")):
+            name = file.relative_to(root).as_posix()
+            yield from ((name, line, text) for line, text in _constants(file.read_text(encoding="utf-8")))
+    for file in sorted(path for pattern in DOCUMENTS for path in root.glob(pattern)):
+        name = file.relative_to(root).as_posix()
+        if name not in GENERATED:
+            text = _TERMS.sub(_blank, file.read_text(encoding="utf-8"))
+            yield name, 1, _NOT_PROSE.sub(_blank, text)
+
+
+def _constants(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, node.value
+
+
+def _blank(cut: re.Match[str]) -> str:
+    return "\n" * cut[0].count("\n")  # lines keep their numbers
+
+
+def judge(found: list[Place], budget: dict[str, int]) -> list[str]:
+    """Return what is wrong, one line each: every place of a room over its budget, and every budget that is stale."""
+    counts = Counter(place.room for place in found)
+    wrong: list[str] = []
+    for room in sorted(counts.keys() | budget.keys()):
+        have, may = counts[room], budget.get(room, 0)
+        if have > may:
+            wrong.append(f"{room}: {have} banned terms, budget {may}; the new ones are among:")
+            wrong += [f"  {place}" for place in found if place.room == room]
+        elif have < may:
+            wrong.append(f"{room}: budget {may} is stale, {have} found; run python -m rocmatrix.cli.wording --shrink")
+    return wrong
+
+
+def shrunk(found: list[Place], budget: dict[str, int]) -> dict[str, int]:
+    """Return the budget with every count lowered to what is found; none grows, and a room without any is left out."""
+    counts = Counter(place.room for place in found)
+    return {room: lowest for room in sorted(budget) if (lowest := min(budget[room], counts[room]))}
+
+
+def main(argv: list[str]) -> int:
+    """Check the checkout, or lower its budget with `--shrink`. Returns the exit status."""
+    found = places(ROOT, terms(STYLE.read_text(encoding="utf-8")))
+    budget: dict[str, int] = json.loads(WORDING.read_text(encoding="utf-8"))
+    if argv == ["--shrink"]:
+        budget = shrunk(found, budget)
+        WORDING.write_text(json.dumps(budget, indent=2) + "\n", encoding="utf-8")
+    wrong = judge(found, budget)
+    print("\n".join(wrong) or f"wording: {len(found)} old places left in {len(budget)} rooms", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The parts of the task of language models: tokenizer and template, network, files of the run."""

@@ -1,0 +1,96 @@
+"""The network that the settings describe: new or from a folder, quantised and adapted where asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from trainer.config.train import TrainConfig
+from trainer.data.tokens.tokenizer import Tokenizer
+from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
+from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
+from trainer.models.decoder.model import Decoder
+from trainer.models.language.model import LanguageModel, PreferenceModel
+from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained.families import decoder_config
+from trainer.runtime.errors import TrainerError
+
+HEAD_WIDTH = 32
+
+
+def new_config(config: TrainConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return config.json of a new decoder: Llama's structure, tied embeddings, a vocabulary of full tiles."""
+    width = config.decoder_width
+    if width % HEAD_WIDTH:
+        raise TrainerError("RM500", what=f"--decoder-width {width} is no multiple of {HEAD_WIDTH}")
+    return {
+        "model_type": "llama",
+        "vocab_size": -(-tokenizer.size // 64) * 64,
+        "hidden_size": width,
+        "intermediate_size": -(-width * 8 // 3 // 64) * 64,
+        "num_hidden_layers": config.decoder_layers,
+        "num_attention_heads": width // HEAD_WIDTH,
+        "num_key_value_heads": width // HEAD_WIDTH,
+        "hidden_act": "silu",
+        "max_position_embeddings": config.sequence,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "tie_word_embeddings": True,
+        "initializer_range": 0.02,
+        "bos_token_id": None,
+        "eos_token_id": list(tokenizer.stops),
+        "pad_token_id": None,
+    }
+
+
+def pretrained_vocabulary(raw: Mapping[str, Any], tokenizer: Tokenizer) -> None:
+    """See that every token has an embedding. Raises TrainerError RM704."""
+    if tokenizer.size > int(raw.get("vocab_size", 0)):
+        what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {raw.get('vocab_size')}"
+        raise TrainerError("RM704", what=what)
+
+
+def lora_of(config: TrainConfig) -> LoraConfig:
+    """Return the adapter that the settings describe."""
+    return LoraConfig(
+        rank=config.lora_rank,
+        alpha=config.lora_alpha,
+        dropout=config.lora_dropout,
+        targets=config.lora_targets,
+        rank_stabilized=config.lora_stabilized,
+    )
+
+
+def build(raw: Mapping[str, Any], config: TrainConfig, method: str) -> nn.Module:
+    """Return the model with fresh weights from torch's generator."""
+    decoder = Decoder(decoder_config(raw))
+    decoder.initialize()
+    if config.adapter == "qlora":
+        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)))
+    if config.adapter != "none":
+        add_lora(decoder, lora_of(config), seed=config.seed)
+    if method == "dpo":
+        return PreferenceModel(decoder, beta=config.dpo_beta)
+    return LanguageModel(decoder, drop_ignored=method == "sft")
+
+
+@torch.no_grad()
+def load_weights(model: nn.Module, *, folder: Path) -> None:
+    """Put a folder's weights into the model; an adapted layer's go to its base, quantised where that is.
+
+    Raises:
+        TrainerError: RM700 to RM703.
+    """
+    decoder: Decoder = model.decoder  # type: ignore[assignment]
+    for name, value in pretrained.read(folder).model.state_dict().items():
+        module_name, _, kind = name.rpartition(".")
+        module = decoder.get_submodule(module_name)
+        base = getattr(module, "base", module)
+        if isinstance(base, NF4Linear) and kind == "weight":
+            base.load(value)
+        else:
+            getattr(base, kind).copy_(value)

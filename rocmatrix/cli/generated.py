@@ -35,7 +35,7 @@ def check(matrix: Matrix, root: Path) -> int:
 def strays(wanted: dict[str, str], root: Path) -> list[str]:
     """Return files that were rendered once and that no cell of the matrix renders any more.
 
-    Only what bears a rendered file's name counts: what people keep beside them stays.
+    Only what bears a rendered file's name counts: what people keep next to them stays.
     """
     names = {Path(path).name for path in wanted if path.startswith("images/")}
     found = [path for path in (root / "images").glob("*/*") if path.name in names]

@@ -13,7 +13,7 @@ TEMPLATE = "nightly.yml.j2"
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """An action by the commit that its release's tag names. `read` says where that was seen, and when."""
+    """An action by the commit that its release's tag names. `read` states where that was seen, and when."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""The help of a task, laid out for a terminal: each option beside what it is for, or above it where room is short."""
+"""The help of a task, laid out for a terminal: each option next to what it is for, or above it where room is short."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
 
 
 def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a native run needs so that a GPU of the processor does not stand beside the cards.
+    """Return what a native run needs so that a GPU of the processor does not stand next to the cards.
 
     Nothing where there is none, or where `environment` chooses devices itself.
     """

@@ -30,7 +30,7 @@ _ADVICE: dict[type[OSError], str] = {
 class Image:
     """An image that the engine holds. `id` is its digest, `size` is in bytes as the engine counts them.
 
-    `sealed` says whether its labels were written for its layers and settings (`rocmatrix.containers.seal`).
+    `sealed` states whether its labels were written for its layers and settings (`rocmatrix.containers.seal`).
     """
 
     id: str

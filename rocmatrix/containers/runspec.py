@@ -1,6 +1,6 @@
 """How a cell is run: one spec, in which every setting carries its reason and its source.
 
-Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` says
+Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` states
 them to an engine.
 """
 

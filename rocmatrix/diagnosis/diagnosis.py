@@ -69,7 +69,7 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose a log that comes as chunks of whole lines. Without a matrix, rules are named only.
 
-    `failed_checks` are ids of doctor's checks that failed on the host the log is of. What the log itself says of card
+    `failed_checks` are ids of doctor's checks that failed on the host the log is of. What the log itself states of card
     and versions stands in where `here` knows nothing.
     """
     reader = Values()

@@ -15,7 +15,7 @@ from rocmatrix.matrix.statement import Selector, within
 class Surroundings:
     """What is known of the machine and the cell; None is what is not known, and speaks neither for nor against.
 
-    `beside` are the host's other cards: what was seen with one of them is not ruled out.
+    `next to` are the host's other cards: what was seen with one of them is not ruled out.
     """
 
     architecture: str | None = None
@@ -39,7 +39,7 @@ class Ranked:
 def rank(matches: Iterable[Match], here: Surroundings) -> Ranked:
     """Put matches in order: by what they say, then where they were seen, then how much text they matched.
 
-    A match whose signature refines another's hides that one. What says that others follow from it comes before all.
+    A match whose signature refines another's hides that one. What states that others follow from it comes before all.
     """
     matches = list(matches)
     hidden = _hidden([match.signature for match in matches])

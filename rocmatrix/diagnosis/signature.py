@@ -63,7 +63,7 @@ class Possibility(Strict):
 class Signature(Strict):
     """One way to fail. `match` are patterns of which one suffices; a match of it hides those it `refines`.
 
-    `when` says where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix that
+    `when` states where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix that
     speak of the same thing. `next` stands where another step than its area's leads on. `causes` are what can be
     behind a symptom, the most frequent first; `cause` is then what is certain. `leads` makes a degraded state the
     first answer where the failures it names were seen as well: they follow from it.

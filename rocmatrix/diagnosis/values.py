@@ -1,4 +1,4 @@
-"""What a log says of itself: the card's architecture, the torch and the ROCm it ran with.
+"""What a log states of itself: the card's architecture, the torch and the ROCm it ran with.
 
 Only forms in which a program names its own card count: lists of supported ones do not.
 """
@@ -36,7 +36,7 @@ class Values:
             yield block
 
     def completed(self, here: Surroundings) -> Surroundings:
-        """Return the surroundings, with what the log says where nothing was known and it says one thing only."""
+        """Return the surroundings, with what the log states where nothing was known and it states one thing only."""
         card = next(iter(self.architectures)) if len(self.architectures) == 1 else None
         torch, rocm = next(iter(self.versions)) if len(self.versions) == 1 else (None, None)
         return replace(

@@ -55,7 +55,7 @@ def prepare(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, hard
 
     `hardware` is this machine's; of it, only how many cards of the cell's kind there are is used, where `to` does
     not say it. Raises RM404 for data or a place that a node cannot have, RM422 without a claim, RM423 where nobody
-    says what the nodes have, RM424 for what the scheduler has no word for, RM426 for a file that no pod has, and
+    states what the nodes have, RM424 for what the scheduler has no word for, RM426 for a file that no pod has, and
     what making a native job raises.
     """
     wanted = _named(wanted)
@@ -208,7 +208,7 @@ _GROUPS = (
 
 
 def _count(cell: Cell, to: Destination, hardware: Hardware) -> int:
-    """Return how many cards a node has: as named, else as many as are here. Raises RM423 where neither says it."""
+    """Return how many cards a node has: as named, else as many as are here. Raises RM423 where neither states it."""
     if cell.architecture is None:
         return 0
     count = to.cards_named or sum(card.gfx == cell.architecture for card in hardware.cards)

@@ -98,7 +98,7 @@ def _inspected(client: docker.DockerClient, identity: str) -> Container:
 
 
 def _wait(made: _Made) -> None:
-    """Wait at the engine for the container's end; a connection that breaks off before it says that the engine did."""
+    """Wait at the engine for the container's end; a connection that breaks off before it states that the engine did."""
     try:
         made.client.api.wait(made.container.id, timeout=None, condition="next-exit")
     except engine.failures() as error:

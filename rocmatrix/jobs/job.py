@@ -129,7 +129,7 @@ def in_container(
 ) -> Job:
     """Make a job for the cell's image, its run folder and data mounted where the trainer looks.
 
-    `variables` are set beside the cell's own.
+    `variables` are set next to the cell's own.
     """
     folder = SCRATCH if wanted.program in PROBING else wanted.output
     digest = None

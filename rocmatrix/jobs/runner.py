@@ -178,7 +178,7 @@ def run(
     show: Callable[[Event], None],
     log: Path | None = None,
 ) -> Finished:
-    """Run a job to its end, handing each event to `show` as it arrives; all that it says goes into the file `log`.
+    """Run a job to its end, handing each event to `show` as it arrives; all that it states goes into the file `log`.
 
     A `docker run` goes through its container, which is inspected. Raises Interrupted on a signal, RM201 without a
     client of the engine.

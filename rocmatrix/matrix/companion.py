@@ -22,7 +22,7 @@ class Companion(Strict):
     """A package that can be added to an image. Its rules judge it on a combination that works by itself.
 
     `versions` is empty where each release of torch names its own version, such as torchvision's, and
-    `provided` says that the release's own lock holds the package already. `no_wheel` says why no index serves a
+    `provided` states that the release's own lock holds the package already. `no_wheel` states why no index serves a
     wheel of it for ROCm, and how to come by one: such a package is refused.
     """
 
@@ -38,7 +38,7 @@ class Companion(Strict):
         return tuple(rule for rule in self.rules if rule.when.matches(**axes))
 
     def verdict(self, *, architecture: str | None, torch: str, rocm: str | None) -> Verdict:
-        """Return the worst that a rule says of the package there, `untested` where none speaks."""
+        """Return the worst that a rule states of the package there, `untested` where none speaks."""
         return verdict_of(self.rules_on(architecture=architecture, torch=torch, rocm=rocm))
 
     def version(self, *, architecture: str | None, torch: str, rocm: str | None) -> str | None:

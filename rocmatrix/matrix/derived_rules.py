@@ -1,4 +1,4 @@
-"""Rules that follow from other data, so that nobody writes by hand what a list of releases already says."""
+"""Rules that follow from other data, so that nobody writes by hand what a list of releases already states."""
 
 from __future__ import annotations
 

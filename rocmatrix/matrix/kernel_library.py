@@ -32,7 +32,7 @@ class KernelLibrary(Strict):
     """A library with device code: where its files are, on which combinations it must be, what pruning may do.
 
     `files` is a regular expression searched in a file's path, and a path belongs to the first library that it fits.
-    `index` finds the file without which the library does not look at an architecture's kernels. `prune` says that
+    `index` finds the file without which the library does not look at an architecture's kernels. `prune` states that
     each file is for one architecture or family, so that whole files can go.
     """
 
@@ -62,7 +62,7 @@ class KernelLibrary(Strict):
 
 
 class Measured(Strict):
-    """The size of an image on a day: `bytes` of its files, unpacked. `of` says what was measured, stand-ins too."""
+    """The size of an image on a day: `bytes` of its files, unpacked. `of` states what was measured, stand-ins too."""
 
     bytes: Annotated[int, Field(gt=0)]
     date: Date

@@ -18,7 +18,7 @@ class Statement(Strict):
     evidence: Evidence
 
     def words(self, architecture: str | None) -> str:
-        """Return what it says of one architecture."""
+        """Return what it states of one architecture."""
         return self.note
 
 

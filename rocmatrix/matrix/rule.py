@@ -14,7 +14,7 @@ _WEIGHTIEST_FIRST: tuple[Verdict, ...] = ("broken", "degraded", "works", "untest
 
 
 class Claim(Strict):
-    """What a report says where another source says otherwise. `stands` tells whether the report wins."""
+    """What a report states where another source states otherwise. `stands` tells whether the report wins."""
 
     says: Text
     stands: bool
@@ -24,7 +24,7 @@ class Claim(Strict):
 class Rule(Strict):
     """One statement. Where a claim contradicts it, `verdict` follows the side that stands.
 
-    `drivers` are the versions of AMD's driver module under which a report was made, where it says so.
+    `drivers` are the versions of AMD's driver module under which a report was made, where it states so.
     """
 
     id: RuleId

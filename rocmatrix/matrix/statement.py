@@ -102,7 +102,7 @@ class Selector(Strict):
     """Which combinations a statement speaks of; an axis left out matches all.
 
     `given` is a circumstance that no axis shows, such as a second card in the machine. A statement with one
-    is a caution: it holds only there, and says nothing of the combination as such.
+    is a caution: it holds only there, and states nothing of the combination as such.
     """
 
     architectures: list[GfxName] | None = None

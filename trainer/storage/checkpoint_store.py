@@ -27,7 +27,7 @@ Pieces = Sequence[bytes | memoryview]  # of a file, one behind the other
 
 
 class DamagedCheckpointError(Exception):
-    """A checkpoint that is not what was written; the message says in which way."""
+    """A checkpoint that is not what was written; the message states in which way."""
 
 
 @dataclass(frozen=True, kw_only=True)

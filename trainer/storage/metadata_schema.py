@@ -17,7 +17,7 @@ SCHEMA_VERSION = 4
 class DataRecord:
     """The data file; `rows` counts its bars or rows, `rows_used` those of the run. Dates are null without times.
 
-    `read` says how it was understood: columns, time format and zone, separator, and its bad rows by kind.
+    `read` states how it was understood: columns, time format and zone, separator, and its bad rows by kind.
     """
 
     name: str
@@ -99,7 +99,7 @@ class SplitRecord:
 class ModelRecord:
     """Layers of these widths, inputs first: Linear, norm, activation, dropout for each, Linear at the end.
 
-    `embeddings` gives column, number of values and vector's width of each input that is a code. `storage` says how
+    `embeddings` gives column, number of values and vector's width of each input that is a code. `storage` states how
     model.safetensors holds the weights: dense, bitmask (those that are not 0, and where), or int8.
 
     A transformer has tokens of `token_width` and `heads`; its first width counts columns, and its hidden ones are
@@ -149,7 +149,7 @@ class AttentionRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactRecord:
-    """A file beside metadata.json."""
+    """A file next to metadata.json."""
 
     bytes: int
     sha256: str
@@ -160,7 +160,7 @@ class Metadata:
     """Everything needed to repeat a run and to use its model without the trainer.
 
     `config` holds every setting as resolved and `config_origin` where each that is no default came from.
-    `feature_set` says which set of features it is, why, and for intraday bars under which conventions.
+    `feature_set` states which set of features it is, why, and for intraday bars under which conventions.
     `forced_rules` are rules of the matrix that were overridden. `absent` gives the reason for each null.
     """
 

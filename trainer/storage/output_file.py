@@ -1,4 +1,4 @@
-"""Files that a command writes where the user says: checked before the work, and there whole or not at all."""
+"""Files that a command writes where the user states: checked before the work, and there whole or not at all."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class RunFolder:
         Each checkpoint knows it too, in case the file itself is damaged. `checked` returns None for what is of no use.
 
         Raises:
-            TrainerError: RM592 where a file says it, and none of them in a form that can be used.
+            TrainerError: RM592 where a file states it, and none of them in a form that can be used.
         """
         found, told = None, False
         with contextlib.suppress(OSError, ValueError):

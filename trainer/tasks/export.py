@@ -73,7 +73,7 @@ def pickled(weights: Mapping[str, Tensor]) -> bytes:
 def deployable(model: nn.Module, record: Mapping[str, Any]) -> nn.Module:
     """Return a network from features in their own units, (rows, features), to forecasts in theirs, (rows, 1).
 
-    For classes it gives their probabilities, (rows, classes). Categories come as codes, as metadata.json says.
+    For classes it gives their probabilities, (rows, classes). Categories come as codes, as metadata.json states.
 
     It is a copy on the CPU; scaling before and after the model is part of it.
     """

@@ -1,4 +1,4 @@
-"""What metadata.json says about a run on rows of numbers: bars or a table."""
+"""What metadata.json states about a run on rows of numbers: bars or a table."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class LearningTask(Protocol):
         """
 
     def replay_settings(self) -> dict[str, Any]:
-        """Return what `replay` needs beside the description of the network to compute the loss again."""
+        """Return what `replay` needs next to the description of the network to compute the loss again."""
 
     def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
         """Return the model's files by name; `model` is on the CPU, `record` is metadata.json's content.

@@ -91,7 +91,7 @@ def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
 
 
 def on_request(matrix: Matrix, names: Iterable[str] = ()) -> list[Cell]:
-    """Return the cells beside the written ones: those of `names`, and those with a recipe below .rocmatrix/.
+    """Return the cells next to the written ones: those of `names`, and those with a recipe below .rocmatrix/.
 
     They are derived cells and combinations with companions; a name that the matrix does not know is left out.
     """
@@ -168,7 +168,7 @@ def _show_records(records: list[Record], cell: Cell) -> None:
 
 
 def outcome(record: Record) -> str:
-    """Say how a run ended: what the host ended says nothing of the cell."""
+    """Say how a run ended: what the host ended states nothing of the cell."""
     if record.trouble:
         return f"host: {record.trouble.stage}"
     return "passed" if record.passed else "FAILED"

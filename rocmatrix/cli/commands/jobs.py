@@ -170,7 +170,7 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
 
 
 def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
-    """Return the error of a job that says nothing of its cell."""
+    """Return the error of a job that states nothing of its cell."""
     return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
 
 

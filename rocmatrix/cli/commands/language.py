@@ -1,4 +1,4 @@
-"""The commands for language models beside training: natively, with the locked CPU wheels or the active environment."""
+"""The commands for language models next to training: natively, with the locked CPU wheels or the active environment."""
 
 from __future__ import annotations
 

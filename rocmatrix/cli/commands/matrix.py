@@ -115,7 +115,7 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
 
 @edge
 def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
-    """List what asks to be looked at again; indexes are asked only where a person says so.
+    """List what asks to be looked at again; indexes are asked only where a person states so.
 
     `every` lists all statements with their sources and ages instead.
     """

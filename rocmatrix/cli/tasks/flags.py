@@ -83,7 +83,7 @@ class FlagTask(Task[Any]):
 class TrainerTask(FlagTask):
     """A task that also takes every option of the trainer's command of its name, handed on in `options`.
 
-    The trainer says what it takes (`python -m trainer options`, kept in trainer_options.json by
+    The trainer states what it takes (`python -m trainer options`, kept in trainer_options.json by
     `./invokew render`), so that an option is written down once, where it works.
     """
 

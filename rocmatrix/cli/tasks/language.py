@@ -12,7 +12,7 @@ DRY_RUN = {"dry_run": "print exactly what would run, and run nothing"}
 
 @task(klass=TrainerTask, auto_shortflags=False, help=DRY_RUN)
 def generate(c: Context, dry_run: bool = False, options: dict[str, Any] | None = None) -> None:
-    """Continue a prompt with a language model; with an adapter, the base model's text stands beside it."""
+    """Continue a prompt with a language model; with an adapter, the base model's text stands next to it."""
     from rocmatrix.cli.commands import language
 
     language.run("generate", options or {}, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""The tasks for what is done with a trained model beside forecasting."""
+"""The tasks for what is done with a trained model next to forecasting."""
 
 from typing import Any
 

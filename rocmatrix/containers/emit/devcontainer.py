@@ -1,6 +1,6 @@
 """A run spec as devcontainer.json: the cell's image as the base of a place to work in, opened by an editor.
 
-Reasons stand beside what they explain: the format is JSON with comments (containers.dev, devcontainer.json
+Reasons stand next to what they explain: the format is JSON with comments (containers.dev, devcontainer.json
 reference). What the editor itself needs differs from a run: see `LEFT_OUT`.
 """
 

@@ -184,7 +184,7 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
 def kubernetes_rows(spec: RunSpec, placement: Placement) -> tuple[Explanation, ...]:
     """Return what a pod is told, field by field, each with the reason and source of its setting.
 
-    A row without a value is a setting that no field says: the cluster sees to it, or nobody does.
+    A row without a value is a setting that no field states: the cluster sees to it, or nobody does.
     """
     return (*(row for setting in spec.settings for row in _rows(setting, placement)), *_asked(placement))
 

@@ -18,7 +18,7 @@ from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """What of a host an emitter needs to know beside the spec. `rootless`: the person is not root."""
+    """What of a host an emitter needs to know next to the spec. `rootless`: the person is not root."""
 
     hardware: Hardware
     rootless: bool = False

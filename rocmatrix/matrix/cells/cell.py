@@ -20,7 +20,7 @@ WITH = "-with-"  # between a cell's own name and the companions that were added 
 class Base(Strict):
     """A base image, the Python its distribution brings, and the packages an image adds to it.
 
-    `serves` says which cells are derived on it: the first base of a kind gives the Python that a name leaves out.
+    `serves` states which cells are derived on it: the first base of a kind gives the Python that a name leaves out.
     """
 
     image: Text
@@ -103,7 +103,7 @@ class Cell(BaseModel):
         return self.name.partition(WITH)[0].endswith(f"-py{self.python}")
 
     def adding(self, companions: Iterable[str]) -> Cell:
-        """Return the cell with these companions beside its own, and with all of them in its name."""
+        """Return the cell with these companions next to its own, and with all of them in its name."""
         both = tuple(sorted({*self.companions, *companions}))
         stem = self.name.partition(WITH)[0]
         name = WITH.join([stem, *(["-".join(both)] if both else [])])
@@ -121,7 +121,7 @@ class Cell(BaseModel):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that a rule says of this combination, `untested` where none speaks."""
+        """The worst that a rule states of this combination, `untested` where none speaks."""
         return verdict_of(self.rules)
 
     @property

@@ -14,7 +14,7 @@ WheelFile = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._]+-[0-9][^-/
 
 
 class Hashes(Strict):
-    """The hashes of wheel files that were read in one place. `index` says who serves the files themselves.
+    """The hashes of wheel files that were read in one place. `index` states who serves the files themselves.
 
     `pytorch` stands for the index of the release: PyTorch's own, or AMD's.
     """

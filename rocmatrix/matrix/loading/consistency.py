@@ -29,7 +29,7 @@ def contradictions(matrix: Matrix) -> Iterator[Mistake]:
 
 
 def _opposed(matrix: Matrix) -> Iterator[Mistake]:
-    """Yield every rule that says `works` of a combination that another calls broken."""
+    """Yield every rule that states `works` of a combination that another calls broken."""
     for index, rule in enumerate(matrix.rules):
         if rule.verdict != "works" or not rule.decides or rule.when.package is not None:
             continue
@@ -63,7 +63,7 @@ def _harmful_helps(matrix: Matrix) -> Iterator[Mistake]:
 
 
 def _unreported_defaults(matrix: Matrix) -> Iterator[Mistake]:
-    """Yield every recommended cell that neither AMD lists nor an owner reports, beside one that an owner reports."""
+    """Yield every recommended cell that neither AMD lists nor an owner reports, next to one that an owner reports."""
     told = {cell.architecture: cell.name for cell in matrix.cells if cell.verdict == "works"}
     for index, cell in enumerate(matrix.cells):
         backed = cell.verdict == "works" or cell.official

@@ -1,6 +1,6 @@
 """Reading the matrix from disk: strict, and every mistake with its file and line.
 
-People write matrix.yaml and the files beside it; `./invokew lock` writes those of `WRITTEN`.
+People write matrix.yaml and the files next to it; `./invokew lock` writes those of `WRITTEN`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def part(root: Path, file: str, model: type[M]) -> M:
-    """Read one file of statements that stands beside the matrix. Raises RM001 with every mistake, RM002."""
+    """Read one file of statements that stands next to the matrix. Raises RM001 with every mistake, RM002."""
     document = yaml_lines.read(root, file)
     if document.problems:
         raise _invalid(document.problems)

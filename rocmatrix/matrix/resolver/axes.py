@@ -1,4 +1,4 @@
-"""The axes that a request left open: what was chosen for each, and what is known of the releases beside the choice."""
+"""The axes that a request left open: what was chosen for each, and what is known of the releases next to the choice."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def chosen(
     cell: Cell | None,
     found: str,
 ) -> Iterator[ChosenAxis]:
-    """Yield every axis that was left open. `found` says what this machine's cards decided, `cell` what was taken."""
+    """Yield every axis that was left open. `found` states what this machine's cards decided, `cell` what was taken."""
     if release is None or request.cell is not None:
         return
     if request.gpu in (None, "auto") and request.rocm not in CPU_WORDS:
@@ -83,7 +83,7 @@ def _open(request: Request, architecture: str | None) -> Request:
 def neighbours(
     matrix: Matrix, *, architecture: str | None, release: Release | None, asked: Iterable[Release] = ()
 ) -> Iterator[tuple[Release, Rule]]:
-    """Yield the rules that judge a release beside the one argued about, and not that one itself.
+    """Yield the rules that judge a release next to the one argued about, and not that one itself.
 
     Beside it are its patch releases for the same ROCm, and the others that the request would have allowed.
     """

@@ -1,4 +1,4 @@
-"""The argument for a verdict: what a request resolves to, and everything the matrix says for and against it.
+"""The argument for a verdict: what a request resolves to, and everything the matrix states for and against it.
 
 Pure: today's date is a parameter, so that the same matrix explains the same on every machine.
 """

@@ -116,7 +116,7 @@ def indexes(matrix: Matrix) -> tuple[str, ...]:
 
 
 def ask(matrix: Matrix, index: str) -> Answer:
-    """Ask one index for versions of torch that the matrix does not hold. Without a network the answer says so."""
+    """Ask one index for versions of torch that the matrix does not hold. Without a network the answer states so."""
     try:
         with urllib.request.urlopen(f"{index}/torch/", timeout=TIMEOUT) as response:
             listing = response.read().decode("utf-8", errors="replace")

@@ -67,7 +67,7 @@ def _blocker(matrix: Matrix, request: Request) -> Callable[[Release], Rule | Non
 
 
 def _unpaired(matrix: Matrix, request: Request) -> Rule | None:
-    """Return the rule that says that the ROCm and the torch of a request were never built together."""
+    """Return the rule that states that the ROCm and the torch of a request were never built together."""
     if request.torch is None or request.rocm is None:
         return None
     gfx, torch, rocm = request.gpu, request.torch, request.rocm

@@ -1,4 +1,4 @@
-"""From what a person asks for to one cell, with the argument for it, or a refusal that says why.
+"""From what a person asks for to one cell, with the argument for it, or a refusal that states why.
 
 Pure: it sees the matrix, the request and the architectures of the cards at hand, and touches nothing.
 """
@@ -110,7 +110,7 @@ def _beyond_force(refusal: RocmatrixError) -> RocmatrixError:
 
 
 def _candidates(matrix: Matrix, request: Request) -> list[Cell]:
-    """Return the written cells that fit, and those derived beside them where no written one can be built and works."""
+    """Return the written cells that fit, and those derived next to them where no written one can be built and works."""
     written = [cell for cell in matrix.cells if fits(cell, request)]
     if any(not (cell.broken_by or cell.unlocked_because) for cell in written):
         return written

@@ -1,4 +1,4 @@
-"""Every statement of the matrix with its evidence: what it says, where it stands, its sources and its age.
+"""Every statement of the matrix with its evidence: what it states, where it stands, its sources and its age.
 
 Pure: today's date is a parameter.
 """

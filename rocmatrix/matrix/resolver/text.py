@@ -131,7 +131,7 @@ def _point(point: Point) -> tuple[str | Text, Text]:
 
 
 def _item(mark: str | Text, text: str | Text) -> RenderableType:
-    """Return text that hangs beside its mark, however often it is wrapped."""
+    """Return text that hangs next to its mark, however often it is wrapped."""
     from rich.table import Table
     from rich.text import Text
 

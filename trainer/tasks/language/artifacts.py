@@ -1,4 +1,4 @@
-"""The files that a run of a language model leaves, beside what the adapters' own format holds."""
+"""The files that a run of a language model leaves, next to what the adapters' own format holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site's Kubernetes is asked for beside the run itself: where pods may land, and what they may take.
+"""What a site's Kubernetes is asked for next to the run itself: where pods may land, and what they may take.
 
 Sources of the fields: Kubernetes' API reference (core/v1), Kueue's labels, AMD's device plugin (its resource names).
 """

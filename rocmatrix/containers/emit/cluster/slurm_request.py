@@ -1,4 +1,4 @@
-"""What a site's Slurm is asked for beside nodes and cards: lines of #SBATCH, and modules to load.
+"""What a site's Slurm is asked for next to nodes and cards: lines of #SBATCH, and modules to load.
 
 Source of the options: Slurm's manual of sbatch. Every value is checked, for sbatch reads a line's rest as options.
 """

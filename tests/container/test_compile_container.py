@@ -14,7 +14,7 @@ torch.compile(model, fullgraph=True)(torch.ones(4, 8)).sum().backward()
 found = counters["inductor"]
 print(json.dumps({name: found[name] for name in ("fxgraph_cache_hit", "fxgraph_cache_miss")}))
 """
-TRAIN = ["train", "--compile=on", "--epochs=1", "--run=r"]
+TRAIN = ["train", "--output=/training", "--run=r", "--epochs=1", "--data-fraction=0.5", "--compile=on"]
 
 
 def test_a_model_is_compiled_and_trains_in_the_image(cpu_image, run, tmp_path):
@@ -23,7 +23,7 @@ def test_a_model_is_compiled_and_trains_in_the_image(cpu_image, run, tmp_path):
     (decision,) = [line for line in ended.lines if line.get("event") == "compile"]
     assert decision["use"] is True
     assert decision["trial"]["compile_s"] > 0
-    assert json.loads((tmp_path / "r" / "metadata.json").read_text())
+    assert json.loads((tmp_path / "r" / "metadata.json").read_text())["config"]["compile"] == "on"
 
 
 def test_without_its_compiler_the_same_training_is_refused(cpu_image, run):

@@ -118,3 +118,12 @@ def test_every_cache_of_compiled_kernels_is_on_the_cache_volume(cell):
         wanted |= {"AMD_COMGR_CACHE_DIR"}
     assert caches.keys() == wanted
     assert all(f"{value}/".startswith("/cache/") for value in caches.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "promised"),
+    [("rocm5.7-torch2.3.1", False), ("rocm6.4-torch2.9.1", False), ("rocm6.4-torch2.8.0", True)],
+)
+def test_a_torch_that_cannot_compile_under_a_python_of_its_own_promises_nothing(name, promised):
+    cell = MATRIX.derived("gfx1100", MATRIX.release_by_name[name], python="3.11")
+    assert ("ROCMATRIX_PROMISES" in {variable.name for variable in cell.environment}) is promised

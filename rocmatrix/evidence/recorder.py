@@ -253,7 +253,10 @@ def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
         "night": os.environ.get(NIGHT),
         "asked": place.asked,
     }
-    return make(place.cell, done, place.hardware, **about)
+    record = make(place.cell, done, place.hardware, **about)
+    derived = done.container is not None and not done.container.sealed
+    # What passed in an image that somebody made of the cell's own does not show that the cell's own passes.
+    return record.model_copy(update={"inputs": None}) if derived and record.passed else record
 
 
 @contextmanager
@@ -287,7 +290,7 @@ def _of_image(cell: Cell, image: Image) -> dict[str, Any]:
     from rocmatrix.images import labels
 
     return {
-        "inputs": image.labels.get(labels.INPUTS) if image.sealed else None,  # derived images inherit the label
+        "inputs": image.labels.get(labels.INPUTS),
         "image": image.id,
         "night": os.environ.get(NIGHT),
         "marks": collect.marks_of(cell, labels=image.labels),

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, seal
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.runner import Container, Finished, Interrupted
 from rocmatrix.runtime.errors import RocmatrixError
@@ -94,7 +94,9 @@ def _never_ran(words: str) -> Finished:
 
 def _inspected(client: docker.DockerClient, identity: str) -> Container:
     found = client.api.inspect_container(identity)
-    return Container(id=identity, image=str(found["Image"]), labels=dict(found["Config"].get("Labels") or {}))
+    image = str(found["Image"])
+    sealed = seal.holds(client.images.get(image).attrs)
+    return Container(id=identity, image=image, labels=dict(found["Config"].get("Labels") or {}), sealed=sealed)
 
 
 def _wait(made: _Made) -> None:

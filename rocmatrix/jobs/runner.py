@@ -73,11 +73,15 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Container:
-    """A container as the engine inspected it: the image that it was made of, and the labels that it has from it."""
+    """A container as the engine inspected it: the image that it was made of, and the labels that it has from it.
+
+    `sealed` is whether the image's labels were written for its own layers; an image derived from it has them, too.
+    """
 
     id: str
     image: str
     labels: Mapping[str, str]
+    sealed: bool
 
 
 @dataclass(frozen=True, kw_only=True)

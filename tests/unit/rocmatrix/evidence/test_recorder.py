@@ -1,5 +1,6 @@
 """Every run leaves a record, and no store can change how a run ends."""
 
+import contextlib
 import errno
 import json
 import os
@@ -76,6 +77,21 @@ def test_a_store_that_cannot_be_written_changes_no_outcome(smoking, path, status
         assert ended.code == 2
     assert ("RM208" in (said := capsys.readouterr().err)) == failed
     assert said.count("RM620") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "sealed", "kept"), [("pass", True, True), ("pass", False, False), ("fail", False, True)]
+)
+def test_a_pass_in_a_derived_image_does_not_count_as_the_cells_own(smoking, path, status, sealed, kept):
+    inputs, failed = "5" * 64, status == "fail"
+    container = launch.Container(
+        id="c" * 64, image="sha256:" + "9" * 64, labels={"org.rocmatrix.inputs": inputs}, sealed=sealed
+    )
+    done = Finished(status=int(failed), events=({**VERDICT, "status": status},), container=container)
+    with contextlib.suppress(SystemExit):
+        smoking(run=lambda *_, **__: done)
+    (made,) = store.read(path)
+    assert (made.passed, made.inputs) == (not failed, inputs if kept else None)
 
 
 GARBAGE = [

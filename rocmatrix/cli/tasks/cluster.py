@@ -51,7 +51,7 @@ class TrainingTask(JobTask):
         "namespace": "Kubernetes' namespace",
         "pull_secrets": "Kubernetes' secrets for the image's registry, by name",
         "node_selector": "labels that a Kubernetes node must have, such as gpu=mi300x,zone=a",
-        "tolerations": "taints that a pod tolerates, such as amd.com/gpu:NoSchedule,team=x:NoSchedule",
+        "tolerations": "taints that a pod tolerates, such as amd.com/gpu:NoSchedule,a=b:NoExecute",
         "queue": "Kueue's local queue",
         "card_resource": "what the device plugin calls a card (default: amd.com/gpu), such as amd.com/cpx_nps4",
         "rdma_resource": "what the plugin of the adapters calls one, such as rdma/hca",

@@ -32,21 +32,20 @@ def test_an_answer_that_is_not_certain_is_open_and_none_is_nothing():
     assert judged("all went well\n", "the moon") == "nothing"
 
 
-@pytest.mark.parametrize("name", ["learn", "held_out", "fresh"])
+@pytest.mark.parametrize("name", ["learn", "held_out", "fresh", "fresh2"])
 def test_every_case_has_lines_words_and_a_thread_of_its_own(name):
     rows = bench.cases(name)
     assert len({row.source for row in rows}) == len(rows) > 20
     assert all(row.log.strip() and row.cause and row.words and "#" in row.source for row in rows)
 
 
-def test_the_sets_are_divided_by_the_name_of_the_thread():
-    for name, held in (("learn", False), ("held_out", True)):
-        for row in bench.cases(name):
-            assert (hashlib.sha256(row.source.encode()).digest()[0] % 10 < 4) is held, row.source
+def test_the_held_out_set_is_chosen_by_the_name_of_the_thread():
+    for row in bench.cases("held_out"):  # threads gathered after that choice are learned from, whatever their hash
+        assert hashlib.sha256(row.source.encode()).digest()[0] % 10 < 4, row.source
 
 
 def test_no_thread_is_in_two_sets():
-    names = [row.source for name in ("learn", "held_out", "fresh") for row in bench.cases(name)]
+    names = [row.source for name in ("learn", "held_out", "fresh", "fresh2") for row in bench.cases(name)]
     assert len(names) == len(set(names))
 
 

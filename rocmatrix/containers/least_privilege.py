@@ -31,6 +31,7 @@ from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
 
 RUN_FOLDER, DATA_FOLDER, RECIPE_FOLDER, CACHE_FOLDER = "/training", "/data", "/recipe", "/cache"
+PROMISES = "ROCMATRIX_PROMISES"  # what an image holds for sure; says nothing of an environment outside of it
 GIB = 1024**3
 # Programs that would fill HOME, by the variable each reads.
 CACHES = (
@@ -233,7 +234,8 @@ def environment(cell: Cell, *, network: NetworkName) -> Iterator[Environment]:
         yield Environment(name=row.name, content=row.value, reason=row.why, source=", ".join(row.evidence.sources))
     home = "a numeric user has no home, and programs write settings there"
     yield Environment(name="HOME", content="/tmp", reason=home, source="Python, os.path.expanduser")
-    for variable, folder, source in CACHES:
+    named = {row.name for row in cell.environment}  # for a card XDG_CACHE_HOME is a folder that exists, as torch needs
+    for variable, folder, source in (row for row in CACHES if row[0] not in named):
         kept = "downloads and caches are gigabytes: on the cache volume, not in the memory that /tmp is"
         yield Environment(name=variable, content=f"{CACHE_FOLDER}/{folder}", reason=kept, source=source)
     name = "getpass.getuser, which torch.compile asks, fails for a number without a name"

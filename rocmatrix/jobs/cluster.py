@@ -145,8 +145,9 @@ def _for_slurm(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, h
 
 def _natively(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Under:
     """Make the launcher of a Python and a checkout that all nodes have; by default, at the paths they have here."""
-    # What points into the image's own cache folder has no meaning outside of it.
-    variables = {row.name: row.value for row in cell.environment if not row.value.startswith(policy.CACHE_FOLDER)}
+    # What points into the image's own cache folder, or says what the image holds, has no meaning outside of it.
+    rows = (row for row in cell.environment if row.name != policy.PROMISES)
+    variables = {row.name: row.value for row in rows if not row.value.startswith(policy.CACHE_FOLDER)}
     variables |= {"PYTHONPATH": to.checkout or str(ROOT), "PYTHONSAFEPATH": "1"}
     python, arguments = to.python, _unproven(wanted)
     if python is None:

@@ -32,6 +32,7 @@ from trainer.runtime.events import emit, say
 from trainer.runtime.paths import SOURCE_ROOT
 
 DEVICES = Path("/dev")
+PROMISES = "ROCMATRIX_PROMISES"  # names of probes whose subject an image has for sure, set by its Dockerfile
 CARD_NODES = ("kfd", "nvidiactl", "dxg")  # amdgpu, NVIDIA, and either of them under WSL
 
 
@@ -237,8 +238,12 @@ def check_device(verdict: Verdict, expect: Expect) -> Verdict:
 
 
 def check_absence(probe: Probe, verdict: Verdict, expect: Expect) -> Verdict:
-    """Turn "not applicable" into a failure where a card is expected and the subject belongs to it."""
-    if verdict.status != "not-applicable" or expect in ("any", "cpu") or probe.may_be_absent:
+    """Turn "not applicable" into a failure where the image promises the subject, or a card that has it is expected."""
+    if verdict.status != "not-applicable":
+        return verdict
+    if probe.name in os.environ.get(PROMISES, "").split():
+        return dataclasses.replace(verdict, status="fail", summary=f"{verdict.summary} This image promises it.")
+    if expect in ("any", "cpu") or probe.may_be_absent:
         return verdict
     return dataclasses.replace(verdict, status="fail", summary=f"{verdict.summary} {expect} was expected, so it fails.")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import math
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -145,12 +146,17 @@ def judge(requested: str, trial: Trial, limit: float) -> Decision:
 
 
 def missing(device: torch.device) -> str:
-    """Return what compiling lacks on this machine, empty for nothing: a C++ compiler on a CPU, Triton on a card."""
+    """Return what compiling lacks on this machine, empty for nothing.
+
+    On a CPU that is a C++ compiler; on a card Triton, and a C compiler, for its driver is C that Triton compiles.
+    """
     if device.type == "cpu":
         found = any(map(shutil.which, ("c++", "g++", "clang++")))
         return "" if found else "torch.compile needs a C++ compiler for the CPU, and there is none here"
-    found = importlib.util.find_spec("triton") is not None
-    return "" if found else "torch.compile needs Triton on a card, and it is not installed"
+    if importlib.util.find_spec("triton") is None:
+        return "torch.compile needs Triton on a card, and it is not installed"
+    found = any(map(shutil.which, [os.environ["CC"]] if os.environ.get("CC") else ("gcc", "clang")))
+    return "" if found else "Triton compiles its driver at its first use, and there is no C compiler here"
 
 
 def measure(model: nn.Module, loss_of: Step, compile_: Compile) -> Trial:

@@ -91,3 +91,39 @@ def test_a_description_holds_verdicts_and_no_cautions():
     assert described["verdict"] == "works"
     assert "gfx906-mi50-torch-2.4.1" in {rule["id"] for rule in described["rules"]}
     assert not any("given" in rule["when"] for rule in described["rules"])
+
+
+@pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
+def test_an_image_promises_compile(cell):
+    promised = {variable.name: variable.value for variable in cell.environment}["ROCMATRIX_PROMISES"].split()
+    assert "compile" in promised
+    kind = cell.release.device_code.layout if cell.architecture else "cpu"
+    assert kind in cell.base.serves
+
+
+@pytest.mark.parametrize("name", MATRIX.bases)
+def test_every_base_brings_the_compiler_that_all_images_promise_and_pythons_headers(name):
+    base = MATRIX.bases[name]
+    assert ({"g++"} if "cpu" in base.serves else {"gcc", "g++"}) & set(base.packages)
+    assert "libpython3-dev" in base.packages or base.image.startswith("python:")
+
+
+@pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
+def test_every_cache_of_compiled_kernels_is_on_the_cache_volume(cell):
+    caches = {variable.name: variable.value for variable in cell.environment if "CACHE" in variable.name}
+    wanted = {"TORCHINDUCTOR_CACHE_DIR"}
+    if cell.release.rocm:
+        wanted |= {"TRITON_CACHE_DIR", "MIOPEN_CUSTOM_CACHE_DIR", "XDG_CACHE_HOME"}
+    if cell.release.rocm and tuple(map(int, cell.release.rocm.split("."))) >= (6, 3):
+        wanted |= {"AMD_COMGR_CACHE_DIR"}
+    assert caches.keys() == wanted
+    assert all(f"{value}/".startswith("/cache/") for value in caches.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "promised"),
+    [("rocm5.7-torch2.3.1", False), ("rocm6.4-torch2.9.1", False), ("rocm6.4-torch2.8.0", True)],
+)
+def test_a_torch_that_cannot_compile_under_a_python_of_its_own_promises_nothing(name, promised):
+    cell = MATRIX.derived("gfx1100", MATRIX.release_by_name[name], python="3.11")
+    assert ("ROCMATRIX_PROMISES" in {variable.name for variable in cell.environment}) is promised

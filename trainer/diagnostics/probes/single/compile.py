@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STEPS = 6
 TIMED_STEPS = 20
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
-C_COMPILERS = {"cpu": ("CXX", ("g++", "clang++", "c++")), "card": ("CC", ("gcc", "clang", "cc"))}
+C_COMPILERS = {"cpu": ("CXX", ("g++", "clang++", "c++")), "card": ("CC", ("gcc", "clang"))}
 WEIGHT_LIMIT = 1e-4  # relative, after STEPS steps in fp32; fused kernels sum in another order
 MOVED_LIMIT = 1e-3  # relative; weights that hardly moved would prove nothing
 

@@ -192,6 +192,19 @@ def test_a_subject_that_no_image_promises_may_be_absent(make_probe: Any) -> None
     assert runner.run(probe, "rocm").status == "not-applicable"
 
 
+@pytest.mark.parametrize("expect", ["any", "cpu", "rocm"])
+def test_an_absent_subject_that_the_image_promises_fails(
+    make_probe: Any, monkeypatch: pytest.MonkeyPatch, expect: Any
+) -> None:
+    probe = dataclasses.replace(make_probe(ABSENT), may_be_absent=True)
+    monkeypatch.setenv(runner.PROMISES, f"other {probe.name}")
+    verdict = runner.run(probe, expect)
+    assert verdict.status == "fail"
+    assert "This image promises it" in verdict.summary
+    monkeypatch.setenv(runner.PROMISES, "other")
+    assert runner.run(probe, expect).status == "not-applicable"
+
+
 def test_what_is_not_applicable_counts_neither_way_and_alone_is_no_success(
     make_probe: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,3 +107,14 @@ def test_without_a_compiler_the_cpu_is_a_said_refusal(monkeypatch: pytest.Monkey
     assert "needs a C++ compiler" in missing(torch.device("cpu"))
     monkeypatch.setattr(compilation.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert missing(torch.device("cpu")) == ""
+
+
+def test_a_card_without_a_c_compiler_for_tritons_driver_is_a_said_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(compilation.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(compilation.shutil, "which", lambda name: None)
+    assert "no C compiler" in missing(torch.device("cuda"))
+    monkeypatch.setattr(compilation.shutil, "which", lambda name: "/usr/bin/cc" if name == "cc" else None)
+    assert "no C compiler" in missing(torch.device("cuda")), "Triton looks for gcc and clang alone"
+    monkeypatch.setattr(compilation.shutil, "which", lambda name: "/usr/bin/gcc" if name == "gcc" else None)
+    assert missing(torch.device("cuda")) == ""

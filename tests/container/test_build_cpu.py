@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -71,17 +70,14 @@ def test_the_base_is_remembered_when_none_is_named(cpu_image, cpu_root, cpu_cell
     assert f"base: {debian}, which this image was made from" in capsys.readouterr().err
 
 
-def test_unchanged_inputs_are_not_rebuilt_and_take_under_two_seconds(cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):
+def test_unchanged_inputs_are_not_rebuilt(cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):
     argv = [sys.executable, "-c", AGAIN, str(cpu_root), cpu_cell.name, debian, str(cpu_wheels)]
-    started = time.monotonic()
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - started
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert outcome["rebuilt"] is False
     assert outcome["image"] == cpu_image.image.id
     assert "up to date" in outcome["words"]
-    assert seconds < 2
 
 
 def test_a_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rocmatrix.cli import rooms
+from rocmatrix.cli import rooms, suite
 from rocmatrix.cli.commands import files
 from rocmatrix.cli.commands.common import known_matrix
 from rocmatrix.runtime.console import edge, say
@@ -26,8 +26,10 @@ def test(*, paths: str, only: str, room: str = "") -> None:
 
     runner = native.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
     native.install_requirements(ROOT, "dev")
-    argv = [runner.python, "-m", "pytest", *chosen] + (["-k", only] if only else [])
     environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
+    if not chosen:
+        sys.exit(suite.run(runner.python, only, root=ROOT, environment=environment))
+    argv = [runner.python, "-m", "pytest", *chosen] + (["-k", only] if only else [])
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 

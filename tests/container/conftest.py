@@ -29,7 +29,7 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image comes
 
 
 def pytest_collection_modifyitems(items):
-    """Give tests with a real engine half an hour: a whole night with its proof takes more than the usual ten minutes."""
+    """Give tests with a real engine half an hour: a night with its proof takes more than the usual ten minutes."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(1800))

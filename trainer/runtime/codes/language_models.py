@@ -39,7 +39,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM705",
         "The tokenizer cannot be used",
         "The folder has no tokenizer.json, the file is invalid, or the tokenizers package is not installed.",
-        "Add tokenizer.json to the folder, or choose --tokenizer bytes for a model trained on bytes.",
+        "Copy the model's own tokenizer.json into the folder; what was trained here has one there.",
     ),
     (
         "RM706",
@@ -57,7 +57,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM708",
         "A row of the data is invalid",
         "A line is no JSON, has unknown or missing fields, an unknown role, or roles in an invalid order.",
-        "Correct or delete the named line, or choose --bad-rows drop.",
+        "Correct or delete the named line; `train` can leave such rows out with --bad-rows drop.",
     ),
     (
         "RM709",
@@ -117,7 +117,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM718",
         "The merged model differs from the adapter",
         "Logits of the merged weights and of base model with adapter differ by more than rounding explains.",
-        "Merge in a wider precision, such as --dtype fp32.",
+        "Use the adapter with its base (`generate --model ADAPTER`): the base's format is too narrow for the sum.",
     ),
     (
         "RM719",

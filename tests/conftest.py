@@ -11,6 +11,7 @@ from hypothesis import settings
 # A program started in the background inherits an ignored SIGINT, and so do its children: the tests that
 # interrupt a build or a run would wait for nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
 
 # How long an example takes says more about what else the machine does than about the code.
 settings.register_profile("rocmatrix", deadline=None)

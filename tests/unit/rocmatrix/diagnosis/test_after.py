@@ -48,8 +48,7 @@ def test_a_failed_training_is_explained_and_keeps_its_status(job, capfd, status)
     told = capfd.readouterr().err
     assert SAID in told
     assert "this changes no verdict" in told
-    assert told.count("
-") <= after.LINES_SAID + 3
+    assert told.count("\n") <= after.LINES_SAID + 3
 
 
 def test_a_training_that_ends_well_is_not_explained_whatever_it_says(job, capfd):

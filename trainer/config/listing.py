@@ -70,7 +70,8 @@ def options() -> list[dict[str, Any]]:
     """
     outside = [{"command": "train", **each, "section": OUTSIDE_TITLE, "common": True} for each in OUTSIDE]
     features = settings_of(FeaturesConfig).values()
-    return [*outside, *_options("train", typed()), *_options("features", features)]
+    few = [{**each, "common": True} for each in _options("features", features)]
+    return [*outside, *_options("train", typed()), *few]
 
 
 def typed() -> list[Setting]:

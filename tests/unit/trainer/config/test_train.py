@@ -80,7 +80,7 @@ def test_the_sections_of_data_and_network_are_those_of_their_kind(
 
 
 def test_a_name_that_no_setting_has_is_refused() -> None:
-    with pytest.raises(TypeError, match="epoch$"):
+    with pytest.raises(TypeError, match=r"epoch$"):
         TrainConfig.of(epoch=3)
 
 
@@ -130,13 +130,13 @@ def test_settings_of_a_network_that_do_not_fit_are_refused(values: dict[str, Any
 
 
 def test_choices_of_the_command_line_are_the_keys_of_what_implements_them() -> None:
-    assert choices.COMMS == (route.AUTOMATIC, *route.ROUTES)
-    assert choices.BAR_TARGETS == tuple(TARGETS)
-    assert choices.SCHEDULES == tuple(AFTER_WARMUP)
-    assert choices.ATTENTION_KERNELS == tuple(BACKENDS)
+    assert (route.AUTOMATIC, *route.ROUTES) == choices.COMMS
+    assert tuple(TARGETS) == choices.BAR_TARGETS
+    assert tuple(AFTER_WARMUP) == choices.SCHEDULES
+    assert tuple(BACKENDS) == choices.ATTENTION_KERNELS
     assert tuple(choices.ACTIVATIONS.values()) == tuple(ACTIVATIONS)
     assert set(choices.PRECISIONS) == {"auto", *DTYPES}
-    assert choices.EXPORTS == tuple(NEEDS)
+    assert tuple(NEEDS) == choices.EXPORTS
 
 
 def test_the_familiar_flags_are_told_apart_from_those_with_an_effect() -> None:

@@ -13,7 +13,9 @@ import torch
 from tests.fixtures.tokens import ToyTask
 from trainer.cli import main
 from trainer.config.recipe import as_recipe
-from trainer.config.train import TrainConfig, notices, settings
+from trainer.config.sections.optimizer import LoopConfig, OptimizerConfig
+from trainer.config.setting import settings_of
+from trainer.config.train import TrainConfig, notices
 from trainer.run import train as job
 from trainer.tasks.task import LearningTask
 
@@ -39,7 +41,7 @@ def history(output: Path) -> list[dict[str, Any]]:
 
 
 def test_settings_that_are_not_used_are_not_recorded() -> None:
-    names = {name for name, each in settings().items() if each.sparse}
+    names = {name for name, each in settings_of(LoopConfig, OptimizerConfig).items() if each.sparse}
     assert not names & TrainConfig.of().as_dict().keys()
     assert not any(name in as_recipe(TrainConfig.of()) for name in names)
     used = TrainConfig.of(**CHOSEN)

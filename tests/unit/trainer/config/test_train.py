@@ -44,7 +44,7 @@ def test_a_configuration_without_settings_is_that_of_all_defaults() -> None:
 @pytest.mark.parametrize("section", [TrainConfig, *BY_KIND, *OF_EVERY_KIND])
 def test_a_section_has_at_most_twelve_fields(section: type[Any]) -> None:
     for each in classes(section):
-        assert 1 < len(fields(each)) <= MOST_FIELDS, each
+        assert len(fields(each)) <= MOST_FIELDS, each
 
 
 def test_a_setting_stands_in_one_section_of_a_kind() -> None:

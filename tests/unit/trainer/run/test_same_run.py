@@ -56,10 +56,14 @@ def test_a_value_given_at_its_default_is_given_however_it_is(
     recipe = tmp_path / "own.yaml"
     recipe.write_text(f'{section}:\n  {own}: "{text}"\n')
     typed = {"flag": {name: default}, "set": {"set": [assignment]}, "recipe": {"recipe": str(recipe)}}[way]
-    config = resolve(typed)
+    config = resolve(typed | {"target": "y"})  # of a table, which has all of these
     assert name in given(config)
-    assert name in refused("RM551", with_settings_of, config, "one", started(**{name: before})).replace("-", "_")
-    assert getattr(with_settings_of(config, "one", started()), name) == default  # as it was: nothing to refuse
+    assert name in refused("RM551", with_settings_of, config, "one", started(target="y", **{name: before})).replace(
+        "-", "_"
+    )
+    assert (
+        with_settings_of(config, "one", started(target="y")).values()[name] == default
+    )  # as it was: nothing to refuse
 
 
 def test_what_was_not_given_is_the_runs_own() -> None:

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from trainer.config.recipe import as_recipe
-from trainer.config.sections.network import TransformerConfig
 from trainer.config.sections.run import RunConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible
@@ -32,12 +31,13 @@ from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.engine.steps.batch_size_probe import advice_for
 from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
-from trainer.engine.training import Plan, Training, new_training
+from trainer.engine.training import Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.run.artifacts import best_of, lasted, plain, save, scores, size_estimate
 from trainer.run.checkpointing import CheckpointKeeper
 from trainer.run.checkpointing import finish as remove_leftovers
 from trainer.run.metadata import metadata
+from trainer.run.plan import attention_asked, plan_of, rows_tried
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
 from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
 from trainer.run.resume_settings import (
@@ -170,17 +170,6 @@ def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precis
     )
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
     return model, attention
-
-
-def attention_asked(config: TrainConfig) -> str:
-    """Return the kernel of attention that was asked for; auto for a network that has none."""
-    return config.model.attention if isinstance(config.model, TransformerConfig) else "auto"
-
-
-def rows_tried(config: TrainConfig) -> int:
-    """Return the rows at a time on which a kernel of attention is tried: those of a step."""
-    size = config.loop.batch_size
-    return min(size, config.compute.micro_batch or size)
 
 
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
@@ -332,24 +321,6 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
         group["weight_decay"] = config.optimizer.weight_decay
     training.scheduler = schedule_of(shape_of(config.optimizer, training.steps), training.optimizer)
     return training
-
-
-def plan_of(config: TrainConfig) -> Plan:
-    """Return what the run is to do."""
-    loop, optimizer = config.loop, config.optimizer
-    return Plan(
-        epochs=loop.epochs,
-        batch_size=loop.batch_size,
-        batch_schedule=loop.batch_schedule,
-        learning_rate=optimizer.learning_rate,
-        seed=loop.seed,
-        micro_batch=config.compute.micro_batch,
-        max_steps=loop.max_steps,
-        eval_every=loop.eval_every,
-        patience=loop.patience,
-        clip_norm=optimizer.clip_norm,
-        best_on_host=loop.best_on == "host",
-    )
 
 
 def paced(training: Training, requested: str) -> None:

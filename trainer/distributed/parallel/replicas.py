@@ -48,3 +48,9 @@ class Replicas(World):
         assert self.sync
         with self.waiting():
             self.sync.finish()
+
+    def release(self) -> None:
+        """End the threads and let go of the process group."""
+        if self.sync:
+            self.sync.close()
+        super().release()

@@ -79,7 +79,7 @@ def ours(part: Part, width: int, batch: int, keeper: CheckpointKeeper | None = N
     torch.manual_seed(0)
     model = mlp(INPUTS, (width, width)).to(part.targets.device)
     plan = Plan(epochs=10**6, batch_size=batch, learning_rate=1e-4, seed=0)
-    return new_training(model, part, part, plan, keeper=keeper)
+    return new_training(model, part, part, plan, callbacks=Callbacks([keeper]))
 
 
 def one_epoch(training: Training) -> None:

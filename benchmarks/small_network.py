@@ -30,13 +30,13 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from trainer.telemetry.hooks import Watch  # noqa: E402
 
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.loop import Part, Plan, Training, close_epoch, gradients, new_training, run_epoch, step_optimizer  # noqa: E402
 from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.telemetry.hooks import Watch  # noqa: E402
 from trainer.telemetry.nan_guard import Again, NanGuard  # noqa: E402
 from trainer.telemetry.recorder import Telemetry  # noqa: E402
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from trainer.telemetry.hooks import Watch
 
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import choose
@@ -24,7 +25,6 @@ from trainer.engine.instrumentation import watch
 from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch
 from trainer.models.mlp import mlp
 from trainer.storage.run_folder import folder_of
-from trainer.telemetry.hooks import Watch
 
 FEATURES, TURNS = 54, 5
 

@@ -85,6 +85,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _callbacks(text: str) -> tuple[str, ...]:
+    return () if text == "none" else _names(text)
+
+
 def _run_name(text: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", text, re.ASCII):
         return text
@@ -144,6 +148,10 @@ class TrainConfig(LanguageConfig, LoopConfig, ModelConfig, TableConfig):
     ] = False
     track: Annotated[
         tuple[str, ...], _Flag("where else figures go: tensorboard, wandb, mlflow", _some_of(*TRACKERS), "telemetry")
+    ] = ()
+    callback: Annotated[
+        tuple[str, ...],
+        _Flag("your own callbacks, FILE.py:Class or module:Class; none", _callbacks, "telemetry", sparse=True),
     ] = ()
     nan_guard: Annotated[int, _Flag("check for NaN every N steps (0: off)", _whole(0, MOST_ROWS), "telemetry")] = 100
     export: Annotated[tuple[str, ...], _Flag("further formats of the model: onnx", _some_of("onnx"), "model")] = ()

@@ -27,6 +27,7 @@ ALIKE = (
     "epochs",
     "max_steps",
     "micro_batch",
+    "callback",
     "parallel",
     "comms",
     "gradient_compression",

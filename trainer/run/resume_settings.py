@@ -31,7 +31,7 @@ FIXED = (
     *LANGUAGE_DECIDING,
 )
 # What may change, but is the old run's unless something else is given.
-KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on")
+KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on", "callback")
 # Of these, a change leaves the same run but rounds differently from here on.
 ROUNDING = ("device", "threads", "world_size")
 

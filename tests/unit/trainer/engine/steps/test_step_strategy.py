@@ -14,6 +14,8 @@ from tests.fixtures.training import StopAt, gone_on, interrupted, joined, networ
 from trainer.config.train import FEEDS, STEPS
 from trainer.data.loading import placement as feed
 from trainer.data.loading.sampler import Sampler
+from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.callbacks.nan_check import NanCheck
 from trainer.engine.loop import Part, Plan, Training, fit, new_training
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
@@ -24,7 +26,6 @@ from trainer.models.losses import squared_error_sum
 from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.hooks import Watch
 from trainer.telemetry.nan_guard import Again, NanGuard
 
 
@@ -100,10 +101,10 @@ def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
     class Every(StopAt):
         taken: list[tuple[int, bytes]]
 
-        def due(self, state: Any) -> bool:
-            return (state.step + 1) % 4 == 0
+        def checkpoint_due(self, run: Training) -> bool:
+            return (run.state.step + 1) % 4 == 0
 
-        def keep(self, run: Training, *, final: bool = False) -> None:
+        def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
             tree = capture(run)
             assert tree is not None
             tree["state"]["seconds"] = 0.0
@@ -115,7 +116,7 @@ def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
     for make in (direct, eager):
         keeper = Every(0)
         keeper.taken = []
-        fit(make(keeper=keeper), lambda epoch: None)
+        fit(make(callbacks=Callbacks([keeper])))
         found.append(keeper.taken)
     assert [step for step, _ in found[0]] == [4, 8, 12, 16, 20]
     assert found[0] == found[1]
@@ -233,17 +234,18 @@ def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     bad.inputs[order[24]] = torch.inf
     made.train = bad
     made.launches = Launches(steps={8: choose_and_take(made)})
-    from trainer.engine.loop import gradients, step_optimizer
+    from trainer.engine.loop import forward_backward, step_optimizer
 
     again = Again(
         fetch=lambda rows: bad.rows(rows, made.device),
-        compute=lambda inputs, targets: gradients(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
+        compute=lambda inputs, targets: forward_backward(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
         advance=lambda: step_optimizer(made),
         stateful=[made.optimizer],
     )
-    made.watch = Watch(guard=NanGuard(made.model, again, architecture={}, folder=tmp_path, every=5))
+    guard = NanGuard(made.model, again, architecture={}, folder=tmp_path, every=5)
+    made.callbacks = Callbacks([NanCheck(guard)])
     with pytest.raises(TrainerError, match="RM506") as caught:
-        fit(made, lambda epoch: None)
+        fit(made)
     first = next(step for step, rows in enumerate(made.sampler.order(0).split(8), 1) if order[24] in rows)
     assert caught.value.where == f"step {first}"
 

@@ -67,6 +67,16 @@ def ended(made: Training) -> dict[str, bytes]:
     return joined(encode(tree))
 
 
+class Sizes(Callback):
+    """Notes the micro-batch after each measurement."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+
+    def on_validation_end(self, run: Any, measured: Any) -> None:
+        self.sizes.append(run.state.micro_batch.size)
+
+
 class Log(Callback):
     """Keeps the lines of batches.jsonl, and no checkpoint."""
 
@@ -252,9 +262,7 @@ class Short(nn.Sequential):
 def test_what_memory_allowed_stays_the_limit_of_larger_batches() -> None:
     made = training(model=Short(*small()), batch_schedule=GROWING, guarded=True)
     sizes = []
-    made.callbacks = Callbacks(
-        [OnMeasured(lambda _, made=made, sizes=sizes: sizes.append(made.state.micro_batch.size))]
-    )
+    made.callbacks = Callbacks([Sizes(sizes)])
     fit(made)
     assert sizes == [8, 8, 8]
     assert (made.state.micro_batch.limit, made.state.micro_batch.halvings) == (50, 1)
@@ -264,9 +272,7 @@ def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_asked_for() -> None:
     for asked, want in ((None, [8, 16, 50]), (12, [8, 12, 12]), (4, [4, 4, 4])):
         made = training(batch_schedule=GROWING, micro_batch=asked)
         sizes: list[int] = []
-        made.callbacks = Callbacks(
-            [OnMeasured(lambda _, made=made, sizes=sizes: sizes.append(made.state.micro_batch.size))]
-        )
+        made.callbacks = Callbacks([Sizes(sizes)])
         fit(made)
         assert sizes == want
     files = interrupted(partial(training, batch_schedule=GROWING), 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -329,8 +329,9 @@ def test_each_launch_is_as_long_as_it_may_be() -> None:
         def take(self, rows: Tensor, losses: Tensor) -> None:
             taken.append(len(losses))
 
-    launches: Iterator[tuple[bool, bool]] = Launches(steps={8: Count()})(made)
-    assert list(launches) == [(False, False)] * 2
+    launches = list(Launches(steps={8: Count()})(made))
+    assert [(stop, due) for _, stop, due in launches] == [(False, False)] * 2
+    assert [each.first for each, _, _ in launches] == [1, 5]
     assert taken == [4, 2]
 
 

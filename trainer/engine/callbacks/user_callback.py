@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -36,6 +37,8 @@ class UserCallback:
     def guarded(self, hook: str) -> Callable[..., Any]:
         """Return the hook, whose exceptions and forbidden changes end the run by an error that names it.
 
+        What it prints goes to standard error.
+
         The returned function raises RM674 for an exception and RM675 for a change that the class does not announce.
         """
         method, calls = getattr(self.callback, hook), 0
@@ -61,7 +64,8 @@ class UserCallback:
 
     def _called(self, method: Callable[..., Any], hook: str, run: Any, *arguments: Any, **named: Any) -> Any:
         try:
-            return method(run, *arguments, **named)
+            with contextlib.redirect_stdout(sys.stderr):  # standard output holds JSON lines alone
+                return method(run, *arguments, **named)
         except (Exception, SystemExit) as error:
             what = f"{self.name}, {hook}: {described(error)}"
             raise TrainerError(

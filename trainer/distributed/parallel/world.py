@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -184,6 +184,7 @@ class World(Lobby):
             tensor.copy_(host)
 
     def release(self) -> None:
-        """End the threads."""
+        """End the threads that add, and let go of the process group; votes and values still pass."""
         self.add.close()
         self._plain.close()
+        self.member = replace(self.member, group=None)

@@ -129,7 +129,7 @@ class CheckpointKeeper(Callback):
     ) -> None:
         self.run, self.folder = run, run / "checkpoints"
         self.interval, self.retention, self.facts = interval, retention, facts or {}
-        self.step_before, self.time_before = 0, time.monotonic()
+        self.time_before = time.monotonic()
         self.writer: threading.Thread | None = None
         self.memory = HostMemory()
         self.written_at: float | None = None

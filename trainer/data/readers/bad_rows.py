@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from trainer.runtime.errors import TrainerError
 
 Policy = Literal["error", "drop", "repair"]
-POLICIES: tuple[Policy, ...] = ("error", "drop", "repair")
 SHOWN = 5  # lines of each kind that are named
 
 KINDS = {

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.run import TelemetryConfig
 from trainer.device.accelerator import choose
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.progress import Progress
@@ -87,10 +87,10 @@ def made(arguments: argparse.Namespace, hidden: list[int], folder: Path, *, watc
     plan = Plan(epochs=1, batch_size=arguments.batch, learning_rate=1e-4, seed=0)
     training = new_training(model, part, part, plan)
     if watched:
-        config, run = TrainConfig(output=folder), folder_of(folder, "watched")
+        run = folder_of(folder, "watched")
         run.partial.mkdir()
         widths = {"kind": "mlp", "widths": [FEATURES, *hidden, 1], "activation": "ReLU"}
-        own = callbacks_of(training, config, run, choose(arguments.device), widths)
+        own = callbacks_of(training, TelemetryConfig(), run, choose(arguments.device), widths, {})
         training.callbacks = Callbacks([each for each in own if not isinstance(each, Progress)])
     return training
 

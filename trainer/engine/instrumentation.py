@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.run import TelemetryConfig
 from trainer.data.loading.batch import count
 from trainer.device.accelerator import Accelerator
 from trainer.engine.callbacks.callback import Callback
@@ -28,26 +28,27 @@ from trainer.telemetry.sensors import sensor
 
 def callbacks_of(
     training: Training,
-    config: TrainConfig,
+    config: TelemetryConfig,
     folder: RunFolder,
     accelerator: Accelerator,
     architecture: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> list[Callback]:
     """Return the trainer's own callbacks of `training` in their order; telemetry and progress are rank 0's alone.
 
-    `architecture` is metadata.json's description of the network.
+    `architecture` is metadata.json's description of the network, `settings` are the run's, for the trackers.
 
     Raises:
         TrainerError: RM507 where a tracker does not start.
     """
     made: list[Callback] = [Heartbeat()] if training.ranks.beats else []
     if config.nan_guard:
-        made.append(NanCheck(guard_of(training, config, folder, architecture)))
+        made.append(NanCheck(guard_of(training, config.nan_guard, folder, architecture)))
     if not training.ranks.leads:
         return made
     telemetry = Telemetry(
         file=folder.partial / "telemetry.jsonl",
-        trackers=trackers.start(config.track, folder.partial, folder.name, config.as_dict()),
+        trackers=trackers.start(config.track, folder.partial, folder.name, settings),
         sensor=sensor(accelerator.device),
         memory=device_memory(accelerator.device),
         yardstick=yardstick(training, accelerator),
@@ -57,7 +58,7 @@ def callbacks_of(
     return [*made, Measurements(telemetry), Progress(telemetry)]
 
 
-def guard_of(training: Training, config: TrainConfig, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:
+def guard_of(training: Training, every: int, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:
     """Return the guard. On several ranks it finds the step, and does not search for the layer.
 
     A search would compute steps again, which on several ranks all would have to do together.
@@ -76,8 +77,8 @@ def guard_of(training: Training, config: TrainConfig, folder: RunFolder, archite
         training.model,
         again,
         architecture=architecture,
-        folder=config.output / f"{folder.name}-nan{'' if alone else f'-rank-{ranks.rank}'}",
-        every=config.nan_guard,
+        folder=folder.final.parent / f"{folder.name}-nan{'' if alone else f'-rank-{ranks.rank}'}",
+        every=every,
         most_bytes=MOST_BYTES if alone else 0,
         agree=lambda bad: bool(ranks.any(bad)[0]),
     )

@@ -13,6 +13,7 @@ from PIL import Image
 from torch import nn
 
 from tests.fixtures import browser
+from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import read_subject
 from trainer.analysis.report.charts import ticks
@@ -21,7 +22,6 @@ from trainer.analysis.report.importance import importances
 from trainer.analysis.report.session import last_profile
 from trainer.cli import main
 from trainer.data.readers.bars import Reading, open_source
-from trainer.data.readers.synthetic import write_synthetic
 from trainer.models.losses import SQUARED_ERROR, loss_sum_of
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")

@@ -248,7 +248,9 @@ def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
         "whole": not (wanted.options.get("probe") or wanted.options.get("only")),
-        "marks": collect.marks_of(place.cell, labels=labels, base=wanted.base, forced=place.forced),
+        "marks": collect.marks_of(
+            place.cell, labels=labels, base=wanted.base, forced=place.forced, host=place.hardware
+        ),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),
         "asked": place.asked,

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine
+from rocmatrix.host import simulated
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images import room
 from rocmatrix.images.base import OtherBase, chosen
@@ -157,8 +158,8 @@ def how_to_lock(cell: Cell) -> str:
 
 
 def tag(cell: Cell) -> str:
-    """Return the name of the cell's image."""
-    return f"rocmatrix:{cell.image_name}"
+    """Return the name of the cell's image; what is simulated never takes the one that people use."""
+    return f"rocmatrix:{simulated.prefix()}{cell.image_name}"
 
 
 def log_file(cell: Cell, root: Path) -> Path:

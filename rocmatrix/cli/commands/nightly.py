@@ -17,6 +17,7 @@ from rocmatrix.containers import engine
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
+from rocmatrix.host import simulated
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.nightly import bake, plan
@@ -87,7 +88,8 @@ def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
     base = _base(choices.base)
     inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
-    planned = Plan(cells=tuple(cell.name for cell in cells), inputs=inputs, base=choices.base)
+    names = tuple(cell.name for cell in cells)
+    planned = Plan(cells=names, inputs=inputs, base=choices.base, simulated=simulated.root() is not None)
     night, goes_on = journal.begin(planned, name=choices.name, fresh=choices.fresh)
     say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {choices.jobs} at a time")
     os.environ[keeping.NIGHT] = night.name

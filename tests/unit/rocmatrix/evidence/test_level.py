@@ -59,7 +59,7 @@ def test_training_on_one_card_says_that_two_were_not_shown():
 
 SET_ASIDE = [
     {"marks": ("stand-in",)},
-    {"marks": ("simulation",)},
+    {"marks": ("simulated",)},
     {"marks": ("synthetic",)},
     {"marks": ("other-base",)},
     {"marks": ("nvidia",), "hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, engine_lock
 from rocmatrix.runtime.console import say
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def make_room(*, budget: int, needed: Collection[str], recorded: Collection[str]
     import docker.errors
 
     with closing(engine.connect(work=True)) as client:
-        for image in to_remove(own(held(client), recorded), budget=budget, needed=needed):
+        mine = own(held(client), recorded)
+        names = {tag for image in mine for tag in image.tags} - set(needed)
+        kept = {*needed, *(name for name in names if engine_lock.is_taken(client, name))}  # other checkouts' nights
+        for image in to_remove(mine, budget=budget, needed=kept):
             say(f"budget: removes {', '.join(image.tags) or image.id}, {image.size / 1e9:.1f} GB")
             for reference in image.tags or (image.id,):
                 with suppress(docker.errors.APIError):  # a container uses it

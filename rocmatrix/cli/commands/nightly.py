@@ -7,13 +7,13 @@ import os
 import shlex
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, engine_lock, owner
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
@@ -62,7 +62,7 @@ def nightly(choices: Choices) -> None:
         return
     path = keeping.evidence_file()
     try:
-        with alone(path):
+        with alone(path), alone_on_engine(cells):
             _night(cells, choices, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
@@ -80,6 +80,24 @@ def alone(path: Path) -> Iterator[None]:
             yield
     except HeldError as error:
         raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+
+
+@contextmanager
+def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
+    """Keep nights of other checkouts on this engine off the same cells: the first one goes on. Raises RM201, RM671.
+
+    What jobs left on it whose program was killed is removed first.
+    """
+    with ExitStack() as stack:
+        client = stack.enter_context(closing(engine.connect()))
+        for name in sorted(bake.candidate(cell) for cell in cells):
+            try:
+                stack.enter_context(engine_lock.alone(client, name))
+            except HeldError as error:
+                what = f"{error}, of another checkout on this engine, works on {name}"
+                raise RocmatrixError("RM671", what=what, where=engine.address()) from None
+        owner.sweep(client)
+        yield
 
 
 def _night(cells: list[Cell], choices: Choices, path: Path) -> None:

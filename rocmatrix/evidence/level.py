@@ -194,12 +194,13 @@ def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> 
     failing += ("smoke",) if failures else ()
     smokes = [r for r in records if r.kind == "smoke" and r.passed and r.whole]
     paired = [r for r in smokes if _two_cards(r)]
+    newest_pair = [r for r in smokes if any(v.probe == TWO_CARDS and v.status == "pass" for v in r.verdicts)][-1:]
     shown: Mapping[Level, str | None] = {
         "rendered": "" if rendered else None,
         "built": _passed_at(newest["build"]),
         "proven": _passed_at(newest["prove"]),
         "smoked": smokes[-1].at if smokes and not failures else None,
-        "two-gpu": paired[-1].at if paired and not failures else None,
+        "two-gpu": paired[-1].at if paired and paired[-1:] == newest_pair and not failures else None,
         "trained": _passed_at(newest["train"]),
     }
     level = _climbed(shown)

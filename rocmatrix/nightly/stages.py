@@ -74,24 +74,25 @@ class OnEngine:
     def _taken_as_it_is(self, cell: Cell) -> bool:
         """Whether these inputs are built already, be it under the tag that people use; what is taken is on record.
 
-        An image whose proof has failed is built anew: somebody may have changed it, and the next night is to go on.
+        Only what a build on record made is taken, and not where its proof has failed: labels can be anybody's, and the
+        next night is to go on by itself.
         """
-        refused = self._refused(cell)
+        sound = self._sound(cell)
         with closing(engine.connect()) as client:
             for name in (bake.candidate(cell), build.tag(cell)):
                 image = engine.image(client, name)
-                if image is not None and build.is_of(image, self._inputs(cell)) and image.id not in refused:
+                if image is not None and build.is_of(image, self._inputs(cell)) and image.id in sound:
                     client.images.get(image.id).tag(*bake.candidate(cell).split(":"))
                     built = build.Built(tag=name, inputs=self._inputs(cell), argv=(), labels=image.labels, image=image)
                     keeping.keep_build(cell, built)
                     return True
         return False
 
-    def _refused(self, cell: Cell) -> set[str | None]:
-        """Return the images whose newest proof failed."""
-        records = store.read(self.evidence, cell=cell.name, logs=False)
-        newest = {r.image: r for r in records if r.kind == "prove" and r.trouble is None}
-        return {image for image, record in newest.items() if not record.passed}
+    def _sound(self, cell: Cell) -> set[str | None]:
+        """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
+        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == self._inputs(cell)]
+        proofs = {r.image: r.passed for r in records if r.kind == "prove" and r.trouble is None}
+        return {r.image for r in records if r.kind == "build" and r.passed and proofs.get(r.image, True)}
 
     @cached_property
     def _other(self) -> OtherBase | None:
@@ -166,7 +167,7 @@ class OnEngine:
 
     def _arrived(self, cell: Cell, failure: str | None) -> Outcome:
         """Look after the builder: the candidate is there and was made of these inputs."""
-        if failure is None and self.holds(cell):
+        if failure is None and build.is_of(_held(cell), self._inputs(cell)):
             return Outcome(state="passed")
         return Outcome(state="failed", words=failure or "the engine holds no candidate with these inputs")
 
@@ -242,10 +243,10 @@ class OnEngine:
         return image if passed else None
 
     def holds(self, cell: Cell) -> bool:
-        """Whether the engine holds the candidate of these inputs."""
+        """Whether the engine holds the candidate of these inputs, and a build on record made it."""
         with closing(engine.connect()) as client:
             image = engine.image(client, bake.candidate(cell))
-        return build.is_of(image, self._inputs(cell))
+        return image is not None and build.is_of(image, self._inputs(cell)) and image.id in self._sound(cell)
 
     def make_room(self) -> str | None:
         """Keep to the budget; return RM632 as text where what may be removed does not suffice."""

@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = (
     *(f"usr/share/{name}/" for name in ("doc", "locale", "man", "info", "zoneinfo", "perl", "i18n")),
     *(f"usr/lib/x86_64-linux-gnu/{name}" for name in ("perl", "gconv", "libicu", "dri", "libLLVM")),
-    *(f"usr/lib/x86_64-linux-gnu/lib{name}" for name in ("asan", "tsan", "lsan", "ubsan", "isl", "c.a", "m-2", "python3")),
-    *(f"usr/bin/x86_64-linux-gnu-{name}" for name in ("gcc", "g++", "cpp", "lto", "ld", "gold", "dwp", "python", "obj")),
+    *(f"usr/lib/x86_64-linux-gnu/lib{name}" for name in ("asan", "tsan", "lsan", "ubsan", "isl", "c.a")),
+    *(f"usr/bin/x86_64-linux-gnu-{name}" for name in ("gcc", "g++", "cpp", "lto", "ld", "gold", "dwp")),
     "usr/lib/gcc/", "usr/libexec/", "usr/lib/python3.11/config-3.11-x86_64-linux-gnu/libpython",
     *(f"usr/include/{name}/" for name in ("linux", "c++", "asm-generic", "drm")),
     "usr/lib/systemd/", "usr/lib/udev/", "var/cache/debconf/",

@@ -6,6 +6,7 @@ The machines are SIMULATED: trees shaped after sysfs, with device nodes made by 
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -187,3 +188,56 @@ class Checkout:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "paused").unlink(missing_ok=True)
         (folder / "scenario.json").write_text(json.dumps(SCENES[self.cell] | scene))
+
+    @property
+    def paused(self):
+        return self.place / ".rocmatrix" / "smoke" / "paused"
+
+    def night(self, **more):
+        return self.run(*self.night_argv(), **more)
+
+    def begin_night(self, **more):
+        return self.begin(*self.night_argv(), **more)
+
+    def change_trainer(self, text=None):
+        """Change what the image is made of, so that the next night has something to build; return what was there."""
+        path = self.place / "trainer" / "__init__.py"
+        before = path.read_text()
+        path.write_text(text or f"{before}# {time.monotonic_ns()}\n")
+        return before
+
+    def leg(self, stage):
+        """Return how the newest night stands at a stage of the cell, None where it has not come to it."""
+        try:
+            with sqlite3.connect(f"file:{self.evidence}?mode=ro", uri=True) as connection:
+                row = connection.execute(
+                    "SELECT state FROM leg WHERE stage = ? AND night = (SELECT name FROM night ORDER BY rowid DESC)",
+                    (stage,),
+                ).fetchone()
+        except sqlite3.Error:
+            return None
+        return row and row[0]
+
+    def truth(self):
+        """Return what `evidence` and the dashboard say of the cell. All that is on record is marked simulated."""
+        page = self.place / "page"
+        ended = self.run("evidence", "--cell", self.cell, "--json", "dashboard", "--out", str(page))
+        assert ended.status == 0, ended.text
+        told, _ = json.JSONDecoder().raw_decode(ended.text[ended.text.index("{") :])
+        assert all("simulated" in record["marks"] for record in told["records"])
+        own, simulated = ([s for s in told["standings"] if s["simulated"] is kind] for kind in (False, True))
+        assert [s["level"] for s in own] == ["rendered"]  # no card of the cell's ever ran it
+        return Truth(simulated, told["records"], (page / "cells" / f"{self.cell}.html").read_text())
+
+
+class Truth:
+    """What is on record of the cell, as the program states it."""
+
+    def __init__(self, standings, records, page):
+        self.records, self.page = records, page
+        (self.standing,) = standings
+        self.level = self.standing["level"]
+        self.failures = [*self.standing["failing"], *self.standing["failures"]]
+        # The page is another program's view of the same: it has to say the same.
+        assert f"simulated: {self.level}</span>" in page
+        assert all(name in page for name in self.failures)

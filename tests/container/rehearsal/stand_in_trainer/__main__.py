@@ -40,7 +40,9 @@ def played(scene, probe):
     name, present = probe["probe"], cards()
     if name == scene.get("pause"):
         (FOLDER / "paused").touch()
-        time.sleep(120)
+        until = time.monotonic() + 120
+        while (FOLDER / "paused").exists() and time.monotonic() < until:
+            time.sleep(0.05)
     if name == scene.get("cut"):
         print(json.dumps({"event": "probe", "probe": name, "status": "pass"})[:30], end="", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)

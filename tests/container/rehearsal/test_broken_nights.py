@@ -55,7 +55,7 @@ class Play:
         return night
 
     def jobs(self, **filters):
-        return self.client.containers.list(filters={"label": owner.LABEL}, **filters)
+        return self.client.containers.list(filters={"label": owner.LABEL}, ignore_removed=True, **filters)
 
 
 @pytest.fixture(scope="module")

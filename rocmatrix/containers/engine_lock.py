@@ -35,7 +35,7 @@ def place(client: docker.DockerClient, name: str) -> Path:
 def alone(client: docker.DockerClient, name: str, *, waiting: str = "") -> Iterator[None]:
     """Be the only one of this machine that works on `name`. Raises HeldError where another does.
 
-    With `waiting`, said once, it is waited for. Where no lock can be kept, nobody is kept out.
+    With `waiting`, said once, it is waited for. Where no lock can be kept, none is.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Who made a container: what a killed program left on the engine is found by it and removed.
 
-A program that is killed leaves its container behind, and one that runs goes on: it would hold the cards beside the next
+A program that is killed leaves its container behind, and one that runs goes on: it would hold the cards during the next
 suite. Each container names the process that made it; where that is gone, so is the container at the next start.
 """
 
@@ -31,7 +31,7 @@ def label() -> dict[str, str]:
 
 
 def is_lost(labels: Mapping[str, str]) -> bool:
-    """Whether the process that made a container ran on this host and is gone. Of another host nobody here can tell."""
+    """Whether the process that made a container ran on this host and is gone. Of another host that is unknown here."""
     named = labels.get(LABEL, "").split(_BETWEEN)
     if len(named) != 3 or named[0] != process_name.host():
         return False

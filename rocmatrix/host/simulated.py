@@ -30,7 +30,7 @@ def prefix() -> str:
 
 
 def here() -> Hardware:
-    """Return this machine's hardware, or that of the simulated one, whose nodes lie in its tree."""
+    """Return this machine's hardware, or that of the simulated one, whose nodes are in its tree."""
     tree = root()
     if tree is None:
         return hardware.detect()

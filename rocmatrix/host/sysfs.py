@@ -32,7 +32,7 @@ LARGEST_NUMBER = (1 << 64) - 1
 class DeviceNode:
     """A device file: path on the host, numeric owners, and the nine permission bits of `mode`.
 
-    `place` is where it lies on this machine, where that is not `path`: the node of a simulated machine.
+    `place` is where it is found on this machine, where that is not `path`: the node of a simulated machine.
     """
 
     path: str

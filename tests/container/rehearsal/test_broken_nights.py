@@ -4,6 +4,7 @@ Machines, wheels and trainer are STAND-INS. Every scenario begins with a green c
 """
 
 import io
+import os
 import shutil
 import sqlite3
 import subprocess

@@ -180,3 +180,9 @@ def test_two_cards_are_shown_by_the_newest_run_that_held_a_verdict_on_them():
     assert standings(CELL, before, rendered=True)[0].level == "two-gpu"
     assert standings(CELL, [*before, both(3, ("0",))], rendered=True)[0].level == "smoked"
     assert standings(CELL, [*before, smoke(3)], rendered=True)[0].level == "two-gpu"  # it held none
+
+
+def test_a_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
+    assert why_not(record("build"), CELL, simulated=True) == "it was not simulated"
+    assert why_not(record("build", **SIMULATION), CELL, simulated=True) is None
+    assert why_not(record("build", **SIMULATION), CELL) == "marked stand-in, simulated, other-base"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmatrix.containers import engine
 from rocmatrix.runtime.kernel_lock import HeldError, held
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def alone(client: docker.DockerClient, name: str, *, waiting: str = "") -> Itera
     With `waiting`, said once, it is waited for. Where no lock can be kept, none is.
     """
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*engine.failures()):
             stack.enter_context(held(place(client, name), waiting=waiting, open_to_all=True))
         yield
 

@@ -161,7 +161,7 @@ class Checkout:
     def begin(self, *argv, **more):
         """Begin a command as typed after `./invokew`."""
         self.count += 1
-        output = self.place / "state" / f"output-{self.count}"
+        output = self.place / "outputs" / f"{self.count}.txt"
         output.parent.mkdir(exist_ok=True)
         environment = {
             "ROCMATRIX_SIMULATED": str(self.tree),
@@ -169,9 +169,8 @@ class Checkout:
             "ROCMATRIX_EVIDENCE": str(self.evidence),
             **self.environment,
         }
-        outside = Path("/tmp") / f"rehearsal-{os.getpid()}-{id(self)}-{self.count}.out"
-        asked = {"argv": list(argv), "environment": environment, "output": str(outside), **more}
-        return Running(self, self.ask(asked)["pid"], outside)
+        asked = {"argv": list(argv), "environment": environment, "output": str(output), **more}
+        return Running(self, self.ask(asked)["pid"], output)
 
     def run(self, *argv, **more):
         """Run a command to its end."""

@@ -448,7 +448,7 @@ def test_a_disk_that_fills_during_smoke_promotes_nothing(play):
 def test_a_full_disk_under_the_logs_fails_the_build_and_keeps_the_level(play):
     play.checkout.change_trainer()
     logs = play.checkout.place / ".rocmatrix" / "nightly"
-    with small_disk(logs, kilobytes=8):
+    with small_disk(logs, kilobytes=8, content=[]):
         fill(logs)
         ended = play.checkout.night()
         assert (ended.status, "RM205" in ended.text) == (2, True), ended.text

@@ -70,16 +70,20 @@ def nightly(choices: Choices) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM671.
+    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM621, RM671.
 
     The locks are the kernel's: they go with the night, however it ends.
     """
-    folder = ROOT / ".rocmatrix" / "nightly"
-    try:
-        with held(folder / "night.lock"), held(path.with_name(f"{path.name}.night")):
-            yield
-    except HeldError as error:
-        raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+    with ExitStack() as stack:
+        for lock in (ROOT / ".rocmatrix" / "nightly" / "night.lock", path.with_name(f"{path.name}.night")):
+            try:
+                stack.enter_context(held(lock))
+            except HeldError as error:
+                raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+            except OSError as error:
+                what = f"the journal cannot be kept: {error.strerror}"
+                raise RocmatrixError("RM621", what=what, where=str(lock)) from error
+        yield
 
 
 @contextmanager

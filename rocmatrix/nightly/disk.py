@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import docker
 
 OWN_TAGS = "rocmatrix:night-"
+UNTAGGED = "<none>:<none>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +55,14 @@ def to_remove(mine: Iterable[Held], *, budget: int, needed: Collection[str]) -> 
 
 
 def held(client: docker.DockerClient) -> list[Held]:
-    """Return every image of the engine."""
+    """Return every image of the engine, from one answer: another program may remove one between two questions."""
     return [
-        Held(id=str(image.id), tags=tuple(image.tags), size=int(image.attrs["Size"])) for image in client.images.list()
+        Held(
+            id=str(each["Id"]),
+            tags=tuple(tag for tag in each.get("RepoTags") or () if tag != UNTAGGED),
+            size=each["Size"],
+        )
+        for each in client.api.images()
     ]
 
 

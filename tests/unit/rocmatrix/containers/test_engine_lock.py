@@ -78,9 +78,10 @@ def test_where_no_lock_can_be_kept_nobody_is_kept_out(engine, monkeypatch, tmp_p
 def test_the_candidate_of_a_night_in_another_checkout_is_not_removed(engine, other, monkeypatch):
     removed = []
     tags = ("rocmatrix:x", "rocmatrix:night-y")
-    images = [SimpleNamespace(id=tag, tags=[tag], attrs={"Size": 10}) for tag in tags]
+    images = [{"Id": tag, "RepoTags": [tag], "Size": 10} for tag in tags]
     client = engine("one")
-    client.images = SimpleNamespace(list=lambda: images, remove=removed.append)
+    client.api = SimpleNamespace(images=lambda: images)
+    client.images = SimpleNamespace(remove=removed.append)
     client.close = lambda: None
     monkeypatch.setattr(disk, "OWN_TAGS", "rocmatrix:")
     monkeypatch.setattr(disk.engine, "connect", lambda **_: client)

@@ -44,8 +44,8 @@ def checkout(new_checkout):
 
 def clean(client):
     """Remove what a rehearsal made: its tags begin with a word of their own."""
-    for image in client.images.list():
-        for tag in image.tags:
+    for image in client.api.images():
+        for tag in image.get("RepoTags") or ():
             if tag.startswith(("rocmatrix:simulated-", "rocmatrix:night-simulated-")):
                 with suppress(*engine.failures()):
                     client.images.remove(tag, force=True)

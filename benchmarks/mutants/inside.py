@@ -1,0 +1,101 @@
+"""Let mutmut make the mutants in a copy of the checkout, run the tests on each, and write what became of it.
+
+The tests are collected once; each mutant then runs in a fork that holds them, the fastest first, up to the first
+failure. mutmut's own loop starts pytest anew for each mutant, which takes several times as long.
+
+The stated rule for texts: the words of a message are not mutated. A literal with a blank in it is a phrase for a
+person, and `what`, `where`, `why`, `next`, `hint`, `words` and `reason` are the parts of a message; dropping one, or
+altering a phrase's letters, makes no mutant. Codes, names and keys have no blank and are mutated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+import pytest
+from mutmut import __main__ as mutmut
+from mutmut.configuration import config
+from mutmut.mutation import mutators
+from mutmut.mutation.data import SourceFileMutationData
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir, setup_source_paths
+
+sys.path.append(str(Path(__file__).resolve().parent))
+from forked import Loop  # noqa: E402  the copy has a module of the same name: this one is taken by its place
+
+MESSAGE_PARTS = {"what", "where", "why", "next", "hint", "words", "reason", "encoding"}
+
+
+def no_phrases(operator: Callable[[cst.BaseString], Iterable[cst.BaseString]]) -> Callable[..., Iterable[cst.CSTNode]]:
+    """Return the operator on strings without phrases."""
+
+    def strings(node: cst.BaseString) -> Iterable[cst.CSTNode]:
+        if not (isinstance(node, cst.SimpleString) and " " in node.value):
+            yield from operator(node)
+
+    return strings
+
+
+def no_parts(operator: Callable[[cst.Call], Iterable[cst.Call]]) -> Callable[..., Iterable[cst.CSTNode]]:
+    """Return the operator on arguments without the parts of a message."""
+
+    def arguments(node: cst.Call) -> Iterable[cst.CSTNode]:
+        parts = {id(arg.value) for arg in node.args if arg.keyword and arg.keyword.value in MESSAGE_PARTS}
+        for mutant in operator(node):
+            kept = {id(arg.value) for arg in mutant.args}
+            if parts <= kept:
+                yield mutant
+
+    return arguments
+
+
+def leave_messages() -> None:
+    """Apply the rule to mutmut's operators."""
+    changed = {mutators.operator_string: no_phrases, mutators.operator_arg_removal: no_parts}
+    operators: list[Any] = mutators.mutation_operators  # type: ignore[assignment]
+    operators[:] = [(kind, changed[make](make) if make in changed else make) for kind, make in operators]
+
+
+def change_of(name: str, path: Path) -> list[str]:
+    """Return the lines that a mutant removes and adds."""
+    lines = get_diff_for_mutant(name, path=path).splitlines()
+    return [f"{line[0]} {line[1:].strip()}" for line in lines if line[:1] in "+-" and line[:3] not in ("---", "+++")]
+
+
+def generate() -> None:
+    """Write the mutated copy below mutants/, as `mutmut run` does before it runs."""
+    set_mutant_under_test("mutant_generation")
+    Path("mutants").mkdir()
+    copy_src_dir()
+    copy_also_copy_files()
+    setup_source_paths()
+    mutmut.create_mutants(1)
+    set_mutant_under_test("")
+
+
+def main() -> None:
+    """Mutate the one module named, and write its mutants to the file named."""
+    module, result = Path(sys.argv[1]), Path(sys.argv[2])
+    leave_messages()
+    generate()
+    data = SourceFileMutationData(path=module)
+    data.load()
+    changes = {name: change_of(name, module) for name in data.exit_code_by_key}
+    os.chdir("mutants")
+    loop = Loop(tuple(changes))
+    status = pytest.main(["-q", *config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection], [loop])
+    if loop.broken or set(loop.outcome) != set(changes):
+        sys.exit(f"pytest ended with {int(status)}; tests that fail without a mutant: {loop.broken}")
+    found = [{"name": name, "status": loop.outcome[name], "change": change} for name, change in changes.items()]
+    result.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@
 
 mutmut makes the mutants and runs them in a copy of the checkout, each in a fork. Values computed before the fork can
 hide a mutant: `--fresh` tries survivors again, each in a process of its own with every test of its module. What still
-survives is equal to the original with a reason in equal.toml, or a hole. Raw results go to benchmarks/results/mutants.json.
+survives is equal to the original with a reason in equal.toml, or a hole. Results: benchmarks/results/mutants.json.
 """
 
 from __future__ import annotations

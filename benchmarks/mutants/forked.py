@@ -1,4 +1,4 @@
-"""A pytest plugin: in place of one run of the tests, one run a mutant, each in a fork of the process that holds them."""
+"""A pytest plugin: run the tests once a mutant, each time in a fork of the process that holds them."""
 
 from __future__ import annotations
 

@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import libcst as cst
 import pytest
+from forked import Loop  # this file runs as a script: its folder is on the path
 from mutmut import __main__ as mutmut
 from mutmut.configuration import config
 from mutmut.mutation import mutators
@@ -27,9 +29,7 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir, setup_source_paths
 
-sys.path.append(str(Path(__file__).resolve().parent))
-from forked import Loop  # noqa: E402  the copy has a module of the same name: this one is taken by its place
-
+EXAMPLES = 40
 MESSAGE_PARTS = {"what", "where", "why", "next", "hint", "words", "reason", "encoding"}
 
 
@@ -69,6 +69,20 @@ def change_of(name: str, path: Path) -> list[str]:
     return [f"{line[0]} {line[1:].strip()}" for line in lines if line[:1] in "+-" and line[:3] not in ("---", "+++")]
 
 
+def few_examples() -> None:
+    """Let hypothesis try at most EXAMPLES examples a test: more kill hardly a mutant more, and take most of the time."""
+    make = hypothesis.settings.__init__
+
+    def capped(self: hypothesis.settings, parent: hypothesis.settings | None = None, **given: Any) -> None:
+        if "max_examples" in given:
+            given["max_examples"] = min(given["max_examples"], EXAMPLES)
+        make(self, parent, **given)
+
+    hypothesis.settings.__init__ = capped  # type: ignore[method-assign]
+    hypothesis.settings.register_profile("mutants", max_examples=EXAMPLES, database=None)
+    hypothesis.settings.load_profile("mutants")
+
+
 def generate() -> None:
     """Write the mutated copy below mutants/, as `mutmut run` does before it runs."""
     set_mutant_under_test("mutant_generation")
@@ -84,6 +98,7 @@ def main() -> None:
     """Mutate the one module named, and write its mutants to the file named."""
     module, result = Path(sys.argv[1]), Path(sys.argv[2])
     leave_messages()
+    few_examples()
     generate()
     data = SourceFileMutationData(path=module)
     data.load()

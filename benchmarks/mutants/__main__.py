@@ -24,12 +24,15 @@ def main() -> int:
     parser.add_argument("--module", action="append", default=[], help="a module of modules.toml; may be repeated")
     parser.add_argument("--named", action="store_true", help="run the mutants of named.toml")
     parser.add_argument("--stale", action="store_true", help="list the modules whose recorded score is outdated")
+    parser.add_argument("--reasons", action="store_true", help="apply equal.toml to the record, and run nothing")
     parser.add_argument("--fresh", action="store_true", help="try survivors again, each in a process of its own")
     asked = parser.parse_args()
     if asked.stale:
         print("\n".join(report.stale(report.recorded())) or "every score is of the source as it is")
         return 0
-    if asked.named:
+    if asked.reasons:
+        report.write(report.reapply(report.recorded()))
+    elif asked.named:
         report.keep_named(named.run_all())
     else:
         for module in plan.chosen(asked.module):

@@ -70,7 +70,7 @@ def change_of(name: str, path: Path) -> list[str]:
 
 
 def few_examples() -> None:
-    """Let hypothesis try at most EXAMPLES examples a test: more kill hardly a mutant more, and take most of the time."""
+    """Let hypothesis try at most EXAMPLES examples a test: more take most of the time and kill few more."""
     make = hypothesis.settings.__init__
 
     def capped(self: hypothesis.settings, parent: hypothesis.settings | None = None, **given: Any) -> None:

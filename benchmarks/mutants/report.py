@@ -11,6 +11,12 @@ from benchmarks.mutants.plan import ROOT, modules, read
 from benchmarks.mutants.trial import KILLED, Trial
 
 RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
+PAGE = RESULT.with_suffix(".md")
+INTRODUCTION = """Written by `./invokew test --mutants`. A mutant is one change of the code, such as `<` to `<=` or an
+argument left out; it is killed where a test of its module fails. Equal are those that change no behaviour, each with
+its reason below. Left out of the count are the words of messages: `what`, `where`, `why`, `next`, `hint`, `words` and
+`reason`, and the letters of a literal with a blank in it. `python -m benchmarks.mutants --stale` lists the scores that
+are of another source."""
 NEEDED = 90.0  # percent of the mutants that are not equal to the original
 
 
@@ -29,18 +35,27 @@ def keep_module(trial: Trial) -> None:
     write(record)
 
 
+def reapply(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with the reasons that equal.toml holds now."""
+    for path, entry in list(record["modules"].items()):
+        record["modules"][path] = entry | judged(path, entry["mutants"], entry["survivors"])
+    return record
+
+
 def keep_named(found: list[dict[str, Any]]) -> None:
     """Put the outcome of the mutants written by hand into the record."""
     write({**recorded(), "named": found})
 
 
 def write(record: dict[str, Any]) -> None:
-    """Write the record with the machine and the tool that made it."""
+    """Write the record with the machine and the tool that made it, and as a page."""
     about = {
         "tool": f"mutmut {version('mutmut')}",
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
     }
-    RESULT.write_text(json.dumps({**record, **about}, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    made = {**record, **about}
+    RESULT.write_text(json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(made))
 
 
 def function_of(name: str) -> str:
@@ -50,26 +65,22 @@ def function_of(name: str) -> str:
 
 def entry(trial: Trial) -> dict[str, Any]:
     """Return what is kept of a module: counts, the score, and each survivor with the reason why it is equal."""
-    reasons = equal(trial.module.path)
     survivors = [
         {"function": function_of(mutant["name"]), "change": mutant["change"]}
         for mutant in trial.mutants
         if mutant["status"] not in KILLED
     ]
-    for found in survivors:
-        found["equal"] = reasons.get((found["function"], *found["change"]), "")
-    count, equals = len(trial.mutants), sum(bool(found["equal"]) for found in survivors)
-    killed = count - len(survivors)
-    return {
-        "source": trial.source,
-        "tests": list(trial.module.tests),
-        "mutants": count,
-        "killed": killed,
-        "equal": equals,
-        "score": round(100 * killed / (count - equals), 1) if count > equals else 100.0,
-        "seconds": trial.seconds,
-        "survivors": survivors,
-    }
+    about = {"source": trial.source, "tests": list(trial.module.tests), "seconds": trial.seconds}
+    return about | judged(trial.module.path, len(trial.mutants), survivors)
+
+
+def judged(path: str, count: int, survivors: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the counts and the score of `count` mutants, and the survivors with their reasons."""
+    reasons = equal(path)
+    found = [{**each, "equal": reasons.get((each["function"], *each["change"]), "")} for each in survivors]
+    equals, killed = sum(bool(each["equal"]) for each in found), count - len(found)
+    score = round(100 * killed / (count - equals), 1) if count > equals else 100.0
+    return {"mutants": count, "killed": killed, "equal": equals, "score": score, "survivors": found}
 
 
 def equal(path: str) -> dict[tuple[str, ...], str]:
@@ -93,11 +104,36 @@ def good(record: dict[str, Any]) -> bool:
 
 
 def table(record: dict[str, Any]) -> str:
-    """Return the record as a Markdown table."""
+    """Return the scores as a Markdown table."""
     head = "| module | mutants | killed | equal | score | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     rows = [
         f"| `{path}` | {e['mutants']} | {e['killed']} | {e['equal']} | {e['score']:.1f} % | {e['seconds']:.0f} |"
-        for path, e in record["modules"].items()
+        for path, e in sorted(record["modules"].items())
     ]
-    named = [f"`{found['name']}`: {', '.join(found['killers']) or 'ALIVE'}" for found in record["named"]]
-    return "\n".join([head, *rows, "", *named])
+    return "\n".join([head, *rows])
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the record as a Markdown page: scores, named mutants with what killed them, survivors with reasons."""
+    parts = [f"# Mutants\n\n{INTRODUCTION}\n\nMade with {record['tool']} on {record['machine']}.", table(record)]
+    named = [f"| `{n['name']}` | `{n['module']}` | {killer(n)} |" for n in record["named"]]
+    parts += ["## Written by hand", "\n".join(["| mutant | module | killed by |", "| --- | --- | --- |", *named])]
+    parts.append("## Survivors")
+    for path, entry in sorted(record["modules"].items()):
+        if entry["survivors"]:
+            parts.append("\n\n".join([f"### `{path}`", *map(survivor_text, entry["survivors"])]))
+    return "\n\n".join(parts) + "\n"
+
+
+def killer(mutant: dict[str, Any]) -> str:
+    """Return the first test that killed a mutant, and how many more did."""
+    if not mutant["killed"]:
+        return "**alive**"
+    first, *others = mutant["killers"] or ["an error while the tests were read"]
+    return f"`{first}`" + (f" and {len(others)} more" if others else "")
+
+
+def survivor_text(survivor: dict[str, Any]) -> str:
+    """Return a survivor with its reason."""
+    lines = "\n".join(survivor["change"])
+    return f"`{survivor['function']}`: {survivor['equal'] or '**no test sees it**'}\n\n```diff\n{lines}\n```"

@@ -158,6 +158,7 @@ def test_the_record_holds_scores_of_known_modules_that_are_high_enough_and_reaso
         assert entry["killed"] + len(entry["survivors"]) == entry["mutants"], path
         assert entry["score"] == round(100 * entry["killed"] / counted, 1), path
         assert entry["equal"] == sum(bool(survivor["equal"]) for survivor in entry["survivors"]), path
+    assert report.PAGE.read_text() == report.page(record)
     assert {each["name"] for each in record["named"]} == {mutant.name for mutant in named.mutants()}
 
 

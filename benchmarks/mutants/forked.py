@@ -36,7 +36,8 @@ class Loop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
         self._survey(session.items)
-        for name in [] if self.broken else self.names:
+        for place, name in enumerate([] if self.broken else self.names):
+            Path("progress").write_text(f"{place} of {len(self.names)}\n")
             tests = self._reached.get(mangled_name_from_mutant_name(name), [])
             self.outcome[name] = self._try(name, tests) if tests else "no tests"
         return True

@@ -17,7 +17,7 @@ from benchmarks.mutants.undecorated import undecorated
 
 KILLED = ("killed", "timeout", "crashed")  # a mutant that does not end, or takes the process down, was noticed
 PLAIN = ("-p", "no:cacheprovider", "--hypothesis-seed=0")  # the same examples for every mutant
-LIMIT = 120  # seconds for a survivor's own process, several times what the slowest list of tests takes
+LIMIT = 900  # seconds of a process of its own, many times what the slowest list of tests takes
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MKL_NUM_THREADS": "1"}
 
 

@@ -16,9 +16,7 @@ EVIDENCE = Evidence(sources=["this test"], confidence="measured here", date="202
 
 def blocked(**when):
     """The matrix with one rule: it calls broken what `when` selects."""
-    rule = Rule(
-        id="x", when=Selector(**when), verdict="broken", reason="so", evidence=EVIDENCE, expires="2027-01-01"
-    )
+    rule = Rule(id="x", when=Selector(**when), verdict="broken", reason="so", evidence=EVIDENCE, expires="2027-01-01")
     return MATRIX.model_copy(update={"rules": [rule]})
 
 

@@ -79,5 +79,9 @@ def test_of_two_cells_that_are_marked_alike_the_newer_rocm_and_then_the_newer_to
     def of(name, **versions):
         return changed(name, recommended=False, official=False, release=GPU.release.model_copy(update=versions))
 
-    cells = [of("a", rocm="6.3", torch="2.9.0"), of("b", rocm="7.0", torch="2.8.0"), of("c", rocm="7.0", torch="2.10.0")]
+    cells = [
+        of("a", rocm="6.3", torch="2.9.0"),
+        of("b", rocm="7.0", torch="2.8.0"),
+        of("c", rocm="7.0", torch="2.10.0"),
+    ]
     assert [c.name for c in sorted(cells, key=preference(Request()))] == ["c", "b", "a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -36,6 +37,8 @@ class Loop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
         self._survey(session.items)
+        gc.collect()
+        gc.freeze()  # what is there already is not looked at again in a fork, and so not copied
         for place, name in enumerate([] if self.broken else self.names):
             Path("progress").write_text(f"{place} of {len(self.names)}\n")
             tests = self._reached.get(mangled_name_from_mutant_name(name), [])

@@ -175,7 +175,9 @@ def few(monkeypatch, tmp_path):
 def test_the_hash_of_inputs_is_over_the_base_forced_rules_and_each_file_by_name(few):
     files = [*(f"cell/{name}" for name in build.CELL_FILES), "trainer/a.py", "trainer/b/c.py"]
     content = [name.removeprefix("cell/") for name in files]
-    lines = [f"{name}\0{hashlib.sha256(text.encode()).hexdigest()}\n" for name, text in zip(files, content, strict=True)]
+    lines = [
+        f"{name}\0{hashlib.sha256(text.encode()).hexdigest()}\n" for name, text in zip(files, content, strict=True)
+    ]
     for own, forced in ((CPU.base.reference, ()), ("sha256:1", ("r1", "r2"))):
         head = f"base\0{own}\n" + "".join(f"forced\0{rule}\n" for rule in forced)
         expected = hashlib.sha256("".join([head, *sorted(lines)]).encode()).hexdigest()

@@ -95,14 +95,17 @@ def generate() -> None:
 
 
 def main() -> None:
-    """Mutate the one module named, and write its mutants to the file named."""
-    module, result = Path(sys.argv[1]), Path(sys.argv[2])
+    """Mutate the one module named, and write its mutants to the file named; a third names the changes to try alone."""
+    module, result, *chosen = map(Path, sys.argv[1:])
     leave_messages()
     few_examples()
     generate()
     data = SourceFileMutationData(path=module)
     data.load()
     changes = {name: change_of(name, module) for name in data.exit_code_by_key}
+    if chosen:
+        wanted = json.loads(chosen[0].read_text())
+        changes = {name: change for name, change in changes.items() if change in wanted}
     os.chdir("mutants")
     loop = Loop(tuple(changes))
     status = pytest.main(["-q", *config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection], [loop])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.mutants.plan import ROOT, modules, read
+from benchmarks.mutants.plan import ROOT, Module, modules, read
 from benchmarks.mutants.trial import KILLED, Trial
 
 RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
@@ -32,6 +33,26 @@ def keep_module(trial: Trial) -> None:
     """Put a module's outcome into the record."""
     record = recorded()
     record["modules"][trial.module.path] = entry(trial)
+    write(record)
+
+
+def survivors_of(module: Module) -> list[list[str]]:
+    """Return the changes on record that no test saw. Ends the program where the record is of another source."""
+    entry = recorded()["modules"].get(module.path, {})
+    if entry.get("source") != module.source:
+        sys.exit(f"{module.path} was changed since it was run, or never run: run it whole")
+    return [each["change"] for each in entry["survivors"] if not each["equal"]]
+
+
+def keep_again(trial: Trial) -> None:
+    """Take out of the record the survivors that were tried again and are killed now."""
+    record, path = recorded(), trial.module.path
+    entry = record["modules"][path]
+    killed = [mutant for mutant in trial.mutants if mutant["status"] in KILLED]
+    gone = [(function_of(mutant["name"]), mutant["change"]) for mutant in killed]
+    left = [each for each in entry["survivors"] if (each["function"], each["change"]) not in gone]
+    about = {"tests": list(trial.module.tests), "seconds": round(entry["seconds"] + trial.seconds, 1)}
+    record["modules"][path] = entry | about | judged(path, entry["mutants"], left)
     write(record)
 
 

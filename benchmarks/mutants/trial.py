@@ -31,8 +31,10 @@ class Trial:
     seconds: float
 
 
-def run(module: Module, *, fresh: bool = False) -> Trial:
+def run(module: Module, *, fresh: bool = False, only: list[list[str]] | None = None) -> Trial:
     """Mutate a module in a copy of the checkout; `fresh` tries survivors again, each in a process of its own.
+
+    `only` are the changes to try alone, where tests were added and nothing else was changed.
 
     Ends the program where the tests fail without a mutant.
     """
@@ -41,7 +43,7 @@ def run(module: Module, *, fresh: bool = False) -> Trial:
         folder = Path(name)
         copy_checkout(folder)
         prepare(module, folder)
-        mutants = first_pass(module, folder)
+        mutants = first_pass(module, folder, only=only)
         for mutant in mutants:
             if fresh and mutant["status"] not in KILLED:
                 mutant["status"] = alone(module, folder / "mutants", mutant["name"])
@@ -67,10 +69,12 @@ def prepare(module: Module, folder: Path) -> None:
         stream.write("\n".join(["", "[tool.mutmut]", *lines, ""]))
 
 
-def first_pass(module: Module, folder: Path) -> list[dict[str, Any]]:
+def first_pass(module: Module, folder: Path, *, only: list[list[str]] | None = None) -> list[dict[str, Any]]:
     """Let mutmut make the mutants and run them, each in a fork of one process."""
-    result = folder / "outcomes.json"
+    result, chosen = folder / "outcomes.json", folder / "chosen.json"
+    chosen.write_text(json.dumps(only))
     argv = [sys.executable, str(ROOT / "benchmarks" / "mutants" / "inside.py"), module.path, str(result)]
+    argv += [str(chosen)] if only is not None else []
     done = subprocess.run(argv, cwd=folder, env={**os.environ, **QUIET}, capture_output=True, text=True, check=False)
     if not result.exists():
         sys.exit(f"{module.path}: no mutants were run\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")

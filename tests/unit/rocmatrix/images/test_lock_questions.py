@@ -1,6 +1,5 @@
 """What pip is asked for each lock, which locks there are, and how what came of them is written. No pip runs here."""
 
-import os
 from datetime import date
 from pathlib import Path
 
@@ -222,4 +221,4 @@ def test_locking_asks_each_question_once_and_writes_what_was_answered(tmp_path, 
     asked.clear()
     lock.lock(MATRIX, tmp_path)
     assert set(asked) == {lock.question(MATRIX, t, upgrade=False) for t in lock.used_targets(MATRIX)}
-    assert os.listdir(tmp_path) == ["matrix"]
+    assert [path.name for path in tmp_path.iterdir()] == ["matrix"]

@@ -59,6 +59,6 @@ def test_a_size_beyond_the_limit_fails_with_both_numbers():
 
 
 def test_a_baseline_counts_by_its_newest_size_and_its_own_limit():
-    assert outcome(1500, baseline(limit=1.5)).status == "passed"
-    assert outcome(1501, baseline(limit=1.5)).status == "failed"
+    assert outcome(1100, baseline(limit=1.1, limit_reason="for the test")).status == "passed"
+    assert outcome(1101, baseline(limit=1.1, limit_reason="for the test")).status == "failed"
     assert outcome(900, baseline()).summary == "900 bytes, 0.900 of the 1000 of 2026-11-21 (a test)"

@@ -5,7 +5,8 @@ failure. mutmut's own loop starts pytest anew for each mutant, which takes sever
 
 The stated rule for texts: the words of a message are not mutated. A literal with a blank in it is a phrase for a
 person, and `what`, `where`, `why`, `next`, `hint`, `words` and `reason` are the parts of a message; dropping one, or
-altering a phrase's letters, makes no mutant. Codes, names and keys have no blank and are mutated.
+altering a phrase's letters, makes no mutant. Codes, names and keys have no blank and are mutated. The name of a codec
+means the same in any letter case, and is left as it is.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir, setup_source_paths
 
 EXAMPLES = 40
+CODECS = ("utf-8", "ascii", "unicode_escape")
 MESSAGE_PARTS = {"what", "where", "why", "next", "hint", "words", "reason", "encoding"}
 
 
@@ -37,7 +39,7 @@ def no_phrases(operator: Callable[[cst.BaseString], Iterable[cst.BaseString]]) -
     """Return the operator on strings without phrases."""
 
     def strings(node: cst.BaseString) -> Iterable[cst.CSTNode]:
-        if not (isinstance(node, cst.SimpleString) and " " in node.value):
+        if not (isinstance(node, cst.SimpleString) and (" " in node.value or node.value.strip("'\"") in CODECS)):
             yield from operator(node)
 
     return strings

@@ -15,9 +15,9 @@ RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
 PAGE = RESULT.with_suffix(".md")
 INTRODUCTION = """Written by `./invokew test --mutants`. A mutant is one change of the code, such as `<` to `<=` or an
 argument left out; it is killed where a test of its module fails. Equal are those that change no behaviour, each with
-its reason below. Left out of the count are the words of messages: `what`, `where`, `why`, `next`, `hint`, `words` and
-`reason`, and the letters of a literal with a blank in it. `python -m benchmarks.mutants --stale` lists the scores that
-are of another source."""
+its reason below. Left out of the count are the words of messages (`what`, `where`, `why`, `next`, `hint`, `words` and
+`reason`, and the letters of a literal with a blank in it) and the names of codecs. `python -m benchmarks.mutants
+--stale` lists the scores that are of another source."""
 NEEDED = 90.0  # percent of the mutants that are not equal to the original
 
 

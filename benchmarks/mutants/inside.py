@@ -30,7 +30,7 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir, setup_source_paths
 
-EXAMPLES = 40
+EXAMPLES = 15
 CODECS = ("utf-8", "ascii", "unicode_escape")
 MESSAGE_PARTS = {"what", "where", "why", "next", "hint", "words", "reason", "encoding"}
 

@@ -68,6 +68,7 @@ SET_ASIDE = [
     {"hardware": rocm("gfx1030")},
     {"hardware": Hardware(device="none", cards=(CARD,), gfx=("gfx1100",), seen=("gfx1100",))},  # of several kinds
     {"hardware": Hardware(device="rocm", cards=(CARD,), gfx=("gfx1031",), seen=("gfx1100",))},  # an override
+    {"hardware": Hardware(device="rocm", cards=(CARD,), gfx=("gfx1100", "gfx1030"), seen=("gfx1030", "gfx1100"))},
     {"where": "native", "image": None, "inputs": None},
     {"where": "native"},
 ]

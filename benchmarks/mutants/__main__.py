@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--module", action="append", default=[], help="a module of modules.toml; may be repeated")
     parser.add_argument("--named", action="store_true", help="run the mutants of named.toml")
     parser.add_argument("--stale", action="store_true", help="list the modules whose recorded score is outdated")
-    parser.add_argument("--again", action="store_true", help="try the survivors on record alone, after a new test")
+    parser.add_argument("--again", action="store_true", help="try survivors and changed functions alone")
     parser.add_argument("--reasons", action="store_true", help="apply equal.toml to the record, and run nothing")
     parser.add_argument("--fresh", action="store_true", help="try survivors again, each in a process of its own")
     asked = parser.parse_args()
@@ -37,10 +37,8 @@ def main() -> int:
         report.keep_named(named.run_all())
     else:
         for module in plan.chosen(asked.module):
-            if asked.again:
-                report.keep_again(trial.run(module, fresh=asked.fresh, only=report.survivors_of(module)))
-                continue
-            report.keep_module(trial.run(module, fresh=asked.fresh))
+            only = report.to_try_again(module) if asked.again else None
+            report.keep_module(trial.run(module, fresh=asked.fresh, only=only))
     print(report.table(report.recorded()))
     return 0 if report.good(report.recorded()) else 1
 

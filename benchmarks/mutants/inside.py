@@ -96,8 +96,16 @@ def generate() -> None:
     set_mutant_under_test("")
 
 
+def is_wanted(name: str, change: list[str], wanted: dict[str, Any]) -> bool:
+    """Whether a mutant is one of those to try again: it survived, or its function was changed since."""
+    return change in wanted["changes"] or any(f".{each}__mutmut" in name for each in wanted["functions"])
+
+
 def main() -> None:
-    """Mutate the one module named, and write its mutants to the file named; a third names the changes to try alone."""
+    """Mutate the one module named, and write its mutants to the file named.
+
+    A third file holds the changes and the functions to try alone; what is not tried is `kept`.
+    """
     module, result, *chosen = map(Path, sys.argv[1:])
     leave_messages()
     few_examples()
@@ -105,15 +113,16 @@ def main() -> None:
     data = SourceFileMutationData(path=module)
     data.load()
     changes = {name: change_of(name, module) for name in data.exit_code_by_key}
-    if chosen:
-        wanted = json.loads(chosen[0].read_text())
-        changes = {name: change for name, change in changes.items() if change in wanted}
+    wanted = json.loads(chosen[0].read_text()) if chosen else None
+    tried = [name for name, change in changes.items() if wanted is None or is_wanted(name, change, wanted)]
     os.chdir("mutants")
-    loop = Loop(tuple(changes))
+    loop = Loop(tried)
     status = pytest.main(["-q", *config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection], [loop])
-    if loop.broken or set(loop.outcome) != set(changes):
+    if loop.broken or set(loop.outcome) != set(tried):
         sys.exit(f"pytest ended with {int(status)}; tests that fail without a mutant: {loop.broken}")
-    found = [{"name": name, "status": loop.outcome[name], "change": change} for name, change in changes.items()]
+    found = [
+        {"name": name, "status": loop.outcome.get(name, "kept"), "change": change} for name, change in changes.items()
+    ]
     result.write_text(json.dumps(found, indent=1))
 
 

@@ -26,7 +26,12 @@ class Module:
     @property
     def source(self) -> str:
         """The hash of the module as it is."""
-        return hashlib.sha256((ROOT / self.path).read_bytes()).hexdigest()[:16]
+        return hash_of((ROOT / self.path).read_bytes())
+
+
+def hash_of(code: bytes) -> str:
+    """Return what a source is recorded by."""
+    return hashlib.sha256(code).hexdigest()[:16]
 
 
 def read(name: str) -> dict[str, Any]:

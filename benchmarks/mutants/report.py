@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import platform
+import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.mutants.plan import ROOT, Module, modules, read
+from benchmarks.mutants.plan import ROOT, Module, hash_of, modules, read
 from benchmarks.mutants.trial import KILLED, Trial
 
 RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
@@ -31,29 +34,45 @@ def recorded() -> dict[str, Any]:
 
 def keep_module(trial: Trial) -> None:
     """Put a module's outcome into the record."""
-    record = recorded()
-    record["modules"][trial.module.path] = entry(trial)
+    record, made = recorded(), entry(trial)
+    if any(mutant["status"] == "kept" for mutant in trial.mutants):  # the time of the whole run counts as well
+        made["seconds"] = round(made["seconds"] + record["modules"][trial.module.path]["seconds"], 1)
+    record["modules"][trial.module.path] = made
     write(record)
 
 
-def survivors_of(module: Module) -> list[list[str]]:
-    """Return the changes on record that no test saw. Ends the program where the record is of another source."""
-    entry = recorded()["modules"].get(module.path, {})
-    if entry.get("source") != module.source:
-        sys.exit(f"{module.path} was changed since it was run, or never run: run it whole")
-    return [each["change"] for each in entry["survivors"] if not each["equal"]]
+def to_try_again(module: Module) -> dict[str, Any]:
+    """Return the changes on record that no test saw, and the functions that were changed since that run.
+
+    Ends the program where the source of that run is no version of the module that git knows.
+    """
+    entry = recorded()["modules"].get(module.path, {"source": None})
+    before = next((text for text in versions_of(module) if hash_of(text) == entry["source"]), None)
+    if before is None:
+        sys.exit(f"{module.path} was never run, or in a version that git does not know: run it whole")
+    then, now = functions(before), functions((ROOT / module.path).read_bytes())
+    changed = [name for name, body in now.items() if then.get(name) != body]
+    return {"changes": [each["change"] for each in entry["survivors"] if not each["equal"]], "functions": changed}
 
 
-def keep_again(trial: Trial) -> None:
-    """Take out of the record the survivors that were tried again and are killed now."""
-    record, path = recorded(), trial.module.path
-    entry = record["modules"][path]
-    killed = [mutant for mutant in trial.mutants if mutant["status"] in KILLED]
-    gone = [(function_of(mutant["name"]), mutant["change"]) for mutant in killed]
-    left = [each for each in entry["survivors"] if (each["function"], each["change"]) not in gone]
-    about = {"tests": list(trial.module.tests), "seconds": round(entry["seconds"] + trial.seconds, 1)}
-    record["modules"][path] = entry | about | judged(path, entry["mutants"], left)
-    write(record)
+def versions_of(module: Module) -> Iterator[bytes]:
+    """Yield the module as it is, and as each commit has it, newest first."""
+    yield (ROOT / module.path).read_bytes()
+    commits = ["git", "log", "--format=%H", "--", module.path]
+    for commit in subprocess.run(commits, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split():
+        shown = subprocess.run(["git", "show", f"{commit}:{module.path}"], cwd=ROOT, check=False, capture_output=True)
+        if shown.returncode == 0:
+            yield shown.stdout
+
+
+def functions(code: bytes) -> dict[str, str]:
+    """Return the functions of a module by mutmut's name of each: a method is xǁClassǁmethod."""
+    found = {}
+    for node in ast.parse(code).body:
+        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        prefix = f"ǁ{node.name}ǁ" if isinstance(node, ast.ClassDef) else "_"
+        found |= {f"x{prefix}{each.name}": ast.dump(each) for each in inner if isinstance(each, ast.FunctionDef)}
+    return found
 
 
 def reapply(record: dict[str, Any]) -> dict[str, Any]:

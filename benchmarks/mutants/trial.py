@@ -15,7 +15,8 @@ from typing import Any
 from benchmarks.mutants.plan import ROOT, Module, copy_checkout
 from benchmarks.mutants.undecorated import undecorated
 
-KILLED = ("killed", "timeout", "crashed")  # a mutant that does not end, or takes the process down, was noticed
+# A mutant that does not end, or takes the process down, was noticed. One that is kept was killed before.
+KILLED = ("killed", "timeout", "crashed", "kept")
 PLAIN = ("-p", "no:cacheprovider", "--hypothesis-seed=0")  # the same examples for every mutant
 LIMIT = 900  # seconds of a process of its own, many times what the slowest list of tests takes
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MKL_NUM_THREADS": "1"}
@@ -31,10 +32,10 @@ class Trial:
     seconds: float
 
 
-def run(module: Module, *, fresh: bool = False, only: list[list[str]] | None = None) -> Trial:
+def run(module: Module, *, fresh: bool = False, only: dict[str, Any] | None = None) -> Trial:
     """Mutate a module in a copy of the checkout; `fresh` tries survivors again, each in a process of its own.
 
-    `only` are the changes to try alone, where tests were added and nothing else was changed.
+    `only` are the changes and the functions to try alone; the others were killed before and are not tried again.
 
     Ends the program where the tests fail without a mutant.
     """
@@ -69,7 +70,7 @@ def prepare(module: Module, folder: Path) -> None:
         stream.write("\n".join(["", "[tool.mutmut]", *lines, ""]))
 
 
-def first_pass(module: Module, folder: Path, *, only: list[list[str]] | None = None) -> list[dict[str, Any]]:
+def first_pass(module: Module, folder: Path, *, only: dict[str, Any] | None = None) -> list[dict[str, Any]]:
     """Let mutmut make the mutants and run them, each in a fork of one process."""
     result, chosen = folder / "outcomes.json", folder / "chosen.json"
     chosen.write_text(json.dumps(only))

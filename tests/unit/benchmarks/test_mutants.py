@@ -142,7 +142,7 @@ def test_every_mutant_written_by_hand_fits_its_module():
         changed = named.mutated(mutant, code)
         compile(changed, mutant.path, "exec")
         assert changed != code
-        assert all((plan.ROOT / test.partition('::')[0]).is_file() for test in mutant.tests)
+        assert all((plan.ROOT / test.partition("::")[0]).is_file() for test in mutant.tests)
     with pytest.raises(ValueError, match="0 times"):
         named.mutated(named.mutants()[0], "")
 

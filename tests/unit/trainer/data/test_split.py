@@ -92,6 +92,16 @@ def test_a_target_that_never_changes_is_refused() -> None:
     with pytest.raises(TrainerError, match="RM518") as caught:
         split_by_time(replace(numbered(500), target=np.full(500, -13.8)), 5)
     assert caught.value.what == "all 345 training targets are -13.8"
+    target = np.arange(200.0)
+    target[:137] = -13.8
+    with pytest.raises(TrainerError, match="all 137 training targets are -13.8"):
+        split_by_time(replace(numbered(200), target=target), 3)
+
+
+def test_a_target_that_changes_in_the_training_part_alone_is_taken() -> None:
+    target = np.arange(200.0)
+    target[137:] = 5.0
+    assert len(split_by_time(replace(numbered(200), target=target), 3).train) == 137
 
 
 def test_scaling_is_fitted_and_undone() -> None:

@@ -29,7 +29,7 @@ def task(train: int = 6) -> Any:
     return SimpleNamespace(split=split, inputs=inputs, targets=Scaler(mean=np.array(3.0), std=np.array(0.5)))
 
 
-def placement(feed: str, folder: Path, dtype: torch.dtype = torch.float64) -> Any:
+def placement(feed: str, folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     return SimpleNamespace(
         feed=feed, workers=0 if feed == "device" else 2, device=torch.device("cpu"), dtype=dtype, folder=folder
     )
@@ -44,7 +44,7 @@ def check(part: Part, first: int, count: int) -> None:
 @pytest.mark.parametrize("feed", ["device", "host", "mapped"])
 def test_training_and_validation_rows_are_scaled_alike_whatever_holds_them(feed: str, tmp_path: Path) -> None:
     train, validation, way = scaling.fed(task(), placement(feed, tmp_path))
-    assert (way.name, train.inputs.dtype, train.targets.dtype) == (feed, torch.float64, torch.float64)
+    assert (way.name, train.inputs.dtype, train.targets.dtype) == (feed, torch.float32, torch.float32)
     check(train, 0, 6)
     check(validation, 100, 4)
 

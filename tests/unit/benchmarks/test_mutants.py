@@ -116,6 +116,30 @@ def test_a_score_leaves_out_what_is_equal_and_counts_what_no_test_reaches(monkey
     assert not report.good({"modules": {}, "named": [{"killed": False}]})
 
 
+def test_what_is_kept_was_killed_before():
+    entry = report.entry(trial_of("kept", "kept", "survived"))
+    assert (entry["mutants"], entry["killed"], entry["score"]) == (3, 2, 66.7)
+
+
+def test_functions_that_were_changed_are_known_by_mutmuts_names():
+    before = b"class A:\n    def f(self): return 1\n    def g(self): return 2\n\n\ndef h(): return 3\n"
+    then, now = report.functions(before), report.functions(before.replace(b"return 2", b"return 4"))
+    assert list(then) == ["x\u01c1A\u01c1f", "x\u01c1A\u01c1g", "x_h"]
+    assert [name for name in now if now[name] != then[name]] == ["x\u01c1A\u01c1g"]
+
+
+def test_survivors_are_tried_again_alone_where_the_source_of_the_record_is_known(monkeypatch):
+    (module, *_) = plan.modules()
+    change = ["- one", "+ two"]
+    survivors = [{"change": change, "equal": ""}, {"change": ["- x"], "equal": "for the test"}]
+    entry = {"source": module.source, "survivors": survivors}
+    monkeypatch.setattr(report, "recorded", lambda: {"modules": {module.path: entry}})
+    assert report.to_try_again(module) == {"changes": [change], "functions": []}
+    entry["source"] = "0" * 16
+    with pytest.raises(SystemExit, match="run it whole"):
+        report.to_try_again(module)
+
+
 def test_a_score_of_another_source_is_stale():
     (first, *_) = plan.modules()
     of_now, of_before = ({"modules": {first.path: {"source": source}}} for source in (first.source, "0" * 16))

@@ -13,7 +13,6 @@ import pytest
 
 from trainer.storage import checkpoint_store as store
 from trainer.storage.checkpoint_store import DamagedCheckpointError, facts_of, read, stored, write
-from trainer.storage.suspicion import MOST_BYTES
 
 CONTENT = b"ab"
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
@@ -78,7 +77,7 @@ def test_what_is_no_manifest_is_named_as_what_it_is(content: Any, words: str, tm
     assert words.startswith("the manifest") or str(caught.value).startswith("manifest.json: ")
 
 
-@pytest.mark.parametrize("name", ["../a.json", "/a.json", ".a", "a/b", "", "ä", "a" * 101, "a\n", "-a", "_a"])
+@pytest.mark.parametrize("name", ["../a.json", "/a.json", ".a", "a/b", "", "ä", "aä", "a" * 101, "a\n", "-a", "_a"])
 def test_a_name_that_is_no_plain_file_name_is_refused(name: str, tmp_path: Path) -> None:
     record = whole()["files"]["a.json"]
     with pytest.raises(DamagedCheckpointError, match="no manifest of this format"):
@@ -98,10 +97,13 @@ def test_a_file_is_held_to_its_size_and_its_checksum(record: dict[str, Any], tmp
         read(planted(tmp_path, whole(files={"a.json": record})))
 
 
-def test_a_manifest_beyond_all_bounds_is_not_read(tmp_path: Path) -> None:
+def test_a_manifest_beyond_all_bounds_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = planted(tmp_path, whole())
-    os.truncate(one.path / "manifest.json", MOST_BYTES + 1)
-    with pytest.raises(DamagedCheckpointError):
+    monkeypatch.setattr(store, "MOST_BYTES", len(manifest_of(whole())))
+    assert read(one)[0] == {"a.json": CONTENT}
+    assert len(list(facts_of(tmp_path))) == 1
+    monkeypatch.setattr(store, "MOST_BYTES", len(manifest_of(whole())) - 1)
+    with pytest.raises(DamagedCheckpointError, match=r"manifest\.json has \d+ bytes, and \d+ are read at most"):
         read(one)
     assert list(facts_of(tmp_path)) == []
 

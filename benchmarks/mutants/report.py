@@ -7,7 +7,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -34,9 +34,11 @@ def recorded() -> dict[str, Any]:
 
 def keep_module(trial: Trial) -> None:
     """Put a module's outcome into the record."""
-    record, made = recorded(), entry(trial)
+    record = recorded()
+    before = record["modules"].get(trial.module.path, {"survivors": [], "seconds": 0.0})
+    made = entry(trial, survived=[(each["function"], each["change"]) for each in before["survivors"]])
     if any(mutant["status"] == "kept" for mutant in trial.mutants):  # the time of the whole run counts as well
-        made["seconds"] = round(made["seconds"] + record["modules"][trial.module.path]["seconds"], 1)
+        made["seconds"] = round(made["seconds"] + before["seconds"], 1)
     record["modules"][trial.module.path] = made
     write(record)
 
@@ -103,12 +105,16 @@ def function_of(name: str) -> str:
     return name.rpartition(".")[-1].partition("__mutmut")[0].removeprefix("x_").removeprefix("xǁ").replace("ǁ", ".")
 
 
-def entry(trial: Trial) -> dict[str, Any]:
-    """Return what is kept of a module: counts, the score, and each survivor with the reason why it is equal."""
+def entry(trial: Trial, *, survived: Sequence[tuple[str, list[str]]] = ()) -> dict[str, Any]:
+    """Return what is kept of a module: counts, the score, and each survivor with the reason why it is equal.
+
+    `survived` are those of the run before: one that was not tried again still lives.
+    """
+    found = [(function_of(each["name"]), each["change"], each["status"]) for each in trial.mutants]
     survivors = [
-        {"function": function_of(mutant["name"]), "change": mutant["change"]}
-        for mutant in trial.mutants
-        if mutant["status"] not in KILLED
+        {"function": function, "change": change}
+        for function, change, status in found
+        if status not in KILLED or (status == "kept" and (function, change) in survived)
     ]
     about = {"source": trial.source, "tests": list(trial.module.tests), "seconds": trial.seconds}
     return about | judged(trial.module.path, len(trial.mutants), survivors)

@@ -119,6 +119,8 @@ def test_a_score_leaves_out_what_is_equal_and_counts_what_no_test_reaches(monkey
 def test_what_is_kept_was_killed_before():
     entry = report.entry(trial_of("kept", "kept", "survived"))
     assert (entry["mutants"], entry["killed"], entry["score"]) == (3, 2, 66.7)
+    entry = report.entry(trial_of("kept", "kept", "survived"), survived=[("first", ["- one", "+ two", "+ 1"])])
+    assert [survivor["change"][-1] for survivor in entry["survivors"]] == ["+ 1", "+ 2"]
 
 
 def test_functions_that_were_changed_are_known_by_mutmuts_names():

@@ -114,6 +114,12 @@ def test_the_card_is_the_one_named_else_this_machines_else_open(axes, cards, fil
     assert found.startswith(words) if words else found == ""
 
 
+def test_a_card_that_no_one_knows_is_named_as_it_was_typed():
+    with pytest.raises(RocmatrixError, match="RM010") as caught:
+        with_hardware(MATRIX, Request(gpu="RX 7900 XTT"), ())
+    assert "'RX 7900 XTT'" in caught.value.what
+
+
 def test_a_card_of_this_machine_that_nothing_is_known_of_is_refused_by_its_name():
     with pytest.raises(RocmatrixError, match="RM010") as caught:
         with_hardware(MATRIX, Request(rocm="6.3"), ("gfx909", "gfx9999"))

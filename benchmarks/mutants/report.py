@@ -162,6 +162,8 @@ def table(record: dict[str, Any]) -> str:
 def page(record: dict[str, Any]) -> str:
     """Return the record as a Markdown page: scores, named mutants with what killed them, survivors with reasons."""
     parts = [f"# Mutants\n\n{INTRODUCTION}\n\nMade with {record['tool']} on {record['machine']}.", table(record)]
+    if never := [f"`{module.path}`" for module in modules() if module.path not in record["modules"]]:
+        parts.append(f"Listed in modules.toml and not run yet: {', '.join(never)}.")
     named = [f"| `{n['name']}` | `{n['module']}` | {killer(n)} |" for n in record["named"]]
     parts += ["## Written by hand", "\n".join(["| mutant | module | killed by |", "| --- | --- | --- |", *named])]
     parts.append("## Survivors")

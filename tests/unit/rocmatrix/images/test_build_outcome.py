@@ -218,6 +218,7 @@ def test_a_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, r
     assert planned.labels == build.labels_of(planned.inputs, other=OTHER, forced=["r"])
     expected = {"base": "mirror/u:1", "base_id": "sha256:1", "forced": ["r"], "inputs": planned.inputs}
     assert list(planned.argv) == build.buildx_argv(CPU, root=few, wheelhouse=reached.told["wheels"], **expected)
+    assert {"org.rocmatrix.base=mirror/u:1", "org.rocmatrix.base.id=sha256:1"} <= set(planned.argv)
     assert planned.tag == build.tag(CPU)
 
 

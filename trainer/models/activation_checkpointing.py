@@ -65,6 +65,7 @@ def expensive_operations() -> list[Any]:
         "bmm.default",
         "_scaled_dot_product_flash_attention.default",
         "_scaled_dot_product_efficient_attention.default",
+        "_scaled_dot_product_cudnn_attention.default",
         "_scaled_dot_product_flash_attention_for_cpu.default",
     )
     found = []

@@ -75,6 +75,7 @@ class Prepared:
     precision: Precision
     model: nn.Module
     attention: Chosen | None
+    fast: dict[str, Any] | None
 
 
 def train(config: TrainConfig) -> None:
@@ -139,25 +140,59 @@ def prepare(attempt: Attempt) -> Prepared:
     network = task.network(config)
     if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
-    model, attention = built(network, attempt, accelerator.device, precision)
+    model, attention, fast = built(network, attempt, accelerator.device, precision)
     if attempt.settings and attempt.name:
         require_same_data(task, attempt.name, attempt.settings)
     return Prepared(
-        task=task, network=network, accelerator=accelerator, precision=precision, model=model, attention=attention
+        task=task,
+        network=network,
+        accelerator=accelerator,
+        precision=precision,
+        model=model,
+        attention=attention,
+        fast=fast,
     )
 
 
-def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precision) -> tuple[nn.Module, Chosen | None]:
-    """Return the network with its first weights where it is to be, and the attention kernel that it uses."""
+def built(
+    network: NetworkSpec, attempt: Attempt, device: str, precision: Precision
+) -> tuple[nn.Module, Chosen | None, dict[str, Any] | None]:
+    """Return the network with its first weights where it is to be, its attention kernel, and its faster ways."""
     config, lobby = attempt.config, attempt.lobby
     model = network.build().to(dtype=precision.weights)
     if network.load:
         network.load(model)
+    if network.tune:
+        network.tune.hold(model, precision)
     model = placed(model, device, config, lobby)
     before = (attempt.settings or {}).get("attention")
     attention = attend(model, network.attention, config, device=device, precision=precision, ranks=lobby, before=before)
+    fast = tuned(network, model, attempt, device, precision)
     checkpointed(model, config.activation_checkpointing, layers(model))
-    return model, attention
+    return model, attention, fast
+
+
+def tuned(
+    network: NetworkSpec, model: nn.Module, attempt: Attempt, device: str, precision: Precision
+) -> dict[str, Any] | None:
+    """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective."""
+    lobby, before = attempt.lobby, (attempt.settings or {}).get("fast")
+    if network.tune is None:
+        return None
+    found = network.tune.use(model, device, precision, before) if lobby.leads else None
+    if lobby.world_size > 1:
+        names = lobby.broadcast(names_of(found))
+        found = found or network.tune.use(model, device, precision, names)
+    if lobby.leads and found:
+        emit("fast", **found)
+        for part, choice in found.items():
+            say(f"fast    {part}: {choice['name']}: {choice['why']}")
+    return found
+
+
+def names_of(fast: dict[str, Any] | None) -> dict[str, str] | None:
+    """Return the name of each part's choice."""
+    return None if fast is None else {part: choice["name"] for part, choice in fast.items()}
 
 
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
@@ -166,6 +201,8 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     record = metadata(folder.name, attempt.config, entries, prepared.accelerator)
     record["precision"] = {"name": prepared.precision.name, "reason": prepared.precision.reason}
     record["attention"] = prepared.attention.facts() if prepared.attention else None
+    if prepared.fast is not None:
+        record["fast"] = prepared.fast
     record["allocator"] = allocator_settings(os.environ)
     if ranks.leads:
         reported = ("run", "task", "data", "split", "device", "precision", "allocator", "seed", "threads")
@@ -191,7 +228,8 @@ def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str
 def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that the run was started with; a resume changes its length alone."""
     started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
-    return {**started, "attention": prepared.attention.kernel if prepared.attention else None}
+    attention = {"attention": prepared.attention.kernel if prepared.attention else None}
+    return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
 
 
 def resume_if_asked(

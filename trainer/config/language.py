@@ -13,7 +13,7 @@ LM = "lm"
 METHODS, ADAPTERS = ("auto", "pretrain", "sft", "dpo"), ("none", "lora", "qlora")
 # Spelled out, so that --help imports no torch; tests hold them equal to data.tokens.tokenize.
 BAD_ROWS, TOO_LONG, STOP_TOKEN = ("stop", "drop"), ("stop", "drop", "cut"), ("require", "append")
-FAST = ("auto", "off")
+FAST = ("auto", "off", "nondeterministic")
 MOST_SEQUENCE, MOST_RANK = 2**24, 2**14
 # Defaults of other settings where --task lm is given and they are not; those of tables suit no language model.
 FROM_SCRATCH: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 1, "weight_decay": 0.1}
@@ -59,7 +59,12 @@ class LanguageConfig:
     validation_share: Annotated[float, _of("share of the rows that is held out", share)] = 0.05
     dpo_beta: Annotated[float, _of("how strongly DPO holds to the reference", number(1e3))] = 0.1
     fast: Annotated[
-        str, _of("auto: faster ways on a card that pass a comparison with fp64; off: plain torch", one_of(*FAST))
+        str,
+        _of(
+            "faster ways on a card that pass a comparison with fp64: auto; off; "
+            "nondeterministic: also those whose results differ from run to run",
+            one_of(*FAST),
+        ),
     ] = "auto"
     max_rows: Annotated[int | None, _of("use so many rows of the file (default: all)", or_none(whole(2)))] = None
 

@@ -132,7 +132,7 @@ def prepare(attempt: Attempt) -> Prepared:
     task = task_of(config, shown=lobby.leads)
     require_rows(config.batch_schedule, task.train_rows)
     require_schedule(config, steps_of(config, task.train_rows))
-    make_reproducible(seed=config.seed, threads=config.threads)
+    make_reproducible(seed=config.seed, threads=config.threads, deterministic=config.fast != "nondeterministic")
     require_alike(lobby, config, task.data_sha256)
     accelerator = choose(device_of_rank(config.device))
     require_best_on(config, accelerator.device, lobby)

@@ -17,6 +17,7 @@ from trainer.models.kernels import only
 
 KERNELS = ("flash", "cudnn", "efficient", "math")  # the order decides where times are alike
 MOST_LENGTH = 2048  # of the comparison with fp64, whose scores grow with its square
+MOST_SCORES = 2**28  # of the timing of the kernel that holds all scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,18 +85,27 @@ def examined(kernel: Kernel, call: Call, exact: Sequence[Tensor]) -> Trial:
         found = judged(kernel.label, relative_error(results(work, drawn(call.small)), exact), call.dtype)
         if found.refused:
             return found
-        inputs = drawn(call)
-        return replace(found, seconds=seconds_of(lambda: results(work, inputs), call.device))
+        rows = _rows(kernel, call)
+        inputs = drawn(replace(call, rows=rows))
+        return replace(found, seconds=seconds_of(lambda: results(work, inputs), call.device) * call.rows / rows)
     except (RuntimeError, ImportError, TypeError, AttributeError) as refusal:  # no such kernel for card, dtype or torch
         return Trial(name=kernel.label, refused=first_line(refusal).partition(" This is likely due to turning off")[0])
 
 
+def _rows(kernel: Kernel, call: Call) -> int:
+    """Return the rows of the timing: all, as small calls measure launches; fewer where all scores are held."""
+    most = MOST_SCORES // (call.config.heads * call.tokens**2) if kernel.name == "math" else call.rows
+    return max(1, min(call.rows, most))
+
+
 def drawn(call: Call) -> list[Tensor]:
     """Return query, key, value and the gradient of the output, laid out as a projection leaves them."""
-    generator = torch.Generator().manual_seed(0)
     config = call.config
+    small = call.rows * call.tokens <= MOST_LENGTH  # drawn on the host, so that host and card get the same numbers
+    where = torch.device("cpu") if small else call.device
+    generator = torch.Generator(where).manual_seed(0)
     return [
-        torch.randn(call.rows, call.tokens, heads, config.head_dim, generator=generator)
+        torch.randn(call.rows, call.tokens, heads, config.head_dim, generator=generator, device=where)
         .to(call.dtype)
         .to(call.device)
         .transpose(1, 2)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from trainer.device.memory import OutOfMemory
 from trainer.models.adapters.lora import LoraLinear
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
@@ -19,7 +20,7 @@ from trainer.models.fast import adapted, attention, compiled, cross_entropy, ele
 from trainer.models.fast.proof import FASTER, Choice, Trial, first_line, judged, reason, relative_error, seconds_of
 
 FEW = 64  # tokens of the comparison with fp64, on the host
-MOST = 8192  # tokens of the timing
+MOST = 2**16  # tokens of the timing: fewer would measure launches where training measures arithmetic
 SPREAD = 0.05  # of the residual stream's numbers in the comparison: the block's own part then outweighs its input
 Work = Callable[[Block, Tensor, AttentionLayout, Any], Tensor]
 
@@ -170,13 +171,33 @@ def _install(decoder: Decoder, blocks: list[Block], make: Callable[[Block], Work
     for block in blocks:
         block.fast = make(block) if block.fast is None else block.fast
     first = blocks[0].fast
-    if isinstance(first, adapted.AdaptedBlock):
-        decoder.model.last_norm = partial(_last_norm, first.ops, request.dtype)
+    ops = first.ops if isinstance(first, adapted.AdaptedBlock) else elementwise.compiled(dynamic=False)
+    last = partial(_last_norm, ops, request.dtype)
+    if not judged("last norm", _error_of_norm(last, decoder.model.norm, request), request.dtype).refused:
+        decoder.model.last_norm = last
 
 
 def _last_norm(ops: elementwise.Elementwise, dtype: torch.dtype, norm: nn.Module, states: Tensor) -> Tensor:
     with torch.autocast(states.device.type, enabled=False):
         return ops.normed(states, *elementwise.Norm.of(norm).arguments(), dtype)
+
+
+def _error_of_norm(last: Callable[[nn.Module, Tensor], Tensor], norm: nn.Module, request: Request) -> float:
+    """Return the error of the last norm's values and gradients against fp64."""
+    generator = torch.Generator().manual_seed(2)
+    width = next(norm.parameters()).shape[0]
+    states, upstream = (torch.randn(2, FEW, width, generator=generator).to(request.stream) for _ in range(2))
+
+    def results(module: nn.Module, work: Callable[[Tensor], Tensor], inputs: Tensor) -> list[Tensor]:
+        leaf = inputs.detach().requires_grad_()
+        weights = [weight for weight in module.parameters() if weight.requires_grad]
+        output = work(leaf)
+        gradients = torch.autograd.grad(output, [leaf, *weights], upstream.to(output.device, output.dtype))
+        return [output.detach(), *gradients]
+
+    twin = copy.deepcopy(norm).cpu().double()
+    exact = results(twin, twin, states.double())
+    return relative_error(results(norm, partial(last, norm), states.to(request.device)), exact)
 
 
 def _tried(block: Block, make: Callable[[Block], Work], request: Request, plain: Trial, name: str) -> Trial:
@@ -207,8 +228,7 @@ def _examined(block: Block, plain: Trial | None, request: Request, *, name: str)
         judgement = judged(name, error, request.dtype, None if plain is None else plain.error)
         if judgement.refused:
             return judgement
-        many = replace(request, rows=max(1, min(request.rows, MOST // request.tokens)))
-        return replace(judgement, seconds=_time(block, many))
+        return replace(judgement, seconds=_time_of_most(block, request))
     finally:
         with torch.no_grad():
             for module, weight in zip(adapters, before, strict=True):
@@ -266,6 +286,19 @@ def _forward(block: Block, states: Tensor, request: Request, turn: Any) -> Tenso
     with torch.autocast(request.device.type, dtype=request.dtype if half else None, enabled=half):
         output: Tensor = block(states, layout, turn)
     return output
+
+
+def _time_of_most(block: Block, request: Request) -> float:
+    """Return the seconds of a forward and backward over a micro-batch, of fewer rows where memory runs out."""
+    rows = max(1, min(request.rows, MOST // request.tokens))
+    while True:
+        try:
+            return _time(block, replace(request, rows=rows)) * request.rows / rows
+        except OutOfMemory:
+            if rows == 1:
+                raise
+            rows //= 2
+            torch.cuda.empty_cache()
 
 
 def _time(block: Block, request: Request) -> float:

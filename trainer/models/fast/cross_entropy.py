@@ -17,7 +17,7 @@ from trainer.models.language.linear_cross_entropy import Head, Softmax, softmax_
 
 ROWS = 16  # of the comparison with fp64
 # Bytes of one chunk's logits. With full checkpointing the logits would otherwise be the largest tensor of a step.
-CHUNK_BYTES = {"off": 5 * 2**28, "selective": 5 * 2**28, "full": 5 * 2**26}
+CHUNK_BYTES = {"off": 7 * 2**28, "selective": 7 * 2**28, "full": 5 * 2**26}
 LEAST_CHUNK, MOST_CHUNK = 256, 16384
 TIMED = 2048  # tokens of the timing: torch's operations take some four times the logits' memory in fp32
 
@@ -44,10 +44,11 @@ def candidates(vocabulary: int) -> dict[str, Callable[[], Softmax]]:
     """Return the ways by name, in the order of preference where times are alike."""
     ways: dict[str, Callable[[], Softmax]] = {"plain": lambda: softmax_gradient, "compiled": _compiled}
     if importlib.util.find_spec("triton") is not None:
-        ways |= {f"triton in pieces, {warps} warps": partial(_triton, "row_in_pieces", warps) for warps in (8, 16)}
-        if vocabulary <= 65536:
-            warps = 16 if torch.version.hip else 32
-            ways[f"triton at once, {warps} warps"] = partial(_triton, "row_at_once", warps)
+        from trainer.models.fast import triton_softmax
+
+        found = triton_softmax.ways(hip=torch.version.hip is not None)
+        fitting = {name: way for name, way in found.items() if way.block or vocabulary <= triton_softmax.AT_ONCE}
+        ways |= {name: partial(_triton, way) for name, way in fitting.items()}
     return ways
 
 
@@ -69,14 +70,12 @@ def _compiled() -> Softmax:
     return made  # type: ignore[no-any-return]
 
 
-def _triton(name: str, warps: int) -> Softmax:
+def _triton(way: Any) -> Softmax:
     from trainer.models.fast import triton_softmax
-
-    kernel = getattr(triton_softmax, name)
 
     def softmax(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         losses = torch.empty(len(logits), dtype=torch.float32, device=logits.device)
-        triton_softmax.launch(kernel, logits, labels, scale, losses, ignored=IGNORED, warps=warps)
+        triton_softmax.launch(way, logits, labels, scale, losses, ignored=IGNORED)
         return losses, logits
 
     return softmax

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trainer.models.adapters.nf4 import dequantize
 from trainer.models.decoder.config import AttentionConfig
 from trainer.models.decoder.layers import RMSNorm
 
@@ -142,14 +143,18 @@ class Elementwise:
     heads: Callable[..., tuple[Tensor, Tensor, Tensor]] = heads
     inner: Callable[..., Tensor] = inner
     inner_backward: Callable[..., tuple[Tensor, Tensor]] = inner_backward
+    dequantize: Callable[..., Tensor] = dequantize
 
 
 PLAIN = Elementwise(name="plain elementwise")
 
 
-def compiled() -> Elementwise:
-    """Return the functions compiled; they compile at their first call, and once more where lengths vary."""
-    make: Any = torch.compile
+def compiled(*, dynamic: bool | None = None) -> Elementwise:
+    """Return the functions compiled; they compile at their first call, and once more where lengths vary.
+
+    dynamic: False compiles each length for itself, which gradients of trained norms need: sums over all tokens.
+    """
+    make: Any = partial(torch.compile, dynamic=dynamic)
     return Elementwise(
         name="compiled elementwise",
         normed=make(normed),
@@ -157,6 +162,7 @@ def compiled() -> Elementwise:
         heads=make(heads),
         inner=make(inner),
         inner_backward=make(inner_backward),
+        dequantize=make(dequantize),
     )
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from trainer.models.adapters.lora import LoraLinear
 from trainer.models.adapters.nf4 import NF4Linear
+from trainer.models.fast.elementwise import PLAIN, Elementwise
 
 ALIGNED = 8  # columns: 16 bytes in 16 bit, without which a product of a joined weight is slow
 
@@ -34,9 +35,15 @@ class Joint:
     """The joint product of some frozen layers; dense weights are moved into one tensor, of which layers keep views."""
 
     def __init__(
-        self, layers: Sequence[nn.Module], dtype: torch.dtype, *, fold: bool = True, in_place: bool = True
+        self,
+        layers: Sequence[nn.Module],
+        dtype: torch.dtype,
+        *,
+        fold: bool = True,
+        in_place: bool = True,
+        ops: Elementwise = PLAIN,
     ) -> None:
-        self.parts, self.dtype, self.in_place = _parts(layers), dtype, in_place
+        self.parts, self.dtype, self.in_place, self.ops = _parts(layers), dtype, in_place, ops
         self.width = self.parts[0].base.in_features
         self.outputs: int = self.parts[-1].rows.stop
         columns = max((part.columns.stop for part in self.parts), default=0)
@@ -86,7 +93,9 @@ class Joint:
         """Return the frozen weight (outputs, width), dequantised where it is held in 4 bits."""
         if self.weight is not None:
             return self.weight[:, : self.width]
-        weights = [part.base.dense(self.dtype) for part in self.parts if isinstance(part.base, NF4Linear)]
+        weights = [
+            part.base.dense(self.dtype, self.ops.dequantize) for part in self.parts if isinstance(part.base, NF4Linear)
+        ]
         return weights[0] if len(weights) == 1 else torch.cat(weights)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

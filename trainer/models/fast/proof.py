@@ -17,7 +17,7 @@ from torch import Tensor
 LIMITS = {torch.float64: 1e-12, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 AGAINST_PLAIN = 1.5  # times the error that plain torch has on the same inputs in the same dtype
 FLOOR = 0.3
-ROUNDS, WARM = 7, 3
+ROUNDS, WARM, CALLS = 5, 3, 4
 FASTER = 1.03  # a gain below the noise would make the choice, and the bits, differ from start to start
 
 
@@ -83,15 +83,17 @@ def _finite(value: float) -> float | None:
 
 
 def seconds_of(work: Callable[[], object], device: torch.device) -> float:
-    """Return the median seconds of a call after some that do not count."""
+    """Return the median seconds of a call, of rounds of some calls without waiting between them, as in training."""
     times = []
-    for number in range(WARM + ROUNDS):
+    for _ in range(WARM):
+        work()
+    for _ in range(ROUNDS):
         wait(device)
         began = time.perf_counter()
-        work()
+        for _ in range(CALLS):
+            work()
         wait(device)
-        if number >= WARM:
-            times.append(time.perf_counter() - began)
+        times.append((time.perf_counter() - began) / CALLS)
     return statistics.median(times)
 
 

@@ -6,13 +6,13 @@ twice, the second time from the cache as a rule. Imported only where triton is i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import triton
 import triton.language as tl
 
 AT_ONCE = 65536  # elements of a row: 64 a thread with 1,024 threads
-PIECE = 8192
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
@@ -23,15 +23,14 @@ def row_at_once(logits, labels, scales, losses, stride, vocabulary, ignored, BLO
     inside = place < vocabulary
     begin = logits + row * stride
     label = tl.load(labels + row)
+    there = label != ignored
+    target = tl.load(begin + tl.where(there, label, 0)).to(tl.float32)
     values = tl.load(begin + place, mask=inside, other=-float("inf")).to(tl.float32)
     most = tl.max(values, 0)
-    powers = tl.exp(values - most)
-    total = tl.sum(powers, 0)
-    target = tl.sum(tl.where(place == label, values, 0.0), 0)
-    there = label != ignored
-    tl.store(losses + row, tl.where(there, tl.log(total) + most - target, 0.0))
+    log = tl.log(tl.sum(tl.exp(values - most), 0)) + most
+    tl.store(losses + row, tl.where(there, log - target, 0.0))
     scale = tl.where(there, tl.load(scales + row), 0.0)
-    gradient = (powers / total - tl.where(place == label, 1.0, 0.0)) * scale
+    gradient = (tl.exp(values - log) - tl.where(place == label, 1.0, 0.0)) * scale
     tl.store(begin + place, gradient.to(logits.dtype.element_ty), mask=inside)
 
 
@@ -41,17 +40,16 @@ def row_in_pieces(logits, labels, scales, losses, stride, vocabulary, ignored, B
     row = tl.program_id(0).to(tl.int64)
     begin = logits + row * stride
     label = tl.load(labels + row)
+    there = label != ignored
+    target = tl.load(begin + tl.where(there, label, 0)).to(tl.float32)
     most = tl.full((), -float("inf"), tl.float32)
     total = tl.full((), 0.0, tl.float32)
-    target = tl.full((), 0.0, tl.float32)
     for first in range(0, vocabulary, BLOCK):
         place = first + tl.arange(0, BLOCK)
         values = tl.load(begin + place, mask=place < vocabulary, other=-float("inf")).to(tl.float32)
         larger = tl.maximum(most, tl.max(values, 0))
         total = total * tl.exp(most - larger) + tl.sum(tl.exp(values - larger), 0)
-        target += tl.sum(tl.where(place == label, values, 0.0), 0)
         most = larger
-    there = label != ignored
     log = tl.log(total) + most
     tl.store(losses + row, tl.where(there, log - target, 0.0))
     scale = tl.where(there, tl.load(scales + row), 0.0)
@@ -63,10 +61,34 @@ def row_in_pieces(logits, labels, scales, losses, stride, vocabulary, ignored, B
         tl.store(begin + place, gradient.to(logits.dtype.element_ty), mask=inside)
 
 
-def launch(kernel: Any, logits: Any, labels: Any, scales: Any, losses: Any, *, ignored: int, warps: int) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A kernel with its block (elements; 0: the whole row) and warps."""
+
+    kernel: Any
+    block: int
+    warps: int
+
+    def block_of(self, vocabulary: int) -> int:
+        """Return the block for rows of this length."""
+        return self.block or triton.next_power_of_2(vocabulary)
+
+
+def launch(way: Way, logits: Any, labels: Any, scales: Any, losses: Any, *, ignored: int) -> None:
     """Run a kernel over all rows of `logits`, which are overwritten."""
     vocabulary = logits.shape[1]
-    block = triton.next_power_of_2(vocabulary) if kernel is row_at_once else PIECE
+    kernel, block, warps = way.kernel, way.block_of(vocabulary), way.warps
     kernel[(logits.shape[0],)](
         logits, labels, scales, losses, logits.stride(0), vocabulary, ignored, BLOCK=block, num_warps=warps
     )
+
+
+def ways(*, hip: bool) -> dict[str, Way]:
+    """Return the forms that are tried, by name.
+
+    With fewer and larger programs the rows at work fit into the second-level cache between the two reads. On AMD cards
+    16 warps of 64 lanes are the 1,024 threads that a program may have.
+    """
+    sizes = ((8192, 8), (16384, 16)) if hip else ((8192, 8), (16384, 16), (32768, 32))
+    found = {f"triton, pieces of {size:,}": Way(kernel=row_in_pieces, block=size, warps=warps) for size, warps in sizes}
+    return found | {"triton, rows at once": Way(kernel=row_at_once, block=0, warps=16 if hip else 32)}

@@ -59,11 +59,12 @@ def wide_product(device: torch.device, dtype: torch.dtype) -> bool:
     if device.type != "cuda" or dtype.itemsize != 2:
         return False
     ones = torch.ones(64, 64, dtype=dtype, device=device)
+    total = torch.full((64, 64), 2.0**-9, device=device)
     try:
-        made = torch.addmm(torch.full((64, 64), 2.0**-9, device=device), ones, ones, out_dtype=torch.float32)
-    except (RuntimeError, TypeError, NotImplementedError):
+        total = _add_product(total, ones, ones, wide=True)
+    except (RuntimeError, TypeError, NotImplementedError, AttributeError):
         return False
-    return bool((made == 64 + 2.0**-9).all())
+    return bool((total == 64 + 2.0**-9).all())
 
 
 def linear_cross_entropy_sum(
@@ -119,7 +120,8 @@ def _losses(logits: Tensor, labels: Tensor) -> Tensor:
 def _add_product(total: Tensor, gradient: Tensor, hidden: Tensor, *, wide: bool) -> Tensor:
     """Return total + gradient^T hidden, in the dtype of `total`."""
     if wide and total.dtype == torch.float32 and gradient.dtype.itemsize == 2:
-        return torch.addmm(total, gradient.t(), hidden, out_dtype=torch.float32)
+        torch.ops.aten.addmm.dtype_out(total, gradient.t(), hidden, torch.float32, out=total)
+        return total
     return total.add_((gradient.t() @ hidden).to(total.dtype))
 
 

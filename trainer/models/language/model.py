@@ -71,5 +71,7 @@ class PreferenceModel(nn.Module):
     def log_probabilities(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
         """Return the answers' log-probabilities, (pairs, 2)."""
         hidden = self.decoder.hidden(tokens.flatten(0, 1), documents=documents.flatten(0, 1))
-        values = token_log_probabilities(hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten(), head=self.head)
+        values = token_log_probabilities(
+            hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten(), head=self.head
+        )
         return values.view(labels.shape).sum(-1)

@@ -197,7 +197,7 @@ def quick(monkeypatch):
     """Every way counts as faster than plain, and the compiler is left out."""
     times = iter(2.0**-step for step in range(1000))
     monkeypatch.setattr(choose, "seconds_of", lambda work, device: (work(), next(times))[1])
-    monkeypatch.setattr(choose.elementwise, "compiled", lambda: PLAIN)
+    monkeypatch.setattr(choose.elementwise, "compiled", lambda **how: PLAIN)
     monkeypatch.setattr(choose.cross_entropy, "candidates", lambda width: {"plain": lambda: choose_plain()})
 
 
@@ -233,7 +233,7 @@ def test_use_fast_of_a_block_one_percent_wrong_leaves_it_out_with_the_error(quic
     from dataclasses import replace
 
     broken = replace(PLAIN, **{name: wrong})
-    monkeypatch.setattr(choose.elementwise, "compiled", lambda: broken)
+    monkeypatch.setattr(choose.elementwise, "compiled", lambda **how: broken)
     monkeypatch.setattr(choose.elementwise, "PLAIN", broken)
     model = wrapped(decoder("qwen2", ("all",)))
     choice = choose.use_fast(model, request()).choices["blocks"]

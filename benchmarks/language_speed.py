@@ -364,7 +364,8 @@ def main() -> None:
     if asked.one:
         print("FIGURES " + json.dumps(one(asked.one, asked.steps, peers)), flush=True)
         return
-    names = [name for name in [*CASES, "equal", *NANO, *PEERS] if any(fnmatch(name, each) for each in asked.cases)]
+    known = [*CASES, "equal", *NANO, *PEERS]
+    names = list(dict.fromkeys(name for each in asked.cases for name in known if fnmatch(name, each)))
     results: dict[str, Any] = {"machine": facts(), "cases": {}}
     for name in names:
         results["cases"][name] = found = child(name, asked.steps, peers)

@@ -17,12 +17,12 @@ from trainer.models.fast.joint import Joint, linear
 class FeedForward:
     """down(act(gate) * up), of which only the joint projection is kept; the product is formed again in backward."""
 
-    def __init__(self, block: Block, activation: str, *, dtype: torch.dtype, ops: Elementwise, in_place: bool) -> None:
+    def __init__(self, block: Block, activation: str, *, dtype: torch.dtype, ops: Elementwise) -> None:
         mlp = block.mlp
         self.gated, self.kind, self.ops = mlp.gated, KINDS[activation], ops
         layers = [mlp.gate_proj, mlp.up_proj] if mlp.gated else [mlp.up_proj]
-        self.into = Joint(layers, dtype, in_place=in_place, ops=ops)
-        self.out = Joint([mlp.down_proj], dtype, fold=False, in_place=in_place, ops=ops)
+        self.into = Joint(layers, dtype, ops=ops)
+        self.out = Joint([mlp.down_proj], dtype, fold=False, ops=ops)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return (rows, tokens, width) of the same."""
@@ -67,10 +67,12 @@ def _backward_of_down(
 class AdaptedBlock:
     """Computes a block's forward; `stream` is the dtype of the residual stream, `dtype` that of products.
 
-    in_place: whether results of products may be added to; selective checkpointing keeps them and forbids it.
+    It keeps the results of products and attention and forms the rest again, which is what selective checkpointing does.
     """
 
-    def __init__(  # noqa: PLR0913
+    selective = True
+
+    def __init__(
         self,
         block: Block,
         activation: str,
@@ -78,14 +80,13 @@ class AdaptedBlock:
         dtype: torch.dtype,
         stream: torch.dtype,
         ops: Elementwise,
-        in_place: bool = True,
     ) -> None:
         attention = block.self_attn
         names = ("qkv_proj",) if attention.config.fused else ("q_proj", "k_proj", "v_proj")
         self.dtype, self.stream, self.ops = dtype, stream, ops
-        self.joint = Joint([getattr(attention, name) for name in names], dtype, in_place=in_place, ops=ops)
-        self.output = Joint([attention.o_proj], dtype, fold=False, in_place=in_place, ops=ops)
-        self.feed_forward = FeedForward(block, activation, dtype=dtype, ops=ops, in_place=in_place)
+        self.joint = Joint([getattr(attention, name) for name in names], dtype, ops=ops)
+        self.output = Joint([attention.o_proj], dtype, fold=False, ops=ops)
+        self.feed_forward = FeedForward(block, activation, dtype=dtype, ops=ops)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         """A copy of the block computes plainly: the weights here are views of this block's."""

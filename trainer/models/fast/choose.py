@@ -146,17 +146,16 @@ def _better(trial: Trial, plain: Trial, *, asked: bool) -> bool:
 def _ways(blocks: list[Block], activation: str, request: Request) -> tuple[dict[str, Callable[[Block], Work]], str]:
     """Return the ways by name, best first, each as what makes a block's; or why there is none."""
     reasons = {adapted.why_not(block, activation) for block in blocks} - {None}
-    selective = request.checkpointing == "selective"
     if not reasons:
-        ops = {} if selective else {"adapters folded, compiled elementwise": elementwise.compiled()}
-        ops["adapters folded, plain elementwise"] = elementwise.PLAIN
-        how: dict[str, Any] = {"dtype": request.dtype, "stream": request.stream, "in_place": not selective}
+        ops = {
+            "adapters folded, compiled elementwise": elementwise.compiled(),
+            "adapters folded, plain elementwise": elementwise.PLAIN,
+        }
+        how: dict[str, Any] = {"dtype": request.dtype, "stream": request.stream}
         return {name: partial(_adapted, activation, each, how) for name, each in ops.items()}, ""
     if any(adapted.is_adapted(block) for block in blocks):
         return {}, "; ".join(sorted(str(each) for each in reasons))
     reasons = {compiled.why_not(block) for block in blocks} - {None}
-    if selective:
-        reasons.add("selective checkpointing looks into operations, which compiled code hides")
     if reasons:
         return {}, "; ".join(sorted(str(each) for each in reasons))
     shared = compiled.CompiledBlock()

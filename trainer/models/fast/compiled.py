@@ -16,7 +16,12 @@ from trainer.models.decoder.model import Block
 
 
 class CompiledBlock:
-    """Computes a block's forward; one compiled function serves all blocks of a model."""
+    """Computes a block's forward; one compiled function serves all blocks of a model.
+
+    The compiler keeps the results of products and forms element-wise ones again, as selective checkpointing does.
+    """
+
+    selective = True
 
     def __init__(self, *, compile_: Any = None) -> None:
         make: Any = compile_ or torch.compile

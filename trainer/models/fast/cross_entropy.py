@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -40,15 +39,11 @@ class Call:
         return max(LEAST_CHUNK, min(size, MOST_CHUNK))
 
 
-def candidates(vocabulary: int) -> dict[str, Callable[[], Softmax]]:
+def candidates() -> dict[str, Callable[[], Softmax]]:
     """Return the ways by name, in the order of preference where times are alike."""
     ways: dict[str, Callable[[], Softmax]] = {"plain": lambda: softmax_gradient, "compiled": _compiled}
     if importlib.util.find_spec("triton") is not None:
-        from trainer.models.fast import triton_softmax
-
-        found = triton_softmax.ways(hip=torch.version.hip is not None)
-        fitting = {name: way for name, way in found.items() if way.block or vocabulary <= triton_softmax.AT_ONCE}
-        ways |= {name: partial(_triton, way) for name, way in fitting.items()}
+        ways["triton"] = _triton
     return ways
 
 
@@ -70,12 +65,12 @@ def _compiled() -> Softmax:
     return made  # type: ignore[no-any-return]
 
 
-def _triton(way: Any) -> Softmax:
+def _triton() -> Softmax:
     from trainer.models.fast import triton_softmax
 
     def softmax(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         losses = torch.empty(len(logits), dtype=torch.float32, device=logits.device)
-        triton_softmax.launch(way, logits, labels, scale, losses, ignored=IGNORED)
+        triton_softmax.launch(logits, labels, scale, losses, ignored=IGNORED)
         return losses, logits
 
     return softmax
@@ -83,7 +78,7 @@ def _triton(way: Any) -> Softmax:
 
 def choose(call: Call, only_name: str | None = None) -> tuple[Head, Choice]:
     """Return how the head's losses are formed, and the choice; `only_name`: the way of an unfinished run."""
-    ways = candidates(call.vocabulary)
+    ways = candidates()
     wanted = {name: make for name, make in ways.items() if only_name in (None, name)} or {"plain": ways["plain"]}
     exact = softmax_gradient(*(_wide(each) for each in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))))
     made: dict[str, Softmax] = {}

@@ -40,10 +40,9 @@ class Joint:
         dtype: torch.dtype,
         *,
         fold: bool = True,
-        in_place: bool = True,
         ops: Elementwise = PLAIN,
     ) -> None:
-        self.parts, self.dtype, self.in_place, self.ops = _parts(layers), dtype, in_place, ops
+        self.parts, self.dtype, self.ops = _parts(layers), dtype, ops
         self.width = self.parts[0].base.in_features
         self.outputs: int = self.parts[-1].rows.stop
         columns = max((part.columns.stop for part in self.parts), default=0)
@@ -110,9 +109,7 @@ class Joint:
             return _product(wide, self.weight, self.bias), (wide,)
         narrow = inputs @ self.down.t()
         outputs = _product(inputs, self.base_weight(), self.bias)
-        if self.in_place:
-            return outputs.addmm_(narrow, self.up.t()), (inputs, narrow)
-        return torch.addmm(outputs, narrow, self.up.t()), (inputs, narrow)
+        return outputs.addmm_(narrow, self.up.t()), (inputs, narrow)
 
     def backward(self, gradient: Tensor, saved: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
         """Return the gradient by the inputs, and those of `adapters`."""

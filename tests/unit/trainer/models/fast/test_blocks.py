@@ -58,10 +58,10 @@ def decoder(family, targets=None, rank=3, dtype=torch.float64, quantized=False):
     return model.to(dtype)
 
 
-def adapt(model, *, in_place=True, stream=None):
+def adapt(model, *, stream=None):
     dtype = next(model.parameters()).dtype
     for block in model.model.layers:
-        how = {"dtype": dtype, "stream": stream or dtype, "ops": PLAIN, "in_place": in_place}
+        how = {"dtype": dtype, "stream": stream or dtype, "ops": PLAIN}
         block.fast = AdaptedBlock(block, model.config.feed_forward.activation, **how)
     return model
 
@@ -112,7 +112,7 @@ def test_adapted_blocks_over_four_bit_weights_equal_plain_ones():
 @pytest.mark.parametrize("choice", ["full", "selective"])
 def test_adapted_blocks_under_checkpointing_equal_plain_ones(choice):
     plain = decoder("llama", ("all",))
-    fast = adapt(copy.deepcopy(plain), in_place=choice != "selective")
+    fast = adapt(copy.deepcopy(plain))
     checkpointed(fast, choice, list(fast.model.layers))
     both(plain, fast, compute=next_token)
 
@@ -198,7 +198,7 @@ def quick(monkeypatch):
     times = iter(2.0**-step for step in range(1000))
     monkeypatch.setattr(choose, "seconds_of", lambda work, device: (work(), next(times))[1])
     monkeypatch.setattr(choose.elementwise, "compiled", lambda **how: PLAIN)
-    monkeypatch.setattr(choose.cross_entropy, "candidates", lambda width: {"plain": lambda: choose_plain()})
+    monkeypatch.setattr(choose.cross_entropy, "candidates", lambda: {"plain": choose_plain})
 
 
 def choose_plain():

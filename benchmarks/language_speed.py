@@ -179,10 +179,12 @@ def assembled(config: Any) -> Iterator[Any]:
     from trainer.models.decoder.model import Decoder
     from trainer.run import train as run
 
-    Decoder.initialize = lambda self, seed=None: None  # type: ignore[method-assign]  # the folder's weights follow
     lobby = Ranks()
     attempt = run.Attempt(config=config, name=None, settings=None, lobby=lobby)
+    initialize = Decoder.initialize
+    Decoder.initialize = lambda self, seed=None: None  # type: ignore[method-assign]  # the folder's weights follow
     prepared = run.prepare(attempt)
+    Decoder.initialize = initialize  # type: ignore[method-assign]
     with run.open_on(lobby, config, None, need_bytes=0) as folder:
         record = run.begin_record(prepared, attempt, folder, lobby)
         training = run.assemble(prepared, attempt, folder, lobby, record)
@@ -226,8 +228,7 @@ def timed(case: Case, steps: int) -> dict[str, Any]:
 def equal(folder: Path) -> dict[str, Any]:
     """Train nanoGPT's model and ours side by side in fp32 and return both rows of losses."""
     sys.path.insert(0, str(folder / "nanoGPT"))
-    from model import GPT as NanoGPT  # type: ignore
-    from model import GPTConfig
+    import model as nanogpt  # type: ignore
 
     from trainer.engine.loop import run_epoch
 
@@ -236,12 +237,14 @@ def equal(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for fast in ("off", "auto"):
         more = ("--precision", "fp32", "--learning-rate", "1e-4", "--fast", fast)
-        with tempfile.TemporaryDirectory() as temporary:
-            with assembled(settings_of(case, Path(temporary), EQUAL_STEPS, *more)) as (training, record):
-                theirs = nano(NanoGPT, GPTConfig, training) if fast == "off" else found["theirs"]
-                while not training.ended:
-                    run_epoch(training)
-                ours = training.state.losses[:EQUAL_STEPS].tolist()
+        with (
+            tempfile.TemporaryDirectory() as folder_,
+            assembled(settings_of(case, Path(folder_), EQUAL_STEPS, *more)) as (training, record),
+        ):
+            theirs = nano(nanogpt, training) if fast == "off" else found["theirs"]
+            while not training.ended:
+                run_epoch(training)
+            ours = training.state.losses[:EQUAL_STEPS].tolist()
         apart = max(abs(one - other) / other for one, other in zip(ours, theirs, strict=True))
         found |= {"theirs": theirs, f"ours, --fast {fast}": ours, f"largest difference, --fast {fast}": apart}
         found[f"chosen, --fast {fast}"] = record.get("fast")
@@ -249,9 +252,9 @@ def equal(folder: Path) -> dict[str, Any]:
     return found | {"tolerance": EQUAL_TOLERANCE, "equal": worst <= EQUAL_TOLERANCE}
 
 
-def nano(model: Any, config: Any, training: Any) -> list[float]:
+def nano(model: Any, training: Any) -> list[float]:
     """Return the losses of nanoGPT's model from our weights, on the rows that ours will see, with its own AdamW."""
-    twin = model(config(block_size=1024, vocab_size=50304, dropout=0.0, bias=True)).to(training.device)
+    twin = model.GPT(model.GPTConfig(block_size=1024, vocab_size=50304, dropout=0.0, bias=True)).to(training.device)
     take_over(twin, training.model.decoder)
     optimizer = torch.optim.AdamW(twin.parameters(), lr=1e-4, weight_decay=0.0)
     losses, order = [], training.sampler.order(0)
@@ -280,12 +283,11 @@ def take_over(twin: Any, decoder: Any) -> None:
 def nano_speed(folder: Path, steps: int, *, bias: bool) -> dict[str, Any]:
     """Return the figures of nanoGPT's own model and step in bf16, as its bench.py takes them: 64 rows of 1,024."""
     sys.path.insert(0, str(folder / "nanoGPT"))
-    from model import GPT as NanoGPT
-    from model import GPTConfig
+    import model as nanogpt
 
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    network = NanoGPT(GPTConfig(block_size=1024, vocab_size=50304, dropout=0.0, bias=bias)).cuda()
+    network = nanogpt.GPT(nanogpt.GPTConfig(block_size=1024, vocab_size=50304, dropout=0.0, bias=bias)).cuda()
     optimizer = network.configure_optimizers(1e-2, 1e-4, (0.9, 0.95), "cuda")
     inputs, labels = (torch.randint(50304, (64, 1024), device="cuda") for _ in range(2))
     compiled: Any = torch.compile(network)

@@ -193,7 +193,10 @@ def new_training(
 
 
 def changing_state(model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights that training changes, and the buffers but constant ones; frozen weights are made again from where they came."""
+    """Return the weights that training changes, and the buffers that are not constant.
+
+    Frozen weights, in 4 bits or whole, are made again from where they came.
+    """
     frozen = {name for name, weight in model.named_parameters() if not weight.requires_grad}
     for prefix, module in model.named_modules():
         if getattr(module, "constant", False):

@@ -28,7 +28,7 @@ class FeedForward:
         """Return (rows, tokens, width) of the same."""
         apply: Any = _FeedForward.apply
         outputs: Tensor = apply(inputs.flatten(0, -2), self, *self.into.adapters, *self.out.adapters)
-        return outputs.unflatten(0, inputs.shape[:-1])
+        return outputs.view(*inputs.shape[:-1], -1)
 
 
 class _FeedForward(torch.autograd.Function):
@@ -108,7 +108,7 @@ class AdaptedBlock:
     ) -> Tensor:
         attention = block.self_attn
         cosine, sine = turn if turn is not None else (None, None)
-        norms = (None, None)
+        norms: tuple[Any, ...] = (None, None)
         if attention.config.qk_norm:
             norms = tuple(Norm.of(each).arguments() for each in (attention.q_norm, attention.k_norm))
         shape = head_shape(attention.config)

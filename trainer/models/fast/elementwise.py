@@ -19,6 +19,7 @@ from trainer.models.decoder.config import AttentionConfig
 from trainer.models.decoder.layers import RMSNorm
 
 aten = torch.ops.aten
+Arguments = tuple[Tensor, Tensor | None, str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Norm:
         assert isinstance(module, nn.LayerNorm)
         return cls(kind="layer", weight=module.weight, bias=module.bias, epsilon=module.eps)
 
-    def arguments(self) -> tuple[Tensor, Tensor | None, str, float]:
+    def arguments(self) -> Arguments:
         """Return what `normed` takes after the states."""
         return self.weight, self.bias, self.kind, self.epsilon
 
@@ -61,7 +62,7 @@ def normed(
     return (scaled * (1.0 + factor if kind == "rms_plus_one" else factor)).to(dtype)
 
 
-def added_and_normed(  # noqa: PLR0913, PLR0917 -- a compiled function takes tensors and constants one by one
+def added_and_normed(
     states: Tensor,
     more: Tensor,
     weight: Tensor,
@@ -75,12 +76,12 @@ def added_and_normed(  # noqa: PLR0913, PLR0917 -- a compiled function takes ten
     return total, normed(total, weight, bias, kind, epsilon, dtype)
 
 
-def heads(  # noqa: PLR0913, PLR0917 -- as above
+def heads(
     joint: Tensor,
     cosine: Tensor | None,
     sine: Tensor | None,
-    query_norm: tuple[Any, ...] | None,
-    key_norm: tuple[Any, ...] | None,
+    query_norm: Arguments | None,
+    key_norm: Arguments | None,
     count: int,
     shared: int,
     width: int,

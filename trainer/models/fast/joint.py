@@ -189,4 +189,4 @@ def linear(inputs: Tensor, joint: Joint) -> Tensor:
     """Return (rows, tokens, outputs) of (rows, tokens, width)."""
     apply: Any = _Linear.apply
     outputs: Tensor = apply(inputs.flatten(0, -2), joint, *joint.adapters)
-    return outputs.unflatten(0, inputs.shape[:-1])
+    return outputs.view(*inputs.shape[:-1], -1)

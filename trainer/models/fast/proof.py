@@ -63,7 +63,8 @@ def relative_error(found: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
 
 
 def _spread(tensor: Tensor) -> float:
-    return tensor.norm().item() / math.sqrt(max(tensor.numel(), 1))
+    norm: float = tensor.norm().item()
+    return norm / math.sqrt(max(tensor.numel(), 1))
 
 
 def _error(found: Tensor, exact: Tensor, floor: float) -> float:

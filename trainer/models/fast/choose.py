@@ -121,7 +121,7 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         return Choice(name="plain", why="the unfinished run computed them so")
     plain = Trial(name="plain")
     if ways:
-        plain = _examined(blocks[0], None, request, name="plain")
+        plain = _plain(blocks[0], request)
     trials, kept = [plain], None
     for name, make in ways.items():
         if wanted not in (None, name):
@@ -135,6 +135,15 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if ways else ())
     _install(decoder, blocks, ways[kept], request)
     return Choice(name=kept, why=f"right, and faster than plain: {reason(trials)}", trials=tuple(trials))
+
+
+def _plain(block: Block, request: Request) -> Trial:
+    """Return plain torch's trial; where it does not even fit into memory, any way that fits is better."""
+    try:
+        return _examined(block, None, request, name="plain")
+    except OutOfMemory as error:
+        torch.cuda.empty_cache()
+        return Trial(name="plain", refused=first_line(error))
 
 
 def _better(trial: Trial, plain: Trial, *, asked: bool) -> bool:

@@ -28,7 +28,7 @@ class LanguageTuner:
             return "on a CPU plain torch is the reference and the only way"
         if precision.name == "fp64":
             return "fp64 is what the others are compared with"
-        if self.config.parallel != "ddp" and self.config.ranks > 1:
+        if self.config.parallel != "ddp":
             return f"--parallel {self.config.parallel} moves weights to other places"
         return None
 
@@ -36,7 +36,7 @@ class LanguageTuner:
         """Hold frozen weights in the 16 bits that autocast would round them to at each use."""
         from trainer.models.fast.choose import hold_frozen_weights_in
 
-        if self.config.fast != "off" and precision.name in ("bf16", "fp16") and precision.device_type != "cpu":
+        if precision.name in ("bf16", "fp16") and self.why_not(precision.device_type, precision) is None:
             hold_frozen_weights_in(model, DTYPES[precision.name])
 
     def use(

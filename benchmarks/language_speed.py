@@ -185,12 +185,13 @@ def assembled(config: Any) -> Iterator[Any]:
     Decoder.initialize = lambda self, seed=None: None  # type: ignore[method-assign]  # the folder's weights follow
     prepared = run.prepare(attempt)
     Decoder.initialize = initialize  # type: ignore[method-assign]
-    with run.open_on(lobby, config, None, need_bytes=0) as folder:
+    with run.open_on(lobby, config.run, None, need_bytes=0) as folder:
         record = run.begin_record(prepared, attempt, folder, lobby)
         training = run.assemble(prepared, attempt, folder, lobby, record)
-        compile_if_worth_it(training, config)
-        run.paced(training, config)
-        training.watch = watch(training, config, folder, prepared.accelerator, prepared.network.description)
+        compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
+        run.paced(training, config.compute.step)
+        described = prepared.network.description
+        training.watch = watch(training, config.telemetry, folder, prepared.accelerator, described, config.as_dict())
         yield training, record
 
 

@@ -174,7 +174,7 @@ def arguments(case: Case, folder: Path, steps: int, *more: str) -> list[str]:
 def assembled(config: Any) -> Iterator[Any]:
     """Yield the run as `train` puts it together, guard and telemetry included."""
     from trainer.distributed.collectives import Ranks
-    from trainer.engine.instrumentation import watch
+    from trainer.engine.instrumentation import callbacks_of
     from trainer.engine.steps.compile import compile_if_worth_it
     from trainer.models.decoder.model import Decoder
     from trainer.run import train as run
@@ -191,27 +191,30 @@ def assembled(config: Any) -> Iterator[Any]:
         compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
         run.paced(training, config.compute.step)
         described = prepared.network.description
-        training.watch = watch(training, config.telemetry, folder, prepared.accelerator, described, config.as_dict())
+        own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, described, config.as_dict())
+        training.callbacks = training.callbacks.after(*own)
         yield training, record
 
 
 def timed(case: Case, steps: int) -> dict[str, Any]:
     """Return tokens per second and peak memory of a case, with what the run chose."""
+    from trainer.engine.callbacks.callback import Callback
     from trainer.engine.loop import run_epoch
 
     began, marks = time.perf_counter(), {}
     with tempfile.TemporaryDirectory() as temporary, assembled(settings_of(case, Path(temporary), steps)) as made:
         training, record = made
-        counted = training.watch.step_ended
 
-        def step_ended(rows: int) -> None:
-            counted(rows)
-            if training.state.step in (1, WARM, steps):
-                if torch.cuda.is_available():
-                    torch.cuda.synchronize()
-                marks[training.state.step] = time.perf_counter()
+        class Marks(Callback):
+            """Waits for the device after some steps and keeps the time."""
 
-        training.watch.step_ended = step_ended
+            def on_step_end(self, run: Any, taken: Any) -> None:
+                if run.state.step in (1, WARM, steps):
+                    if torch.cuda.is_available():
+                        torch.cuda.synchronize()
+                    marks[run.state.step] = time.perf_counter()
+
+        training.callbacks = training.callbacks.after(Marks())
         while not training.ended:
             run_epoch(training)
         answers = 2 if case.method == "dpo" else 1

@@ -56,6 +56,7 @@ DECIDING = (
     "data/profiles/value_area.py",
     "data/profiles/value_search.py",
     "data/profiles/volume_nodes.py",
+    "data/profiles/zones.py",
     "data/readers/arrow.py",
     "data/readers/bad_rows.py",
     "data/readers/bar_checks.py",

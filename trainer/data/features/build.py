@@ -47,6 +47,7 @@ DECIDING = (
     "data/features/profile_features.py",
     "data/features/session_features.py",
     "data/profiles/developing.py",
+    "data/profiles/finished.py",
     "data/profiles/moments.py",
     "data/profiles/profile.py",
     "data/profiles/rolling.py",

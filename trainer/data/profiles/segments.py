@@ -1,4 +1,4 @@
-"""Levels of growing profiles, for any range of prices at the same price a bar: see `zones` for how profiles are kept."""
+"""Levels of growing profiles in about the same time a bar for any range of prices; `zones` has how they are kept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from trainer.data.conventions import ProfileConventions
+from trainer.data.profiles.finished import twice_wanted
 from trainer.data.profiles.profile import BarRows, Levels
 from trainer.data.profiles.value_area import Integers, required
 from trainer.data.profiles.value_search import Lanes, area
@@ -59,7 +60,7 @@ def _peaks(
     volume = zones.table(most, -1).take(zones.span, axis=0)
     volume += zones.more
     peak = volume.max(axis=1)
-    twice = _twice_wanted(low, high, conventions)
+    twice = twice_wanted(low, high, conventions)
     lane, place = np.nonzero(volume == np.where(peak > 0, peak, FAR)[:, np.newaxis])
     zone = zones.first[zones.span[lane]] + place
     at, row = _nearest(zones, most, lane, zone, twice)
@@ -71,13 +72,6 @@ def _peaks(
     cells = np.zeros_like(rows)
     rows[lane], cells[lane] = row, at
     return cells, rows, peak
-
-
-def _twice_wanted(low: Integers, high: Integers, conventions: ProfileConventions) -> Integers:
-    """Return twice the row, or place between two rows, to which the tie rule wants the point of control nearest."""
-    if conventions.poc_tie in ("low", "high"):
-        return 2 * (low if conventions.poc_tie == "low" else high)
-    return low + high + (conventions.poc_tie == "middle_upper")
 
 
 def _nearest(

@@ -42,7 +42,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Zones:
-    """Pieces one after the other. A cell is a segment of a span; cells, zones and edges of all spans lie in flat arrays.
+    """Pieces one after the other; a cell is a segment of a span. All arrays but `more` are flat.
 
     base: volume of a row of each cell; edges: its lowest row; zone: its zone's number in its span. begin: first cell of
     each zone, and behind the last one the number of cells. first: first zone of each span; origin: first cell of each
@@ -67,10 +67,10 @@ class Zones:
 
 
 def pieces(bars: BarRows, span: int, *, ends: bool) -> Iterator[Piece]:
-    """Yield one session, cut so that no piece has many more than BATCH_CELLS cells; `ends`: see `_changes`."""
+    """Yield one session, cut so that no piece has many more than BATCH_CELLS cells; `ends`: see `changes`."""
     low, high, total = np.minimum.accumulate(bars.low), np.maximum.accumulate(bars.high), np.cumsum(bars.volume)
     require_rows(int(high[-1] - low[-1]) + 1)
-    rows, amounts = _changes(bars, ends=ends)
+    rows, amounts = changes(bars, ends=ends)
     edges, places = np.unique(rows, return_inverse=True)
     columns, count = places.reshape(rows.shape), len(bars)
     step = span * max(1, BATCH_CELLS // len(edges))
@@ -95,7 +95,7 @@ def pieces(bars: BarRows, span: int, *, ends: bool) -> Iterator[Piece]:
             carried[: here[0]] = 0
 
 
-def _changes(bars: BarRows, *, ends: bool) -> tuple[Integers, Integers]:
+def changes(bars: BarRows, *, ends: bool) -> tuple[Integers, Integers]:
     """Return the rows from which on a bar's volume of a row changes, and by how much, each (changes, bars).
 
     ends: whether some bar of the file's block gives its lowest and highest row a share of their own.
@@ -125,10 +125,9 @@ def zones_of(parts: Sequence[Piece], span: int) -> Zones:
     widths = np.repeat([len(part.edges) for part in parts], [len(part.base) for part in parts])
     origin = np.cumsum(widths) - widths
     spans = np.cumsum([0, *(len(part.base) for part in parts)])
-    own = np.concatenate(
-        [begin + np.arange(part.columns.shape[1]) // span for begin, part in zip(spans, parts, strict=False)]
-    )
-    slot = np.concatenate([np.arange(part.columns.shape[1]) % span for part in parts])
+    counts = [len(part.total) for part in parts]
+    bar = np.concatenate([np.arange(count) for count in counts])
+    own, slot = np.repeat(spans[:-1], counts) + bar // span, bar % span
     cells = np.concatenate([part.columns for part in parts], axis=1) + origin[own]
     mark = np.zeros(int(widths.sum()), np.bool_)
     mark[cells] = mark[origin] = True

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.conventions import VOLUME_BITS, ProfileConventions
-from trainer.data.profiles import developing, segments, zones
+from trainer.data.profiles import developing, finished, segments, zones
 from trainer.data.profiles.developing import developing_levels, rolling_levels
+from trainer.data.profiles.finished import composite_poc, finished_profiles
 from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
 from trainer.runtime.errors import TrainerError
 
@@ -215,6 +216,23 @@ def test_segment_levels_of_long_sessions_with_gaps_equal_those_of_rows(
     fast = developing_levels(rows, starts, c)
     monkeypatch.setattr(developing, "MANY_ROWS", 10**9)
     assert_same(fast, developing_levels(rows, starts, c))
+
+
+@given(bars=BARS, c=CONVENTIONS, cut=st.integers(1, 10))
+@settings(deadline=None, max_examples=150)
+def test_composite_poc_of_segments_equals_that_of_rows(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int
+) -> None:
+    c = replace(c, rows="dense")
+    rows, starts = bar_rows(*arrays(bars), c), np.array([0, cut] if cut < len(bars) else [0])
+    of_rows = finished_profiles(rows, starts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finished, "FEW_ROWS", 0)
+        of_segments = finished_profiles(rows, starts)
+    assert all(part.of_rows for part in of_rows)
+    expected = oracle(bars, c)[0]
+    for parts in (of_rows, of_segments, [of_rows[0], *of_segments[1:]]):
+        assert composite_poc(parts, c) == expected
 
 
 def assert_same(actual: Levels, expected: Levels) -> None:

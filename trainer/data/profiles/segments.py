@@ -91,7 +91,7 @@ def _nearest(
 
 
 def _row_in(zones: Zones, cell: Integers, twice: Integers) -> Integers:
-    return np.clip(twice >> 1, zones.edges[cell], zones.edges[cell + 1] - 1)
+    return np.asarray(np.clip(twice >> 1, zones.edges[cell], zones.edges[cell + 1] - 1))
 
 
 def _nearest_of_many(

@@ -126,13 +126,13 @@ def zones_of(parts: Sequence[Piece], span: int) -> Zones:
     origin = np.cumsum(widths) - widths
     spans = np.cumsum([0, *(len(part.base) for part in parts)])
     counts = [len(part.total) for part in parts]
-    bar = np.concatenate([np.arange(count) for count in counts])
-    own, slot = np.repeat(spans[:-1], counts) + bar // span, bar % span
+    place = np.concatenate([np.arange(count) for count in counts])
+    own, slot = np.repeat(spans[:-1], counts) + place // span, place % span
     cells = np.concatenate([part.columns for part in parts], axis=1) + origin[own]
     mark = np.zeros(int(widths.sum()), np.bool_)
     mark[cells] = mark[origin] = True
     begin = np.flatnonzero(mark)
-    number = np.cumsum(mark)
+    number = np.cumsum(mark, dtype=np.int64)
     number -= 1
     first = number[origin]
     width = int(np.diff(first, append=len(begin)).max())

@@ -218,6 +218,18 @@ def test_segment_levels_of_long_sessions_with_gaps_equal_those_of_rows(
     assert_same(fast, developing_levels(rows, starts, c))
 
 
+@pytest.mark.parametrize(("poc_tie", "expected"), [("middle", 2), ("middle_upper", 8), ("low", 2), ("high", 8)])
+def test_segment_levels_of_two_peaks_in_one_zone_follow_the_tie_rule(
+    monkeypatch: pytest.MonkeyPatch, poc_tie: Literal["middle", "middle_upper", "low", "high"], expected: int
+) -> None:
+    low, high = np.array([0, 2, 8, 0, 0, 0]), np.array([10, 2, 8, 10, 10, 10])
+    none = np.zeros(6, np.int64)
+    rows = BarRows(low=low, high=high, share=np.array([1, 4, 4, 1, 0, 1]), more_low=none, more_high=none)
+    monkeypatch.setattr(segments, "span_of", lambda bars: 3)
+    levels = segments.segment_levels(rows, np.array([0]), ProfileConventions(poc_tie=poc_tie))
+    assert levels.poc[2:].tolist() == [expected] * 4
+
+
 @given(bars=BARS, c=CONVENTIONS, cut=st.integers(1, 10))
 @settings(deadline=None, max_examples=150)
 def test_composite_poc_of_segments_equals_that_of_rows(

@@ -84,7 +84,8 @@ def main() -> None:
         ends = [*starts[1:], len(made)]
         spans = [int(made.high[a:b].max() - made.low[a:b].min()) + 1 for a, b in zip(starts, ends, strict=True)]
         ours = best(lambda made=made, starts=starts: developing_levels(made, starts, ProfileConventions()))  # type: ignore[misc]
-        theirs, case = "", {"bars_a_session": bars, "rows_a_session": round(float(np.mean(spans)))}
+        theirs = ""
+        case: dict[str, float] = {"bars_a_session": bars, "rows_a_session": round(float(np.mean(spans)))}
         case["microseconds_a_bar"] = round(ours / len(made) * 1e6, 2)
         if loop is not None:
             arguments = made.low, made.high, made.share, starts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from trainer.config.model import require_fitting
-from trainer.config.train import TrainConfig
+from trainer.config.train import TrainConfig, shown
 from trainer.device.accelerator import Accelerator, choose, make_reproducible
 from trainer.device.capacity import require_memory
 from trainer.device.memory import allocator_settings
@@ -40,6 +40,7 @@ from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, requir
 from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
 from trainer.run.resume_settings import (
     checked,
+    given,
     longer,
     require_same_data,
     settings_of,
@@ -101,8 +102,9 @@ def train(config: TrainConfig) -> None:
 
 def run(attempt: Attempt) -> None:
     """Train in four phases: prepare, assemble, resume if asked to, finish."""
+    task, attempt = read(attempt)
     config, lobby = attempt.config, attempt.lobby
-    prepared = prepare(attempt)
+    prepared = prepare(attempt, task)
     needed = size_estimate(prepared.model, config.epochs, steps_of(config, prepared.task.train_rows))
     with (
         open_on(lobby, config, attempt.name, need_bytes=needed) as folder,
@@ -120,15 +122,35 @@ def run(attempt: Attempt) -> None:
         complete(prepared.task, attempt, folder, record, history)
 
 
-def prepare(attempt: Attempt) -> Prepared:
-    """Read the data, choose device and precision, and build the network; nothing is written yet.
+def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
+    """Read the data, and return the task with the settings that it decides where a run begins and they were not given.
+
+    Raises:
+        TrainerError: where data or settings do not allow the run.
+    """
+    config = attempt.config
+    require_fitting(config, config.hidden_layers)
+    task = task_of(config, shown=attempt.lobby.leads)
+    if attempt.name:
+        return task, attempt
+    chosen = task.defaults(config, given(config))
+    if chosen and attempt.lobby.leads:
+        say(f"chosen for {task.train_rows:,} training rows: {worded(chosen)}")
+    return task, replace(attempt, config=replace(config, **chosen))
+
+
+def worded(settings: Mapping[str, Any]) -> str:
+    """Return settings as flags."""
+    return ", ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in settings.items())
+
+
+def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
+    """Choose device and precision, and build the network; nothing is written yet.
 
     Raises:
         TrainerError: where data, settings or device do not allow the run.
     """
     config, lobby = attempt.config, attempt.lobby
-    require_fitting(config, config.hidden_layers)
-    task = task_of(config, shown=lobby.leads)
     require_rows(config.batch_schedule, task.train_rows)
     require_schedule(config, steps_of(config, task.train_rows))
     make_reproducible(seed=config.seed, threads=config.threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,10 @@ class LanguageTask:
     def train_rows(self) -> int:
         """Number of sequences to train on."""
         return len(self.data.train)
+
+    def defaults(self, config: TrainConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return nothing: those of language models do not depend on the data."""
+        return {}
 
     def network(self, config: TrainConfig) -> NetworkSpec:
         """Return the decoder that the settings describe, new or from a folder, with its adapter."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
 from trainer.tasks.scaling import fed, scaled
+from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (
     AttentionShape,
     Evaluation,
@@ -54,6 +55,10 @@ class RowTask:
     def train_rows(self) -> int:
         """Number of rows of the training part."""
         return len(self.data.split.train)
+
+    def defaults(self, config: TrainConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return nothing: bars are trained as every run's defaults have it."""
+        return {}
 
     def network(self, config: TrainConfig) -> NetworkSpec:
         """Return the network from these inputs to the target."""
@@ -109,6 +114,10 @@ class BarTask(RowTask):
 
 class TableTask(RowTask):
     """One column of a table from the others."""
+
+    def defaults(self, config: TrainConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return learning rate, epochs and patience by the number of training rows, where they are not `given`."""
+        return table_defaults(config, self.train_rows, given)
 
 
 @torch.no_grad()

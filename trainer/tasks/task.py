@@ -6,7 +6,7 @@ The loop, the steps, the records and the export call these methods and know noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +171,9 @@ class LearningTask(Protocol):
     @property
     def train_rows(self) -> int:
         """Number of rows of the training part; batches, epochs and schedules are counted in them."""
+
+    def defaults(self, config: TrainConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return values, by name, of settings that are not `given` and that these data decide."""
 
     def network(self, config: TrainConfig) -> NetworkSpec:
         """Return the network that `config` describes for these data.

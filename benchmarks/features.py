@@ -75,7 +75,7 @@ def crypto(path: Path, bars: int) -> None:
     high = np.maximum(first, close) * (1 + np.abs(rng.normal(0, 0.0003, bars)))
     low = np.minimum(first, close) * (1 - np.abs(rng.normal(0, 0.0003, bars)))
     prices = {name: values.round(2) for name, values in (("open", first), ("high", high), ("low", low))}
-    times = np.datetime64("2025-01-01", "s") + 60 * np.arange(bars)
+    times = np.datetime64("2025-01-01", "ms") + 60_000 * np.arange(bars)
     volume = (rng.exponential(10, bars) + 0.001).round(3)
     frame = pl.DataFrame({"date": times, **prices, "close": close.round(2), "volume": volume})
     frame.with_columns(pl.col("date").dt.strftime("%Y-%m-%dT%H:%M:%S+00:00")).write_csv(path)

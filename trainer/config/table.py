@@ -28,6 +28,15 @@ class TableConfig(DataConfig):
         tuple[str, ...], Flag("columns of numbers that are names, such as post codes", names, "data")
     ] = ()
     ignore: Annotated[tuple[str, ...], Flag("columns of a table that are no input", names, "data")] = ()
+    identifiers: Annotated[
+        str,
+        Flag(
+            "columns called like an id with another value in every row: leave-out or keep",
+            one_of("leave-out", "keep"),
+            "data",
+            sparse=True,
+        ),
+    ] = "leave-out"
     missing: Annotated[
         str,
         Flag(

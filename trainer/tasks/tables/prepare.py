@@ -19,6 +19,7 @@ from trainer.data.readers.files import DataFile, digest_of, recorded_source
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of
+from trainer.data.tables.identifiers import called_identifier, is_identifier
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
@@ -40,7 +41,8 @@ def prepare_table(config: TrainConfig) -> Task:
     """
     require_apart(config)
     reading, names, time = opened(config)
-    kinds = settled(reading, names, config)
+    identifiers = identifiers_of(reading, names, config)
+    kinds = settled(reading, [name for name in names if name not in identifiers], config)
     labels, why = classes_of(reading, config)
     values = target_values(reading, config, labels)
     dates = times_of(reading, time, config)
@@ -50,7 +52,7 @@ def prepare_table(config: TrainConfig) -> Task:
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, cells)
-    made = made_of(config, matrix) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
+    made = made_of(config, matrix, identifiers) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     tell(made, matrix.columns, parts)
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     codes = codes_of(matrix.columns)
@@ -99,7 +101,25 @@ def settled(reading: Reading, names: Sequence[str], config: TrainConfig) -> Kind
     return kinds
 
 
-def made_of(config: TrainConfig, matrix: Matrix) -> dict[str, Any]:
+def identifiers_of(reading: Reading, names: Sequence[str], config: TrainConfig) -> tuple[str, ...]:
+    """Return the columns that are left out as identifiers, and report them.
+
+    Raises:
+        TrainerError: RM580 where no other column is left.
+    """
+    if config.identifiers == "keep":
+        return ()
+    candidates = [name for name in names if called_identifier(name) and name not in config.categories]
+    found = tuple(name for name in candidates if is_identifier(name, reading.parsed(name), reading.kept))
+    if found and len(found) == len(names):
+        what = f"no column but identifiers is left as an input: {', '.join(found)}"
+        raise TrainerError("RM580", what=what, where=str(reading.cells.path), next="With --identifiers keep they stay.")
+    if found:
+        say(f"table   left out as identifiers, another value in every row: {', '.join(found)} (--identifiers keep)")
+    return found
+
+
+def made_of(config: TrainConfig, matrix: Matrix, identifiers: Sequence[str]) -> dict[str, Any]:
     """Return how inputs were made, for the metadata."""
     return {
         "set": "table",
@@ -112,7 +132,7 @@ def made_of(config: TrainConfig, matrix: Matrix) -> dict[str, Any]:
             "cells": {name: count for name, count in matrix.missing.items() if count},
         },
         "unknown": config.unknown,
-        "ignored": list(config.ignore),
+        "ignored": [*config.ignore, *identifiers],
     }
 
 

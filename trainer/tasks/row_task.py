@@ -16,7 +16,7 @@ from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.tasks import export
-from trainer.tasks.metrics.score import as_numbers, score_of
+from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
@@ -87,9 +87,10 @@ class RowTask:
         """Return the figures on the validation and the test part, in the weights' precision."""
         split = self.data.split
         parts = {"validation": split.validation, "test": split.test}
-        return {
-            name: score_of(self.data, part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()
-        }
+        outputs = {name: (part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()}
+        figures: dict[str, Any] = {name: score_of(self.data, *each) for name, each in outputs.items()}
+        confusions = confusions_of(self.data, outputs)
+        return figures | ({"confusion": confusions} if confusions else {})
 
     def describe(self, network: NetworkSpec) -> dict[str, Any]:
         """Return the entries of metadata.json that the first schema has."""

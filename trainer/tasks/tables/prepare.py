@@ -30,6 +30,8 @@ from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, requ
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
+MOST_SHOWN = 5  # classes that are named
+
 
 def prepare_table(config: TrainConfig) -> Task:
     """Read, clean, split, encode and scale a table; with --feed mapped a column at a time is in memory.
@@ -54,6 +56,7 @@ def prepare_table(config: TrainConfig) -> Task:
     require_varied(split.train.target, labels, cells)
     made = made_of(config, matrix, identifiers) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     tell(made, matrix.columns, parts)
+    say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     codes = codes_of(matrix.columns)
     inputs, targets = scalers(split.train, codes, labels)
@@ -248,6 +251,14 @@ def file_of(cells: Cells) -> DataFile:
     digest = digest_of(cells.path)
     source = recorded_source(cells.path.parent, digest)
     return DataFile(name=cells.path.name, sha256=digest, source=source, read=cells.read)
+
+
+def described(target: str, labels: Sequence[str] | None) -> str:
+    """Return what is learned: a number, or which classes."""
+    if not labels:
+        return f"{target!r} is a number"
+    more = f" and {len(labels) - MOST_SHOWN} more" if len(labels) > MOST_SHOWN else ""
+    return f"{target!r} is one of {len(labels)} classes ({', '.join(labels[:MOST_SHOWN])}{more})"
 
 
 def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:

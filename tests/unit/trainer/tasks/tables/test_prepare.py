@@ -338,6 +338,17 @@ def test_identifier_is_kept_where_asked(tmp_path: Path) -> None:
     assert "PassengerId" in columns(task_of(path, identifiers="keep"))
 
 
+@pytest.mark.parametrize("word", ["inf", "-Infinity", "1e300"])
+@pytest.mark.parametrize("every", [3, 100])
+def test_infinite_or_huge_value_is_named_with_row_and_column(tmp_path: Path, word: str, every: int) -> None:
+    values = [word if row % every == 2 else str(row / 7) for row in range(300)]
+    error = refused(written(mixed().with_columns(pl.Series("size", values)), tmp_path), "RM580")
+    assert f"{word!r} in column 'size'" in error.what
+    assert ":4" in error.where or "line 4" in error.where
+    task = task_of(written(mixed().with_columns(pl.Series("size", values)), tmp_path), on_bad_row="repair")
+    assert columns(task)["size"]["kind"] == "number"
+
+
 def test_all_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
     words = {name: pl.Series([f"{name} {row}" for row in range(300)]) for name in ("Name", "Ticket", "Cabin")}
     error = refused(written(mixed().with_columns(**words), tmp_path), "RM582")

@@ -4,9 +4,9 @@
 
 Needs scikit-learn and lightgbm. Every set is one of scikit-learn's own or made by it (`made_…`, SYNTHETIC). A seed
 draws parts and weights. Ours is `train --data --target --seed --split-seed` and nothing else; theirs are each package's
-defaults, targets of numbers and the inputs of all but LightGBM standardised, trained on the rows of our training part. Ours
-chooses its best epoch on the validation part; theirs look at no validation. Figures are those of the test part: share
-of right answers, or R² against the training mean. Results: benchmarks/results/tables.json and docs/tables.md.
+defaults, targets of numbers and the inputs of all but LightGBM standardised, trained on the rows of our training part.
+Ours chooses its best epoch on the validation part; theirs look at no validation. Figures are those of the test part:
+share of right answers, or R² against the training mean. Results: benchmarks/results/tables.json and docs/tables.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of a table's training that nobody gave, chosen by its number of training rows."""
+"""Settings of a table's training that were not given, chosen by its number of training rows."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def ours(path: Path, seed: int, output: Path, metric: str) -> float:
 
 def theirs(path: Path, seed: int, *, classes: bool) -> dict[str, float]:
     """Return the test figures of the other models, trained on the same rows."""
-    task = prepare(TrainConfig(data=path, target="target", split_seed=seed))
+    task = prepare(TrainConfig.of(data=path, target="target", split_seed=seed).data)
     train, test = task.split.train, task.split.test
     plain, scaled = (train.features, test.features), tuple(task.inputs.scale(p.features) for p in (train, test))
     models = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.optimizer import LoopConfig
 
 STEPS = 20_000  # at most, unless a tenth of MOST_EPOCHS needs more
 LEAST_EPOCHS, MOST_EPOCHS = 30, 300
@@ -16,12 +16,12 @@ PATIENCE = 0.1  # of the epochs
 LEAST_PATIENCE = 10
 
 
-def table_defaults(config: TrainConfig, rows: int, given: Collection[str]) -> dict[str, Any]:
+def table_defaults(loop: LoopConfig, rows: int, given: Collection[str]) -> dict[str, Any]:
     """Return learning rate, epochs and patience for `rows` training rows, of those that are not `given`.
 
     A run whose length is given ends there: it has no patience that was not asked for.
     """
-    epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, STEPS // math.ceil(rows / config.batch_size)))
+    epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, STEPS // math.ceil(rows / loop.batch_size)))
     chosen = {
         "learning_rate": RATE_OF_FEW if rows < FEW_ROWS else RATE,
         "epochs": epochs,

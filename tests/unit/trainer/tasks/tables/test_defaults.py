@@ -10,7 +10,7 @@ import pytest
 
 from tests.fixtures.tables import mixed, written
 from trainer.cli import main
-from trainer.config.train import TrainConfig
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.tasks.tables.defaults import table_defaults
 
 
@@ -23,16 +23,16 @@ from trainer.tasks.tables.defaults import table_defaults
     ],
 )
 def test_defaults_follow_the_rows(rows: int, expected: dict[str, Any]) -> None:
-    assert table_defaults(TrainConfig(), rows, ()) == expected
+    assert table_defaults(LoopConfig(), rows, ()) == expected
 
 
 @pytest.mark.parametrize("given", ["epochs", "max_steps", "eval_every"])
 def test_a_run_of_given_length_has_no_patience_of_itself(given: str) -> None:
-    assert table_defaults(TrainConfig(), 210, {given}) == {"learning_rate": 3e-3}
+    assert table_defaults(LoopConfig(), 210, {given}) == {"learning_rate": 3e-3}
 
 
 def test_a_given_rate_stays() -> None:
-    assert table_defaults(TrainConfig(), 210, {"learning_rate"}).keys() == {"epochs", "patience"}
+    assert table_defaults(LoopConfig(), 210, {"learning_rate"}).keys() == {"epochs", "patience"}
 
 
 def trained(tmp_path: Path, *flags: str) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def main() -> None:
 def write(market: str, path: Path, bars: int) -> None:
     """Write SYNTHETIC bars of a market."""
     made = f"write_synthetic(Path({str(path)!r}), {bars})"
-    make = f"from pathlib import Path; from trainer.data.readers.synthetic import write_synthetic; {made}"
+    make = f"from pathlib import Path; from tests.fixtures.synthetic_bars import write_synthetic; {made}"
     if market == "crypto":
         make = f"from pathlib import Path; from benchmarks.features import crypto; crypto(Path({str(path)!r}), {bars})"
     subprocess.run([sys.executable, "-c", make], cwd=ROOT, check=True)

@@ -16,6 +16,7 @@ CLASS_WEIGHTS = ("none", "balanced")
 BadRowPolicy = Literal["error", "drop", "repair"]
 BAD_ROW_POLICIES: tuple[BadRowPolicy, ...] = get_args(BadRowPolicy)
 MISSING = ("error", "drop", "fill")
+IDENTIFIERS = ("leave-out", "keep")
 UNKNOWN = ("zero", "error")
 COLUMN_ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import nn
 from trainer.config.recipe import as_recipe
 from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.sections.run import RunConfig
+from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible
 from trainer.device.capacity import require_memory
@@ -46,6 +47,7 @@ from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
 from trainer.run.resume_settings import (
     checked,
+    given,
     longer,
     require_same_data,
     settings_of,
@@ -111,8 +113,9 @@ def train(config: TrainConfig) -> None:
 
 def run(attempt: Attempt) -> None:
     """Train in four phases: prepare, assemble, resume if asked to, finish."""
+    task, attempt = read(attempt)
     config, lobby = attempt.config, attempt.lobby
-    prepared = prepare(attempt)
+    prepared = prepare(attempt, task)
     needed = size_estimate(prepared.model, config.loop.epochs, steps_of(config.loop, prepared.task.train_rows))
     with (
         open_on(lobby, config.run, attempt.name, need_bytes=needed) as folder,
@@ -130,16 +133,36 @@ def run(attempt: Attempt) -> None:
         complete(prepared.task, attempt, folder, record, history)
 
 
-def prepare(attempt: Attempt) -> Prepared:
-    """Read the data, choose device and precision, and build the network; nothing is written yet.
+def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
+    """Read the data, and return the task with the settings that it decides where a run begins and they were not given.
+
+    Raises:
+        TrainerError: where data or settings do not allow the run.
+    """
+    config = attempt.config
+    config.model.require_fitting(config.unused())
+    task = task_of(config, shown=attempt.lobby.leads)
+    if attempt.name:
+        return task, attempt
+    chosen = task.defaults(config.loop, given(config))
+    if chosen and attempt.lobby.leads:
+        say(f"chosen for {task.train_rows:,} training rows: {worded(chosen)}")
+    return task, replace(attempt, config=config.having(**chosen))
+
+
+def worded(settings: Mapping[str, Any]) -> str:
+    """Return settings as flags."""
+    return ", ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in settings.items())
+
+
+def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
+    """Choose device and precision, and build the network; nothing is written yet.
 
     Raises:
         TrainerError: where data, settings or device do not allow the run.
     """
     config, lobby = attempt.config, attempt.lobby
-    config.model.require_fitting(config.unused())
     users = load_all(config.telemetry.callback, leads=lobby.leads, world_size=lobby.world_size)
-    task = task_of(config, shown=lobby.leads)
     require_rows(config.loop.batch_schedule, task.train_rows)
     require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
     make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not results_may_vary(config))

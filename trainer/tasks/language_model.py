@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.loading.batch import call
 from trainer.data.tokens.chat_template import ChatTemplate
@@ -60,6 +61,10 @@ class LanguageTask:
     def train_rows(self) -> int:
         """Number of sequences to train on."""
         return len(self.data.train)
+
+    def defaults(self, loop: LoopConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return nothing: those of language models do not depend on the data."""
+        return {}
 
     def network(self) -> NetworkSpec:
         """Return the decoder that the settings describe, new or from a folder, with its adapter."""

@@ -6,7 +6,7 @@ The loop, the steps, the records and the export call these methods and know noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.loading.batch import Batch
 from trainer.device.capacity import ParameterCount
 from trainer.device.precision import Precision
@@ -198,6 +199,9 @@ class LearningTask(Protocol):
     @property
     def train_rows(self) -> int:
         """Number of rows of the training part; batches, epochs and schedules are counted in them."""
+
+    def defaults(self, loop: LoopConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return values, by name, of settings that are not `given` and that these data decide."""
 
     def network(self) -> NetworkSpec:
         """Return the network that the settings describe for these data.

@@ -152,7 +152,7 @@ def _natively(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, ha
     python, arguments = to.python, _unproven(wanted)
     if python is None:
         made = job.natively(wanted, matrix=matrix, cell=cell, hardware=hardware)
-        python, arguments = made.argv[0], made.argv[made.argv.index(wanted.program) :]
+        python, arguments = made.argv[0], made.argv[made.argv.index(wanted.program.name) :]
     launcher = slurm.natively(python, variables, cards=cell.architecture is not None)
     return Under(launcher=launcher, arguments=tuple(arguments))
 
@@ -161,7 +161,7 @@ def _unproven(wanted: Wanted) -> list[str]:
     """Return the trainer's arguments for a Python of the nodes, whose wheels nobody has looked at here."""
     options = {**wanted.options, "output": str(wanted.output)}
     told = {"cell_absent": "the nodes' own Python, named with --python", "commit": job.commit()}
-    return [wanted.program, *job.flags(options | told)]
+    return [wanted.program.name, *job.flags(options | told)]
 
 
 def _contained(wanted: Wanted, to: Destination, *, cell: Cell, cards: int) -> Under:
@@ -185,7 +185,7 @@ def _on_node(*, cards: bool) -> tuple[Explanation, ...]:
 
 def _command(wanted: Wanted, cell: Cell, options: dict[str, object]) -> list[str]:
     told = job.provenance(wanted.program, cell=cell, image=None, forced=wanted.forced)
-    return [wanted.program, *job.flags(options), *told]
+    return [wanted.program.name, *job.flags(options), *told]
 
 
 def _spec(to: Destination, *, cell: Cell, places: Places, user: str | None, command: list[str]) -> RunSpec:

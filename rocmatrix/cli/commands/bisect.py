@@ -10,6 +10,7 @@ from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.level import PASSED, UNTOLD
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly.bisection import history, search
@@ -83,7 +84,7 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}
-    wanted = Wanted(program="smoke", request=request, where="container", options=options, base=base, force=True)
+    wanted = Wanted(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
     try:
         done = jobs.run_job(wanted)
     except RocmatrixError as error:

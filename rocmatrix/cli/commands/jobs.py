@@ -156,7 +156,7 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
     if wanted.dry_run:
         print(prepared.words)
         return None
-    log = job_log.place(LOGS, wanted.program, place.cell.image_name)
+    log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
     with keeping.watched(wanted, place) as keep:
         done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)

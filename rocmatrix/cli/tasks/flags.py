@@ -165,7 +165,7 @@ def request_of(rocm: str, torch: str, gpu: str, cell: str, *, python: str = "", 
 
 @edge
 def wanted(
-    program: Any,
+    program: str,
     options: dict[str, Any],
     *,
     rocm: str = "",
@@ -188,9 +188,10 @@ def wanted(
     """
     from rocmatrix.containers.device_selection import card_numbers
     from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.programs import PROGRAMS
 
     return Wanted(
-        program=program,
+        program=PROGRAMS[program],
         request=request_of(rocm, torch, gpu, cell, python=python, companions=companions),
         where=where,
         options=options,

@@ -18,6 +18,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Job, Trouble
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -50,7 +51,7 @@ def smoking(path, monkeypatch, tmp_path):
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
         monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
-        jobs.smoke(Wanted(program="smoke", request=Request(), where="native", options=options))
+        jobs.smoke(Wanted(program=SMOKE, request=Request(), where="native", options=options))
 
     return smoke
 

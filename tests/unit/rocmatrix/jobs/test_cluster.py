@@ -13,6 +13,7 @@ from rocmatrix.jobs import cluster as submit
 from rocmatrix.jobs import job
 from rocmatrix.jobs.destination import Destination
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -35,7 +36,7 @@ def prepare(tmp_path, monkeypatch):
 
     def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
         options = {"output": str(tmp_path / "runs"), **options}
-        wanted = Wanted(program="train", request=Request(), where="", options=options)
+        wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
         hardware = survey(machine(tmp_path / "machine"))
         return submit.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
 

@@ -16,6 +16,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster, job
 from rocmatrix.jobs.destination import Destination
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.paths import ROOT
@@ -65,7 +66,7 @@ def destinations():
 def emitted(tmp_path, machine, cell):
     hardware = survey(machine(tmp_path / "machine"))
     options = {"output": "/shared/runs", "run": "r"}
-    wanted = Wanted(program="train", request=Request(), where="", options=options)
+    wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
     for to in destinations():
         made = cluster.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
         yield to, hardware, "\n".join(made.files.values())
@@ -90,7 +91,7 @@ def test_a_native_job_without_other_paths_names_this_checkout_and_python_alone(t
 
     monkeypatch.setattr(job, "natively", natively)
     hardware = survey(sysfs.no_driver(tmp_path / "machine"))
-    wanted = Wanted(program="train", request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
+    wanted = Wanted(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
     made = cluster.prepare(wanted, replace(to), matrix=cells.MATRIX, cell=cells.CPU, hardware=hardware)
     (text,) = made.files.values()
     assert not {word for word in OWN_WORDS if word in text}

@@ -6,6 +6,7 @@ from rocmatrix.cli.commands import cluster
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -15,7 +16,7 @@ TYPED = {"engine": "kubernetes", "nodes": 2, "claim": "c", "cards": 1, "groups":
 def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
-    wanted = Wanted(program="train", request=request, where="", options=options, dry_run=True)
+    wanted = Wanted(program=TRAIN, request=request, where="", options=options, dry_run=True)
     cluster.submit(wanted, place={**TYPED, **place}, explain=explain)
 
 

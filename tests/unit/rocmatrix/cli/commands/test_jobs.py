@@ -12,6 +12,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import cells, sysfs
@@ -35,7 +36,7 @@ def stand_in_build(choice, **_):
     return Built(tag=f"rocmatrix:{choice.cell.name}", inputs="0" * 64, argv=())
 
 
-CPU_JOB = Wanted(program="smoke", request=Request(gpu="cpu"), where="container", options={})
+CPU_JOB = Wanted(program=SMOKE, request=Request(gpu="cpu"), where="container", options={})
 
 
 def test_the_probes_are_listed_with_their_limits(capsys):
@@ -116,13 +117,13 @@ def test_a_suite_that_another_error_ended_has_failed_and_is_on_record(in_contain
 def test_a_card_that_is_missing_is_told_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
-        jobs.smoke(Wanted(program="smoke", request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
+        jobs.smoke(Wanted(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
     assert "RM303" in capsys.readouterr().err
 
 
 def test_a_job_gets_the_cards_that_were_chosen(in_container):
     wanted = Wanted(
-        program="smoke", request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
+        program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
     )
     argv = jobs.prepared_job(wanted)[0].argv
     assert [word for word in argv if word.startswith("--device=/dev/dri")] == [
@@ -176,7 +177,7 @@ def test_every_job_keeps_its_log_where_builds_keep_theirs(in_container, monkeypa
         "rocmatrix.jobs.runner.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
     )
     options = {"output": str(tmp_path / "out")}
-    jobs.run_job(Wanted(program=program, request=Request(gpu="cpu"), where="container", options=options))
+    jobs.run_job(Wanted(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
     (log,) = seen
     assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")

@@ -9,6 +9,7 @@ from invoke.context import Context
 from rocmatrix.cli.tasks import cluster, collection, features, flags, jobs
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
 
 
@@ -85,7 +86,7 @@ def test_a_job_without_options_is_the_same_for_every_task(task, command, monkeyp
     task(Context())
     (asked,) = seen
     program = "train" if task is cluster.submit else task.name
-    assert asked == Wanted(program=program, request=Request(), where="auto", options=asked.options)
+    assert asked == Wanted(program=PROGRAMS[program], request=Request(), where="auto", options=asked.options)
     assert not any(asked.options.values())
 
 
@@ -97,7 +98,7 @@ def test_a_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
     assert seen == [
         (
             Wanted(
-                program="bench",
+                program=BENCH,
                 request=Request(rocm="6.3"),
                 where="container",
                 options={"seconds": "2"},

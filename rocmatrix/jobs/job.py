@@ -149,9 +149,7 @@ def in_container(
     options, note = probes_for(wanted, cell=cell, hardware=hardware)
     told = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
     inside = [*flags(options | expected(wanted, cell) | places(wanted)), *told]
-    spec = runspec.run_spec(
-        cell,
-        hardware,
+    chosen = runspec.Chosen(
         image=digest or image,  # a tag may be moved before the container is made
         command=[wanted.program.name, *inside],
         run_folder=folder,
@@ -159,6 +157,7 @@ def in_container(
         cards=wanted.cards or None,
         user=f"{os.getuid()}:{os.getgid()}",
     )
+    spec = runspec.run_spec(cell, hardware, chosen)
     spec = replace(spec, settings=(*spec.settings, *variables, *policy.recipe(recipe_file(wanted))))
     return Job(
         argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"

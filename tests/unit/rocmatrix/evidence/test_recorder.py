@@ -10,6 +10,8 @@ import pytest
 import requests
 
 from rocmatrix.cli.commands import common, evidence, jobs
+from rocmatrix.cli.options.jobs import Build
+from rocmatrix.cli.options.records import Evidence
 from rocmatrix.containers import engine
 from rocmatrix.evidence import collect, exchange, store
 from rocmatrix.evidence import recorder as keeping
@@ -233,9 +235,7 @@ def test_a_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatc
 
     monkeypatch.setattr(build, "build", fail)
     with pytest.raises(SystemExit):
-        jobs.build(
-            request=Request(cell=cells.CPU.name), base=None, wheelhouse=None, dry_run=False, allow_unlocked=False
-        )
+        jobs.build(Build(cell=cells.CPU.name))
     (made,) = store.read(path)
     assert (made.kind, made.passed, made.marks, made.inputs) == ("build", False, ("other-base",), planned.inputs)
     assert (made.trouble.stage if made.trouble else None) == stage
@@ -268,7 +268,7 @@ def test_a_proof_that_ended_before_its_verdict_is_recorded_by_what_ended_it(path
 
 
 def show(**given):
-    evidence.evidence(**{"cell": "", "as_json": False, "export": "", "take": "", "file": ""} | given)
+    evidence.evidence(Evidence(**given))
 
 
 def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
@@ -276,9 +276,9 @@ def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
     show(export=str(tmp_path / "sent.json"))
     other = str(tmp_path / "other.db")
     for new in (2, 0):
-        show(take=str(tmp_path / "sent.json"), file=other)
+        show(take=str(tmp_path / "sent.json"), evidence=other)
         assert f"2 records, {new} of them new" in capsys.readouterr().err
-    show(cell="rocm6.3-torch2.7.1-gfx1100", as_json=True, file=other)
+    show(cell="rocm6.3-torch2.7.1-gfx1100", as_json=True, evidence=other)
     told = json.loads(capsys.readouterr().out)
     (standing,) = told["standings"]
     assert (standing["level"], standing["current"]) == ("proven", False)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli.commands import common, jobs
+from rocmatrix.cli.options.jobs import Build
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.host.hardware import survey
@@ -26,7 +27,7 @@ def test_a_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeyp
     monkeypatch.setattr(jobs, "ROOT", tmp_path)
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     (tmp_path / "trainer").symlink_to(ROOT / "trainer")
-    jobs.build(request=BROKEN, base=None, wheelhouse=None, dry_run=True, allow_unlocked=False, force=True)
+    jobs.build(Build(gpu="MI50", rocm="7.2", dry_run=True, force=True))
     captured = capsys.readouterr()
     assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
     assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
@@ -152,8 +153,8 @@ def test_a_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
     assert "RM101" in capsys.readouterr().err
 
 
-def build_cpu(wheelhouse=None):
-    jobs.build(request=Request(gpu="cpu"), base=None, wheelhouse=wheelhouse, dry_run=True, allow_unlocked=False)
+def build_cpu(wheelhouse=""):
+    jobs.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))
 
 
 def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, tmp_path):

@@ -20,7 +20,7 @@ class Features:
 
 @command(Features, klass=JobTask)
 def features(c: Context, wanted: Wanted, asked: Features) -> None:
-    """List the 54 features of intraday bars (--list), or compute them from --data into the Arrow file --out."""
+    """List the features of intraday bars (--list), or compute them from --data into the Arrow file --out."""
     from rocmatrix.cli.commands import features
 
     if wanted.options.get("list"):

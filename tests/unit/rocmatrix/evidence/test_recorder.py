@@ -278,7 +278,7 @@ def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
     for new in (2, 0):
         show(take=str(tmp_path / "sent.json"), evidence=other)
         assert f"2 records, {new} of them new" in capsys.readouterr().err
-    show(cell="rocm6.3-torch2.7.1-gfx1100", as_json=True, evidence=other)
+    show(cell="rocm6.3-torch2.7.1-gfx1100", json=True, evidence=other)
     told = json.loads(capsys.readouterr().out)
     (standing,) = told["standings"]
     assert (standing["level"], standing["current"]) == ("proven", False)

@@ -11,7 +11,7 @@ from rocmatrix.runtime import templates
     [
         ({}, "{{ a }}\n", "<\n"),
         ({"html": True}, "{{ a }}\n", "&lt;"),
-        ({"brackets": True}, "[% if a %]\n${{ [[ a ]] }}[# no #]\n[% endif %]\n", "${{ < }}\n"),
+        ({"brackets": True}, "[% if a %]\n[# no #]${{ [[ a ]] }}\n[% endif %]\n", "${{ < }}\n"),
     ],
 )
 def test_environment_renders_by_its_marks_and_escapes_for_html(choices, text, rendered):

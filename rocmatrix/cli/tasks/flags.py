@@ -20,6 +20,8 @@ from rocmatrix.runtime.paths import TRAINER_OPTIONS
 class FlagTask(Task[Any]):
     """A task whose options are the fields of a dataclass; its body takes the context and one object of that class."""
 
+    examples: tuple[str, ...] = ()  # of how it is called, for the end of its help
+
     def __init__(self, body: Callable[..., Any], *args: Any, asks: type, **kwargs: Any) -> None:
         self.asks = asks
         super().__init__(body, *args, **kwargs)
@@ -70,6 +72,10 @@ class TrainerTask(FlagTask):
 
     command = ""  # the trainer's command, where it has another name than the task
 
+    def described(self) -> dict[str, dict[str, Any]]:
+        """Return what the trainer states about its options by name, for help in sections."""
+        return {option["name"]: option for option in self._foreign(self.body)}
+
     def argspec(self, body: Callable[..., Any]) -> Signature:
         defaults = {"flag": False, "text": "", "list": None}
         foreign = (
@@ -84,7 +90,7 @@ class TrainerTask(FlagTask):
         self.iterable = {*self.iterable, *(each["name"] for each in foreign if each["kind"] == "list")}
         return super().get_arguments(*args, **kwargs)
 
-    def _foreign(self, body: Callable[..., Any]) -> list[dict[str, str]]:
+    def _foreign(self, body: Callable[..., Any]) -> list[dict[str, Any]]:
         own = self.own
         return [each for each in trainer_options(self.command or _typed(body)) if each["name"] not in own]
 
@@ -137,7 +143,10 @@ def _typed(body: Callable[..., Any]) -> str:
 
 
 @cache
-def trainer_options(command: str) -> tuple[dict[str, str], ...]:
-    """Return the options of a command of the trainer: name (with underscores), help, and kind: text, flag or list."""
-    known: list[dict[str, str]] = json.loads(TRAINER_OPTIONS.read_text(encoding="utf-8"))
+def trainer_options(command: str) -> tuple[dict[str, Any], ...]:
+    """Return the options of a command of the trainer: name (with underscores), help, and kind: text, flag or list.
+
+    Those of `train` and `features` also have the type of their value, the section of help, and whether it is common.
+    """
+    known: list[dict[str, Any]] = json.loads(TRAINER_OPTIONS.read_text(encoding="utf-8"))
     return tuple(option for option in known if option["command"] == command)

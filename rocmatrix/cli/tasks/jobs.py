@@ -35,6 +35,15 @@ def train(c: Context, wanted: Wanted, asked: Kept) -> None:
     jobs.train(wanted)
 
 
+train.examples = (
+    "train                                    the sample",
+    "train --data=bars.csv --horizon=10 --epochs=20",
+    "train --data=houses.csv --target=price   a column of a table",
+    "train --task=lm --data=book.txt --max-steps=500",
+    "train --gpu=gfx1100 --in=container --dry-run",
+)
+
+
 @command(Smoke, klass=JobTask)
 def smoke(c: Context, wanted: Wanted, asked: Smoke) -> None:
     """Prove that card, libraries and torch work, alone and by twos; fail closed."""

@@ -24,7 +24,6 @@ from trainer.runtime.events import emit
 if TYPE_CHECKING:
     from trainer.distributed.watchdog.beats import Beats
 
-KINDS = ("ddp", "fsdp2", "pipeline")
 PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
 
 
@@ -114,7 +113,7 @@ def enter(lobby: Lobby, device: str, choice: Choice, *, compression: str) -> Mem
 
 
 def kind(name: str) -> Callable[..., Ranks]:
-    """Return the class for one of KINDS; each is imported where it is used, for a torch may lack what it needs."""
+    """Return the class for one of `choices.PARALLEL`; each is imported late, as a torch may lack what it needs."""
     if name == "fsdp2":
         from trainer.distributed.parallel.sharded import Sharded
 

@@ -13,8 +13,6 @@ from torch import Tensor
 Wait = Callable[[], None]
 Sum = Callable[[Tensor], Wait]  # starts to add a flat tensor up over the ranks, in place; the result is there after
 
-COMPRESSIONS = ("none", "bf16")
-
 
 class DirectSum:
     """The process group's own all-reduce, asynchronous; `nccl` and `gloo`."""
@@ -110,7 +108,7 @@ class CompressedSum:
 
 
 def summation(*, on_host: bool, compression: str, group: dist.ProcessGroup | None = None) -> Any:
-    """Return the sum for a way and a compression, one of COMPRESSIONS."""
+    """Return the sum for a way and a compression, one of `choices.COMPRESSIONS`."""
     plain = HostSum(group) if on_host else DirectSum(group)
     return CompressedSum(plain) if compression == "bf16" else plain
 

@@ -30,7 +30,6 @@ HOST = Route(
     name="host", backend="gloo", on_host=True, why="our copies through pinned memory; gloo never sees a device tensor"
 )
 ROUTES = {route.name: route for route in (NCCL, NCCL_NO_P2P, GLOO, HOST)}
-NAMES = (AUTOMATIC, *ROUTES)
 
 
 def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Route]:

@@ -276,3 +276,26 @@ def test_signature_added_to_the_yaml_is_found(change, run):
     )
     assert "newest" in found
     change.is_row("a diagnosis signature", name="", number=1)
+
+
+NETWORK = '''"""One wide layer, for a test."""
+
+from torch import nn
+
+
+def wide(inputs, hidden_layers, outputs=1, **_):
+    """Return it."""
+    return nn.Sequential(nn.Linear(inputs, 100), nn.ReLU(), nn.Linear(100, outputs))
+'''
+
+
+def test_network_added_with_its_name_is_trained(change, run, tree):
+    change.add("trainer/models/wide.py", NETWORK)
+    change.insert("trainer/config/choices.py", "NETWORKS = (", '"wide", ')
+    options = ("--network=wide", "--epochs=1", "--device=cpu", "--run=r", f"--output={tree / 'runs'}")
+    run("-m", "trainer", "train", *options)
+    model = json.loads((tree / "runs" / "r" / "metadata.json").read_text("utf-8"))["model"]
+    assert model["kind"] == "wide"
+    weights = (tree / "runs" / "r" / "model.safetensors").read_bytes()
+    assert b'"shape":[1,100]' in weights[: 8 + int.from_bytes(weights[:8], "little")].replace(b" ", b"")
+    change.is_row("a kind of network", name="wide", number=2)

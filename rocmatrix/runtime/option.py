@@ -60,3 +60,8 @@ def options_of(declared: type) -> Mapping[str, Option]:
 def _option(each: Field[Any]) -> Option:
     typed = each.metadata[TYPED] or each.name
     return Option(name=each.name, typed=typed, help=each.metadata[HELP], default=each.default)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return what commas separate, without blanks."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())

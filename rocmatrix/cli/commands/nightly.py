@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
-from rocmatrix.cli.options.common import words
 from rocmatrix.cli.options.records import Nightly
 from rocmatrix.containers import engine
 from rocmatrix.evidence import recorder as keeping
@@ -27,6 +26,7 @@ from rocmatrix.nightly.plan import STAGES, Plan
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
+from rocmatrix.runtime.option import words
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:

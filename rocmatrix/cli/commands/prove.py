@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, made_ready, print_json, today, with_companions
-from rocmatrix.cli.options.common import words
 from rocmatrix.containers import engine
 from rocmatrix.evidence import baseline
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.images import build
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import words
 from rocmatrix.runtime.paths import ROOT
 from rocmatrix.verify import kernel_code, proof
 from rocmatrix.verify.proof import Proof

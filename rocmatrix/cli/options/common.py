@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import edge
-from rocmatrix.runtime.option import option
+from rocmatrix.runtime.option import option, words
 
 if TYPE_CHECKING:
     from rocmatrix.jobs.job import Wanted
@@ -20,11 +20,6 @@ DRY_RUN = "print exactly what would run, and run nothing"
 FORCE = "override a rule that calls the request broken; the rule is printed, and named in the image's label"
 GPU = "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card"
 WHEELHOUSE = "a folder that holds the locked wheels already"
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Return what commas separate, without blanks."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 @dataclass(frozen=True, kw_only=True)

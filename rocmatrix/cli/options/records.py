@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocmatrix.cli.options.common import BASE, CELL, GPU, WHEELHOUSE, Kept, words
-from rocmatrix.runtime.option import option
+from rocmatrix.cli.options.common import BASE, CELL, GPU, WHEELHOUSE, Kept
+from rocmatrix.runtime.option import option, words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocmatrix.jobs.destination import IMAGE_USER, Destination, Sending
-from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler, words
+from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import option
+from rocmatrix.runtime.option import option, words
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import kubernetes

@@ -77,8 +77,3 @@ def _refuse_foreign(engine: str, asked: Nodes) -> None:
         if takers and name not in own and getattr(asked, name) != each.default:
             what = f"--{each.typed.replace('_', '-')} is an option of {' and '.join(takers)}, not of {engine}"
             raise RocmatrixError("RM404", what=what, next="Leave it out, or name another --engine.")
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Return what commas separate, without blanks."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rocmatrix.jobs.destination import Destination, Sending
-from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler, words
+from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.runtime.option import option
+from rocmatrix.runtime.option import option, words
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import slurm

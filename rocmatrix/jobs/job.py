@@ -20,6 +20,7 @@ from rocmatrix.containers import least_privilege as policy
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env as native
+from rocmatrix.jobs import callback_mounts
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
 from rocmatrix.jobs.runner import Decision, Job
@@ -158,7 +159,8 @@ def in_container(
         user=f"{os.getuid()}:{os.getgid()}",
     )
     spec = runspec.run_spec(cell, hardware, chosen)
-    spec = replace(spec, settings=(*spec.settings, *variables, *policy.recipe(recipe_file(wanted))))
+    files = (*policy.recipe(recipe_file(wanted)), *policy.callbacks(callback_mounts.files(callbacks(wanted))))
+    spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
         argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
     )
@@ -198,7 +200,13 @@ def places(wanted: Wanted) -> dict[str, str]:
     named = f"/{Path(wanted.options[option]).name}" if option and wanted.program.output_is_file else ""
     output = {option: policy.RUN_FOLDER + named} if option else {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
-    return {**output, **data, **({"recipe": policy.recipe_path(recipe)} if recipe else {})}
+    found = {"recipe": policy.recipe_path(recipe)} if recipe else {}
+    return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
+
+
+def callbacks(wanted: Wanted) -> str:
+    """Return the value of --callback, empty where there is none; no other program than `train` takes it."""
+    return str(wanted.options.get("callback") or "")
 
 
 def recipe_file(wanted: Wanted) -> Path | None:

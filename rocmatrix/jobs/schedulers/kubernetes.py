@@ -165,13 +165,16 @@ def _said_of_pods(
 
 def _on_claim(wanted: Wanted) -> str | None:
     """Return the data's path on its claim, relative to the claim's root. Raises RM426 for a file of this machine."""
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import callback_mounts, job
 
     recipe = job.recipe_file(wanted)
     named = str(wanted.options.get("data") or "")
     path = PurePosixPath(named)
     if recipe is not None:
         raise RocmatrixError("RM426", what=f"--recipe names {recipe}", next="Say its settings with --set.")
+    if code := callback_mounts.files(job.callbacks(wanted)):
+        advice = "Put the class into a module of the image, and give --callback module:Class."
+        raise RocmatrixError("RM426", what=f"--callback names {code[0]}", next=advice)
     if named and (path.is_absolute() or ".." in path.parts or not path.name):
         raise RocmatrixError("RM426", what=f"--data names {named}")
     return str(path) if named else None

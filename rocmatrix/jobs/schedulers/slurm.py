@@ -154,12 +154,17 @@ def _contained(to: SlurmDestination, sending: Sending) -> _Under:
     from rocmatrix.containers import runspec
     from rocmatrix.containers.elsewhere import Places
     from rocmatrix.containers.emit import slurm
-    from rocmatrix.jobs import cluster, job
+    from rocmatrix.jobs import callback_mounts, cluster, job
 
     wanted, cards = sending.wanted, bool(sending.cards)
     target = runspec.data_path(wanted.data) if wanted.data else None
-    recipe = job.recipe_file(wanted)
-    places = Places(results=str(wanted.output), data=str(wanted.data), data_target=target, recipe=recipe)
+    places = Places(
+        results=str(wanted.output),
+        data=str(wanted.data),
+        data_target=target,
+        recipe=job.recipe_file(wanted),
+        callbacks=tuple(callback_mounts.files(job.callbacks(wanted))),
+    )
     command = cluster.command(sending, {**wanted.options, **job.places(wanted)})
     spec = cluster.spec(to, sending.cell, places=places, command=command)
     make = slurm.in_docker if to.under == "docker" else slurm.in_apptainer

@@ -22,6 +22,7 @@ from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import bake, disk
@@ -189,7 +190,7 @@ class OnEngine:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
         image = _held(cell)
-        wanted = Wanted(program="smoke", request=Request(cell=cell.name), where="container", options=options)
+        wanted = Wanted(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
         named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
         prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=named)
         place = keeping.Place(
@@ -201,7 +202,7 @@ class OnEngine:
             asked=job.asked_probes(wanted, cell=cell, hardware=self.hardware),
         )
         with keeping.watched(wanted, place) as keep:
-            done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, "smoke", cell.image_name))
+            done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
             record = keep(done)
         if record is None or not record.passed:
             after.explain(after.told(done), cell=cell, hardware=self.hardware)

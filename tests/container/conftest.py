@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers import emit, engine
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Limit, Mount
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build, wheelhouse
@@ -197,7 +197,7 @@ def run(client, cpu_cell, tmp_path):
 
     def run(image, *command, user="12345:12345", **arguments):
         hardware = survey(sysfs.no_driver(tmp_path / "machine"))
-        spec = run_spec(cpu_cell, hardware, image=image, command=command, run_folder=tmp_path, user=user)
+        spec = run_spec(cpu_cell, hardware, Chosen(image=image, command=command, run_folder=tmp_path, user=user))
         spec = replace(spec, settings=tuple(s for s in spec.settings if not isinstance(s, Limit)))
         container = client.containers.create(**emit.docker_sdk_arguments(spec) | arguments)
         try:

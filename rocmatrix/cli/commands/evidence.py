@@ -17,6 +17,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.records import Evidence
     from rocmatrix.evidence.level import Standing
     from rocmatrix.evidence.record import Record
     from rocmatrix.matrix.matrix import Cell, Matrix
@@ -26,14 +27,12 @@ _SHOWN = 12
 
 
 @edge
-def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str, sizes: bool = False) -> None:
-    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
-
-    With `sizes`, entries for matrix/baselines.yaml are printed instead.
-    """
+def evidence(asked: Evidence) -> None:
+    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622."""
     from rocmatrix.evidence import exchange, store
 
-    keeping.use(file)
+    cell, export, take = asked.cell, asked.export, asked.take
+    keeping.use(asked.evidence)
     path = keeping.evidence_file()
     matrix = known_matrix()
     if cell:
@@ -49,10 +48,10 @@ def evidence(*, cell: str, as_json: bool, export: str, take: str, file: str, siz
             with writing(Path(export), flag="--export"):
                 exchange.write(Path(export), records)
             say(f"{export}: {len(records)} records")
-        if sizes:
+        if asked.sizes:
             _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
         elif not take and not export:
-            _show(matrix, path, cell=cell, as_json=as_json)
+            _show(matrix, path, cell=cell, as_json=asked.json)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
 

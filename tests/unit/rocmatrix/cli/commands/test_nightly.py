@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import nightly
+from rocmatrix.cli.options.records import Nightly
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -44,7 +45,7 @@ def asked(tmp_path, monkeypatch):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
     begun = []
     monkeypatch.setattr(nightly, "_night", lambda cells, choices, path: begun.append(cells))
-    return nightly.Choices(cells=("cpu",), jobs=1, budget=10**9), begun
+    return Nightly(cells="cpu", jobs=1, budget=1), begun
 
 
 @pytest.mark.parametrize("same", ["checkout", "evidence"])
@@ -73,7 +74,7 @@ def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, ca
     under_way(tmp_path / "checkout", tmp_path / "evidence.db")
     monkeypatch.setattr(nightly, "_print", lambda cells, choices: print("printed"))
     choices, _ = asked
-    nightly.nightly(nightly.Choices(cells=("cpu",), jobs=1, budget=choices.budget, dry_run=True))
+    nightly.nightly(Nightly(cells="cpu", jobs=1, budget=choices.budget, dry_run=True))
     assert "printed" in capsys.readouterr().out
 
 

@@ -1,6 +1,7 @@
 """What came of a build: reused, rebuilt, or failed, and what of the host ended it. The engine is a stand-in."""
 
 import hashlib
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,7 @@ def called(monkeypatch):
     monkeypatch.setattr(engine, "obtain", lambda client, name: steps.append(("obtain", name)))
     monkeypatch.setattr(engine, "sealed", lambda client, tag: steps.append(("sealed", tag)) or image())
     monkeypatch.setattr(build.room, "of_engine", lambda client: ROOM)
+    monkeypatch.setattr(build.engine_lock, "alone", lambda client, tag, *, waiting: nullcontext())
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
     monkeypatch.setattr(build, "run_buildx", lambda argv, **more: steps.append(("run", argv, more)))
     return steps

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import signature
@@ -46,6 +47,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         "docs/doctor.md": document.page(rules.load(root)),
         "docs/failures.md": failures.page(signature.load(root)),
         workflow.FILE: workflow.text(matrix),
+        **architectures.files(matrix),
         SCHEMA_FILE: matrix_schema(),
         OPTIONS_FILE: json.dumps(ask_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
         ERRORS_FILE: json.dumps(told, indent=1, ensure_ascii=False) + "\n",

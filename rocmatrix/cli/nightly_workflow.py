@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rocmatrix.matrix.matrix import Matrix
-from rocmatrix.runtime.paths import TEMPLATES
+from rocmatrix.runtime import templates
 
 FILE = ".github/workflows/nightly.yml"
 TEMPLATE = "nightly.yml.j2"
@@ -42,21 +42,6 @@ UPLOAD = Action(
 
 def text(matrix: Matrix) -> str:
     """Return the workflow. Its own language uses double braces, so the template's marks are square brackets."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        variable_start_string="[[",
-        variable_end_string="]]",
-        block_start_string="[%",
-        block_end_string="%]",
-        comment_start_string="[#",
-        comment_end_string="#]",
-    )
     locked = {c.architecture for c in matrix.cells if c.architecture and not c.unlocked_because and not c.broken_by}
-    return environment.get_template(TEMPLATE).render(architectures=sorted(locked), checkout=CHECKOUT, upload=UPLOAD)
+    template = templates.environment(brackets=True).get_template(TEMPLATE)
+    return template.render(architectures=sorted(locked), checkout=CHECKOUT, upload=UPLOAD)

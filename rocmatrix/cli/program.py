@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,10 +16,28 @@ from invoke import __version__
 from invoke.exceptions import Exit, ParseError, UnknownFileType
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
+from invoke.parser.parser import Parser, ParseResult
 from invoke.program import Program
 from invoke.terminals import pty_size
 
 LISTS = ("flat", "nested", "json")
+
+
+class UnderscoreParser(Parser):
+    """Invoke's parser, which takes a flag of a task with underscores for its dashes, too."""
+
+    def parse_argv(self, argv: list[str]) -> ParseResult:
+        """Read tasks and their flags; what stands after `--` is left as it is."""
+        known = {flag for context in self.contexts.values() for flag in context.flags}
+        end = argv.index("--") if "--" in argv else len(argv)
+        return super().parse_argv([*(dashed(word, known) for word in argv[:end]), *argv[end:]])
+
+
+def dashed(word: str, known: Collection[str]) -> str:
+    """Return a word of the command line; a known flag that was typed with underscores gets its dashes."""
+    flag, equals, value = word.partition("=")
+    written = flag.replace("_", "-")
+    return written + equals + value if flag.startswith("--") and written in known else word
 
 
 class TaskProgram(Program):
@@ -47,6 +65,10 @@ class TaskProgram(Program):
         """Read tasks and their flags; end with 2 where one is not known, or has a value that it does not take."""
         with self._explained():
             super().parse_tasks()
+
+    def _make_parser(self) -> Parser:
+        contexts = self.collection.to_contexts(ignore_unknown_help=self.config.tasks.ignore_unknown_help)
+        return UnderscoreParser(initial=self.initial_context, contexts=contexts)
 
     def parse_cleanup(self) -> None:
         """Print help or the list where asked for; end with 2 where there is none of what is named."""
@@ -133,7 +155,7 @@ class TaskProgram(Program):
         """Return the flag that was typed with `=word`, though it only switches something on."""
         for typed in self.argv:
             flag, equals, value = typed.partition("=")
-            if equals and value == word and context and flag in context.flags:
+            if equals and value == word and context and dashed(flag, context.flags) in context.flags:
                 return flag
         return None
 

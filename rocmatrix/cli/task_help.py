@@ -18,7 +18,7 @@ def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, widt
     `options` are pairs as invoke gives them: every way to write an option, with commas between, and its text.
     """
     once = [(_once(names), told) for names, told in options]
-    note = UNDERSCORES * any("_" in names for names, _ in options)
+    note = UNDERSCORES * any("-" in name.lstrip("-") for names, _ in options for name in names.split(", "))
     lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
     return "\n".join([*lines, *(_options(once, width, _column(once)) if once else [f"{INDENT}none"]), ""])
 

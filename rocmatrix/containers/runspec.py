@@ -83,55 +83,63 @@ def left_out(features: Collection[str] = ()) -> tuple[Explanation, ...]:
     return tuple(Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source, _ in rows)
 
 
-def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
-    cell: Cell,
-    hardware: Hardware,
-    *,
-    image: str,
-    command: Sequence[str],
-    run_folder: Path,
-    user: str,
-    entrypoint: str | None = None,
-    features: Collection[str] = (),
-    rdma: Sequence[DeviceNode] = (),
-    cards: Sequence[int] | None = None,
-    environment: Mapping[str, str] | None = None,
-    data: Path | None = None,
-) -> RunSpec:
-    """Return how to run `cell` on this host.
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What is chosen for one run.
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
-    Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
-    the host has none, RM302 where a device node is missing or closed to `user`, RM303 where no card fits.
     """
-    _check(user, run_folder, data)
-    chosen = choose_cards(cell, hardware, cards)
-    nodes = usable_nodes(hardware, chosen, user=user)
-    network = feature.network_of(features)
+
+    image: str
+    command: Sequence[str]
+    run_folder: Path
+    user: str
+    entrypoint: str | None = None
+    features: Collection[str] = ()
+    rdma: Sequence[DeviceNode] = ()
+    cards: Sequence[int] | None = None
+    environment: Mapping[str, str] | None = None
+    data: Path | None = None
+
+
+def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
+    """Return how to run `cell` on this host.
+
+    Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
+    the host has none, RM302 where a device node is missing or closed to the user, RM303 where no card fits.
+    """
+    _check(chosen.user, chosen.run_folder, chosen.data)
+    cards = choose_cards(cell, hardware, chosen.cards)
+    network = feature.network_of(chosen.features)
     variables = [
         *policy.environment(cell, network=network),
-        *policy.visibility(hardware, chosen),
-        *policy.asked_for(environment or {}),
+        *policy.visibility(hardware, cards),
+        *policy.asked_for(chosen.environment or {}),
     ]
     settings: list[Setting] = [
-        policy.user(user),
-        *policy.devices(nodes, chosen),
+        policy.user(chosen.user),
+        *policy.devices(usable_nodes(hardware, cards, user=chosen.user), cards),
         *policy.isolation(network=network),
-        *policy.files(cell, run_folder=str(run_folder), owner=user.partition(":")[0]),
-        *policy.data(data_path(data) if data else None, origin=str(data)),
+        *policy.files(
+            cell,
+            run_folder=str(chosen.run_folder),
+            owner=chosen.user.partition(":")[0],
+            simulated=hardware.simulated,
+        ),
+        *policy.data(data_path(chosen.data) if chosen.data else None, origin=str(chosen.data)),
         *policy.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins
-        *feature.settings_of(features, rdma=rdma),
+        *feature.settings_of(chosen.features, rdma=chosen.rdma),
     ]
     return RunSpec(
         cell=cell.name,
-        image=image,
-        command=tuple(command),
+        image=chosen.image,
+        command=tuple(chosen.command),
         settings=tuple(_agreed(settings)),
-        entrypoint=entrypoint,
-        features=frozenset(features),
+        entrypoint=chosen.entrypoint,
+        features=frozenset(chosen.features),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from rocmatrix.containers.device_selection import VISIBILITY, without_integrated
-from rocmatrix.doctor.catalog import Finding
+from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
 from rocmatrix.host.hardware import Card, Hardware
 from rocmatrix.host.link import ENABLED
@@ -14,6 +14,12 @@ from rocmatrix.host.pci_device import PciLink
 REBAR_FIX = "in the firmware's setup: Above 4G Decoding on, Resizable BAR on, CSM off"
 
 
+@check(
+    "D201",
+    title="PCIe atomics reach the card",
+    why="without them the host and a card cannot signal each other by atomics, and kernels that do so fault or hang",
+    source="Linux, amdkfd/kfd_topology.c (kfd_set_iolink_no_atomics); ROCm documentation, PCIe atomics",
+)
 def atomics(host: Host) -> Finding:
     """D201, over the links that the kernel draws between cards and processors."""
     machine = host.hardware
@@ -30,6 +36,12 @@ def atomics(host: Host) -> Finding:
     return Finding(code="D201", status="error", seen=seen, fix=fix)
 
 
+@check(
+    "D202",
+    title="The link has all the card's lanes",
+    why="half the lanes is half the speed to the host and, without XGMI, between cards",
+    source="Linux, drivers/pci/pci-sysfs.c; radeon docs, recommended system configuration for multi-GPU",
+)
 def width(host: Host) -> Finding:
     """D202."""
     rows = _links(host.hardware)
@@ -44,6 +56,12 @@ def width(host: Host) -> Finding:
     return Finding(code="D202", status="warning", seen=seen, fix=fix.format(port=narrow[0][1].port))
 
 
+@check(
+    "D203",
+    title="The link runs at the card's speed",
+    why="a link of an older generation, or one trained down, carries less; an idle card slows its link by itself",
+    source="Linux, drivers/pci/pci-sysfs.c",
+)
 def speed(host: Host) -> Finding:
     """D203. A card that is idle, or says nothing on it, gets a note only."""
     known = [(card, link) for card, link in _links(host.hardware) if link.speed and link.most_speed]
@@ -60,6 +78,12 @@ def speed(host: Host) -> Finding:
     return Finding(code="D203", status="warning" if busy else "note", seen=seen + idle, fix=fix)
 
 
+@check(
+    "D204",
+    title="Resizable BAR is on",
+    why="without it other devices reach 256 MiB of the card's memory, and cards cannot read each other over PCIe",
+    source="ROCm/ROCm:docs/how-to/Bar-Memory.rst",
+)
 def resizable_bar(host: Host) -> Finding:
     """D204. An APU has no BAR of its own to resize."""
     cards = [card for card in host.hardware.cards if card.adapter and not card.integrated]
@@ -77,6 +101,12 @@ def resizable_bar(host: Host) -> Finding:
     return Finding(code="D204", status="warning", seen=f"{sizes} MiB", fix=REBAR_FIX)
 
 
+@check(
+    "D205",
+    title="No integrated GPU is in the way",
+    why="it counts as a device, breaks collectives and switches hipBLASLt off for the whole process",
+    source="ROCm/ROCm#4437; ROCm/rccl#876; pytorch v2.9.1:aten/src/ATen/Context.cpp",
+)
 def integrated(host: Host) -> Finding:
     """D205: an integrated GPU beside a discrete one, and whether the shell hides it. Containers hide it anyway."""
     machine = host.hardware
@@ -95,6 +125,12 @@ def integrated(host: Host) -> Finding:
     return Finding(code="D205", status="warning", seen=seen, fix=fix)
 
 
+@check(
+    "D206",
+    title="Cards reach each other's memory",
+    why="else every exchange between them is copied through the host",
+    source="Linux, amdkfd/kfd_topology.c (p2p_links); ROCm/ROCm:docs/conceptual/iommu.rst",
+)
 def peers(host: Host) -> Finding:
     """D206: every pair of discrete cards has a link in the topology, in both directions."""
     machine = host.hardware
@@ -115,6 +151,12 @@ def peers(host: Host) -> Finding:
     return Finding(code="D206", status="warning", seen=seen, fix=fix)
 
 
+@check(
+    "D207",
+    title="Partitions are what was meant",
+    why="a partitioned card shows as several small ones, each with a share of its memory",
+    source="Linux, amdgpu/amdgpu_gfx.c (current_compute_partition)",
+)
 def partitions(host: Host) -> Finding:
     """D207."""
     machine = host.hardware

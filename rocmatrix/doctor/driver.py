@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rocmatrix.doctor.catalog import Finding, Status
+from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge, lies_in, plain_version
 from rocmatrix.host.hardware import Hardware
@@ -21,6 +21,12 @@ UDEV_FIX = (
 )
 
 
+@check(
+    "D101",
+    title="The amdgpu driver is loaded",
+    why="every card is reached through it; a container brings libraries and no driver",
+    source="ROCm/TheRock:dockerfiles (no kernel driver inside)",
+)
 def loaded(host: Host) -> Finding:
     """D101. Without a card it does not apply, unless a cell for one was named."""
     machine = host.hardware
@@ -42,6 +48,12 @@ def loaded(host: Host) -> Finding:
     return Finding(code="D101", status="error", seen=seen, fix="sudo modprobe amdgpu")
 
 
+@check(
+    "D102",
+    title="The driver serves the cell's ROCm",
+    why="AMD tests a driver with the ROCm releases near its own; farther apart, calls fail or are missing",
+    source="rocm.docs.amd.com, user and kernel-space support matrix; matrix/hosts.yaml",
+)
 def window(host: Host, known: HostKnowledge) -> Finding:
     """D102. Only AMD's own driver has a window; the kernel's is judged by D103."""
     driver, cell = host.hardware.driver, host.cell
@@ -77,6 +89,12 @@ def _reported(host: Host, version: str) -> Rule | None:
     return next((rule for rule in works if lies_in(version, str(rule.drivers))), None)
 
 
+@check(
+    "D103",
+    title="The kernel is not known to be bad for the card",
+    why="some kernels hang or lose a card under compute, although a desktop runs on them",
+    source="matrix/hosts.yaml",
+)
 def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
     """D103, one finding for each known fault, or one that none is known."""
     machine = host.hardware
@@ -99,6 +117,12 @@ def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
     return found or [Finding(code="D103", status="ok", seen=f"nothing is known against {machine.kernel}")]
 
 
+@check(
+    "D104",
+    title="Every AMD card is in the KFD topology",
+    why="ROCm finds cards there and nowhere else; the driver leaves out what it cannot compute on",
+    source="Linux, drivers/gpu/drm/amd/amdkfd/kfd_device.c",
+)
 def listed(host: Host) -> Finding:
     """D104."""
     machine = host.hardware
@@ -127,6 +151,12 @@ def shortened(words: Sequence[str]) -> str:
     return ", ".join(words[:MOST_SHOWN]) + more
 
 
+@check(
+    "D105",
+    title="No card is hidden by a container",
+    why="the kernel answers EPERM for a card whose render node was not given to this container",
+    source="Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c (node_show)",
+)
 def hidden(host: Host) -> Finding:
     """D105."""
     count = host.hardware.hidden_nodes
@@ -137,6 +167,12 @@ def hidden(host: Host) -> Finding:
     return Finding(code="D105", status=status, seen=seen, fix="give the container their /dev/dri/renderD nodes")
 
 
+@check(
+    "D110",
+    title="/dev/kfd can be opened",
+    why="every compute queue is made through it",
+    source="rocm.docs.amd.com, install-on-linux, how-to/docker",
+)
 def interface(host: Host) -> Finding:
     """D110."""
     machine = host.hardware
@@ -149,6 +185,12 @@ def interface(host: Host) -> Finding:
     return _opens(host, "D110", [machine.kfd])
 
 
+@check(
+    "D111",
+    title="The render nodes can be opened",
+    why="a card's memory is mapped through its own node; KFD without it ends as HSA error 0x1008",
+    source="ROCm/legacy-rocm-build#3144, #2860",
+)
 def render_nodes(host: Host) -> Finding:
     """D111."""
     machine = host.hardware
@@ -177,6 +219,12 @@ def _opens(host: Host, code: str, nodes: list[DeviceNode]) -> Finding:
     return Finding(code=code, status="error", seen=seen, fix=fix)
 
 
+@check(
+    "D112",
+    title="The nodes' groups are known by number",
+    why="a group's name means another number, or nothing, inside an image, so runs are given the numbers",
+    source="ROCm/ROCm-docker#90, #116",
+)
 def groups(host: Host) -> Finding:
     """D112."""
     machine = host.hardware

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocmatrix.doctor import cards, driver, limits, state
-from rocmatrix.doctor.catalog import Finding, Status
+from rocmatrix.doctor.catalog import Check, Finding, Status, registered
 from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge
 
+TOPICS = (driver, cards, limits, state)  # each registers its checks when it is imported
+CHECKS: tuple[Check, ...] = registered()
 WORST_FIRST: tuple[Status, ...] = ("error", "warning", "unknown", "note", "ok", "not applicable")
 
 
@@ -48,17 +50,5 @@ def examine(host: Host, known: HostKnowledge) -> Examination:
 
 
 def _findings(host: Host, known: HostKnowledge) -> Iterable[Finding]:
-    yield driver.loaded(host)
-    yield driver.window(host, known)
-    yield from driver.kernel(host, known)
-    for check in (driver.listed, driver.hidden, driver.interface, driver.render_nodes, driver.groups):
-        yield check(host)
-    for check in (cards.atomics, cards.width, cards.speed, cards.resizable_bar, cards.integrated, cards.peers):
-        yield check(host)
-    yield cards.partitions(host)
-    for check in (limits.iommu, limits.numa_balancing, limits.shared_memory, limits.locked_memory, limits.visible):
-        yield check(host)
-    for check in (limits.engine, limits.engine_age, limits.disk):
-        yield check(host)
-    for check in (state.power_level, state.temperature, state.throttling):
-        yield check(host)
+    for each in CHECKS:
+        yield from each.findings(host, known)

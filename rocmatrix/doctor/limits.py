@@ -5,7 +5,7 @@ from __future__ import annotations
 from packaging.version import InvalidVersion, Version
 
 from rocmatrix.containers.device_selection import VISIBILITY
-from rocmatrix.doctor.catalog import Finding
+from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
 
 GIB = 1024**3
@@ -19,6 +19,12 @@ PASSTHROUGH_FIX = (
 )
 
 
+@check(
+    "D301",
+    title="The IOMMU passes cards through",
+    why="with several cards a translating IOMMU slows their exchange, and collectives have hung on it",
+    source="ROCm/ROCm:docs/conceptual/iommu.rst; ROCm/rccl-tests#50",
+)
 def iommu(host: Host) -> Finding:
     """D301. What the kernel says of each card's group counts; its command line only where groups are not told."""
     cards = host.hardware.physical_cards
@@ -46,6 +52,12 @@ def _by_command_line(host: Host) -> Finding:
     return Finding(code="D301", status="warning", seen=seen, fix=PASSTHROUGH_FIX)
 
 
+@check(
+    "D302",
+    title="NUMA balancing is off",
+    why="the kernel moves pages that cards have mapped, and every move stalls the card",
+    source="rocm.docs.amd.com, docs-6.3.3, prerequisite system validation before training",
+)
 def numa_balancing(host: Host) -> Finding:
     """D302. On one node there is nothing to balance."""
     if not host.hardware.cards:
@@ -60,6 +72,12 @@ def numa_balancing(host: Host) -> Finding:
     return Finding(code="D302", status="warning", seen=seen, fix=fix)
 
 
+@check(
+    "D303",
+    title="/dev/shm is large enough",
+    why="data loader workers and RCCL exchange through it; a native run has the host's, and a full one is a bus error",
+    source="pytorch/pytorch#40632",
+)
 def shared_memory(host: Host) -> Finding:
     """D303."""
     size = host.shared_memory_bytes
@@ -73,6 +91,12 @@ def shared_memory(host: Host) -> Finding:
     return Finding(code="D303", status="warning", seen=f"{seen}, and a native run wants {wanted // GIB} GiB", fix=fix)
 
 
+@check(
+    "D304",
+    title="Memory can be locked",
+    why="network adapters with RDMA pin their buffers; cards do without",
+    source="ROCm/TheRock, container options of its CI",
+)
 def locked_memory(host: Host) -> Finding:
     """D304. It only matters where RDMA adapters are."""
     if host.memlock is None:
@@ -85,6 +109,12 @@ def locked_memory(host: Host) -> Finding:
     return Finding(code="D304", status="warning", seen=seen, fix=fix)
 
 
+@check(
+    "D305",
+    title="The visible devices agree",
+    why="ROCR_VISIBLE_DEVICES filters first and HIP's names count what is left, so two filters can leave nothing",
+    source="ROCm/ROCm:docs/conceptual/gpu-isolation.md; ROCm/ROCR-Runtime#155; ray-project/ray#52701",
+)
 def visible(host: Host) -> Finding:
     """D305."""
     if host.environment is None:
@@ -104,6 +134,12 @@ def visible(host: Host) -> Finding:
     return Finding(code="D305", status="ok", seen=words)
 
 
+@check(
+    "D401",
+    title="A container engine answers",
+    why="cells are built and run by it; natively, only what fits the host's Python runs",
+    source="rocmatrix.containers.engine",
+)
 def engine(host: Host) -> Finding:
     """D401. Without one a native run goes on, so that it is no error."""
     if host.engine is None:
@@ -114,6 +150,12 @@ def engine(host: Host) -> Finding:
     return Finding(code="D401", status="ok", seen=f"Docker {host.engine.version}")
 
 
+@check(
+    "D402",
+    title="The engine is new enough",
+    why="devices by CDI name (amd.com/gpu=0) work from Docker 25, --gpus for AMD from 29.3, and --device everywhere",
+    source="instinct.docs.amd.com, container toolkit, running workloads",
+)
 def engine_age(host: Host) -> Finding:
     """D402: --device serves every engine, so an older one is a note."""
     if host.engine is None or host.engine.version is None:
@@ -130,6 +172,12 @@ def engine_age(host: Host) -> Finding:
     return Finding(code="D402", status="note", seen=f"{version} knows {where}, not --gpus for AMD; {cdi}", fix=fix)
 
 
+@check(
+    "D403",
+    title="The image fits on the disk",
+    why="a build that runs out of space leaves nothing to use",
+    source="public reports: 28.9 GB for a bare base with the wheels of ROCm 7.2",
+)
 def disk(host: Host) -> Finding:
     """D403. It is the engine's disk, which a native run does without."""
     if host.disk is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from rocmatrix.doctor.catalog import Finding, Status
+from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import Host
 
 NEAR_LIMIT = 5.0  # degrees Celsius
@@ -17,6 +17,12 @@ CHIP_STATUS = {(1, 4): 40, (2, 1): 108}  # u32, its bits differ between chips
 CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
 
 
+@check(
+    "D501",
+    title="No power profile holds the cards back",
+    why="at level `low` clocks stay at the bottom, and `manual` keeps what somebody set by hand",
+    source="Linux, Documentation/gpu/amdgpu/thermal.rst (power_dpm_force_performance_level)",
+)
 def power_level(host: Host) -> Finding:
     """D501."""
     told = [(card, card.adapter.performance_level) for card in host.hardware.cards if card.adapter]
@@ -37,6 +43,12 @@ def power_level(host: Host) -> Finding:
     return Finding(code="D501", status="warning" if low else "note", seen=seen, fix=fix)
 
 
+@check(
+    "D502",
+    title="The cards are cool",
+    why="near the limit a card slows down, and past it the driver shuts it off",
+    source="Linux, Documentation/gpu/amdgpu/thermal.rst (hwmon)",
+)
 def temperature(host: Host) -> Finding:
     """D502. Limits are the card's own; a sensor without one is shown and judged no further."""
     readings = [(card, value) for card in host.hardware.cards if card.adapter for value in card.adapter.temperatures]
@@ -54,6 +66,12 @@ def temperature(host: Host) -> Finding:
     return Finding(code="D502", status=status, seen=seen, fix=fix)
 
 
+@check(
+    "D503",
+    title="Nothing throttles the cards now",
+    why="a throttled card trains slower, and with several cards all wait for it",
+    source="Linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h (gpu_metrics)",
+)
 def throttling(host: Host) -> Finding:
     """D503."""
     tables = [(card, card.adapter.metrics) for card in host.hardware.cards if card.adapter and card.adapter.metrics]

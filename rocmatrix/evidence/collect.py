@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from rocmatrix.evidence.level import PASSED
 from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict
+from rocmatrix.host import simulated
 from rocmatrix.images import labels as image_labels
+from rocmatrix.jobs.programs import BENCH, PROGRAMS, SMOKE, TRAIN
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -35,16 +37,22 @@ def now() -> str:
 
 
 def marks_of(
-    cell: Cell, *, labels: Mapping[str, str] | None = None, base: str | None = None, forced: bool = False
+    cell: Cell,
+    *,
+    labels: Mapping[str, str] | None = None,
+    base: str | None = None,
+    forced: bool = False,
+    host: machine.Hardware | None = None,
 ) -> tuple[Mark, ...]:
-    """Return what sets a run of `cell` aside: another base, no lock, a rule overridden, a stand-in.
+    """Return what sets a run of `cell` aside: another base, no lock, a rule overridden, a stand-in, a simulation.
 
     `labels` are those of the image that it ran in. Where it has none (a native run, a build that failed), `base` is
-    what was to be built on.
+    what was to be built on. `host` is the machine that it ran on.
     """
     said = labels if labels is not None else {image_labels.BASE: base or ""}
     found = image_labels.marks(said, own_digest=cell.base.digest)
     found["stand-in"] |= bool(os.environ.get(STAND_IN))
+    found["simulated"] |= simulated.root() is not None or (host is not None and host.simulated)
     found["unlocked"] |= cell.unlocked_because is not None
     found["forced"] |= forced
     return tuple(mark for mark in get_args(Mark) if found.get(mark))
@@ -144,12 +152,20 @@ def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Seque
     )  # fmt: skip
 
 
+# How the run of each recorded program becomes a record, by the program's name.
+OF_PROGRAM: Mapping[str, Callable[..., Record]] = {
+    SMOKE.name: of_smoke,
+    BENCH.name: of_bench,
+    TRAIN.name: of_train,
+}
+
+
 def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields: Any) -> Record:
     # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
     nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
     marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
     told = [json.dumps(event, ensure_ascii=False) for event in done.events]
-    trouble = _excuse(done.host_trouble if kind == "train" else done.trouble, fields)
+    trouble = _excuse(done.host_trouble if PROGRAMS[kind].refuses_input else done.trouble, fields)
     words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []
     log = "\n".join([*told, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
     log = log.encode(errors="replace").decode()  # a lone surrogate of a broken line

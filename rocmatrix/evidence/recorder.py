@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rocmatrix.verify.proof import Proof
 
 NIGHT = "ROCMATRIX_NIGHT"  # the nightly that started this program
-RECORDED = ("train", "smoke", "bench")  # the programs of the trainer whose runs are evidence
 LOST = "The program that ran it ended without a word: it was killed, or the machine went down."
 WORDS = 4000  # of the host's trouble, as many as a record takes
 
@@ -128,10 +127,9 @@ def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT)
 
 
 def _known(cell: Cell, built: Built) -> bool:
-    """Whether the newest build of these inputs on record is this very image."""
-    return built.image is not None and (built.inputs, built.image.id) in {
-        (record.inputs, record.image) for record in _records(cell.name) if record.kind == "build" and record.passed
-    }
+    """Whether the newest build on record is this very image: the level is that of the newest, whatever was before."""
+    made = [record for record in _records(cell.name) if record.kind == "build" and record.trouble is None]
+    return built.image is not None and [(r.inputs, r.image) for r in made[-1:]] == [(built.inputs, built.image.id)]
 
 
 def _records(cell: str) -> list[Record]:
@@ -147,15 +145,16 @@ def _records(cell: str) -> list[Record]:
 
 def is_evidence(wanted: Wanted, done: Finished) -> bool:
     """Whether a job's end says anything of the cell: not a mistyped flag, nor a bench with nothing to measure here."""
-    if wanted.program not in RECORDED or done.misused or (wanted.program == "train" and done.misfed):
+    program = wanted.program
+    if not program.recorded or done.misused or (program.refuses_input and done.misfed):
         return False
-    return wanted.program != "bench" or not done.inapplicable
+    return not (program.may_be_inapplicable and done.inapplicable)
 
 
 @contextmanager
 def watched(wanted: Wanted, place: Place) -> Iterator[Callable[[Finished], Record | None]]:
     """Note a run before it starts; what is yielded records its end. A run of which no end comes has failed."""
-    token = _begin(wanted, place) if wanted.program in RECORDED else None
+    token = _begin(wanted, place) if wanted.program.recorded else None
     try:
         yield lambda done: _end(wanted, place, done, token)
     except (KeyboardInterrupt, BrokenPipeError) as stopped:  # the second: whoever read the output went away
@@ -241,14 +240,16 @@ def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
     from rocmatrix.images import labels as image_labels
     from rocmatrix.jobs import job
 
-    make = {"smoke": collect.of_smoke, "bench": collect.of_bench, "train": collect.of_train}[wanted.program]
+    make = collect.OF_PROGRAM[wanted.program.name]
     labels = done.container.labels if done.container else place.labels
     about: dict[str, Any] = {
         "where": place.where,
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
-        "whole": not (wanted.options.get("probe") or wanted.options.get("only")),
-        "marks": collect.marks_of(place.cell, labels=labels, base=wanted.base, forced=place.forced),
+        "whole": wanted.whole,
+        "marks": collect.marks_of(
+            place.cell, labels=labels, base=wanted.base, forced=place.forced, host=place.hardware
+        ),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),
         "asked": place.asked,

@@ -12,20 +12,12 @@ from typing import Literal
 
 from rocmatrix.host.link import Link
 from rocmatrix.host.pci_device import Adapter, read_adapter, served_devices
+from rocmatrix.host.processors import INTEGRATED
 from rocmatrix.host.sysfs import DeviceNode, Files, TopologyNode, read_nodes
 from rocmatrix.matrix import gfx
 
 SYSTEM_HEAP = 0
 FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h
-
-# Instruction sets that exist only as part of a processor: "APU" in LLVM's AMDGPUUsage.rst and AMD_IS_APU in
-# Linux' amdgpu_discovery.c. gfx942 is left out, for MI300X and MI300A share it; an unknown one counts as discrete.
-# fmt: off
-INTEGRATED_ARCHITECTURES = frozenset({
-    "gfx700", "gfx801", "gfx810", "gfx902", "gfx909", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036",
-    "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154", "gfx1170",
-})
-# fmt: on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +76,7 @@ class Hardware:
     """What a host offers. `reason` states why `cards` is empty.
 
     `hidden_nodes` counts GPU nodes that the kernel keeps from this process: the device cgroup of a container.
+    `simulated` states that none of it is this machine's own (`rocmatrix.host.simulated`).
     """
 
     cards: tuple[Card, ...]
@@ -97,6 +90,7 @@ class Hardware:
     nvidia: bool
     processors: tuple[Processor, ...] = ()
     links: tuple[Link, ...] = ()
+    simulated: bool = False
 
     @property
     def nodes(self) -> tuple[DeviceNode, ...]:
@@ -199,7 +193,7 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
         node=node.number,
         gfx=name,
         # Older kernels describe a processor with graphics as one node that has both kinds of cores.
-        integrated=name in INTEGRATED_ARCHITECTURES or told.get("cpu_cores_count", 0) > 0,
+        integrated=name in INTEGRATED or told.get("cpu_cores_count", 0) > 0,
         memory_bytes=_memory(node.banks) or _whole_memory(adapter),
         compute_units=told.get("simd_count", 0) // (told.get("simd_per_cu") or 1) or None,
         unique_id=told.get("unique_id") or None,

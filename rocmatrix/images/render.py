@@ -15,8 +15,8 @@ from rocmatrix.containers import emit, runspec
 from rocmatrix.images.build import made_recipe
 from rocmatrix.images.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix.matrix import Cell, Matrix
+from rocmatrix.runtime import templates
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.paths import TEMPLATES
 
 if TYPE_CHECKING:
     import jinja2
@@ -111,22 +111,8 @@ def cell_json(cell: Cell) -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
-
-
-@cache
 def _template(name: str) -> jinja2.Template:
-    return _environment().get_template(name)
+    return templates.environment().get_template(name)
 
 
 def check_cell(cell: Cell, root: Path) -> None:

@@ -1,55 +1,60 @@
-"""Where a job is sent: which scheduler, what each of its nodes has, and what the site asks for."""
+"""Where a job is sent: what is the same for every scheduler; `rocmatrix.jobs.schedulers` has what each one adds."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rocmatrix.containers.emit.cluster.kubernetes_site import Site
-from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.runtime.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.errors import RocmatrixError
 
-ENGINES = ("slurm", "kubernetes")
-UNDER = ("native", "docker", "apptainer")
+if TYPE_CHECKING:
+    from rocmatrix.host.hardware import Hardware
+    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.runner import Job
+    from rocmatrix.matrix.matrix import Cell, Matrix
+
 IMAGE_USER = "10001:10001"  # the image's own: the numbers of whoever submits belong to this machine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Destination:
+class Sending:
+    """A job that is to be sent. `hardware` is this machine's; `cards` are each node's."""
+
+    wanted: Wanted
+    matrix: Matrix
+    cell: Cell
+    hardware: Hardware
+    cards: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destination(ABC):
     """Where a job is sent. `cards` and `processes` are each node's; None means: as many as this machine has.
 
-    `groups` are numeric owners of a Kubernetes node's devices, () where its runtime gives devices to the pod's user.
-    `image` is what the nodes call the cell's image, `user` who a pod runs as ("uid:gid"); `checkout` and `python`
-    are where a native job's nodes have them (None: where they are here). `rdma` passes the nodes' adapters.
+    `image` is what the nodes call the cell's image. `rdma` passes the nodes' adapters.
     """
 
-    engine: str
     nodes: int = 1
     processes: int | None = None
     cards: int | None = None
-    groups: tuple[int, ...] | None = None
-    user: str = IMAGE_USER
-    under: str = "native"
     image: str | None = None
-    checkout: str | None = None
-    python: str | None = None
     rdma: bool = False
-    slurm: SlurmRequest = field(default_factory=SlurmRequest)
-    site: Site = field(default_factory=Site)
 
     def __post_init__(self) -> None:
-        for flag, word, known in (("--engine", self.engine, ENGINES), ("--under", self.under, UNDER)):
-            if word not in known:
-                raise RocmatrixError("RM404", what=f"{flag} takes no {word!r}", why=suggestion(word, known))
         for flag, number in (("--nodes", self.nodes), ("--processes", self.processes), ("--cards", self.cards)):
             if number is not None and number < 1:
                 raise RocmatrixError("RM404", what=f"{flag} takes a whole number from 1, not {number}")
-        if self.cards and self.slurm.cards not in (None, self.cards):
-            raise RocmatrixError("RM404", what=f"--cards says {self.cards}, Slurm's words say {self.slurm.cards}")
-        if not re.fullmatch(r"\d+:\d+", self.user, re.ASCII):
-            raise RocmatrixError("RM404", what=f"--user takes numbers such as 10001:10001, not {self.user!r}")
 
     @property
     def cards_named(self) -> int | None:
-        """Cards of each node as a person said, with --cards or in Slurm's own words."""
-        return self.cards or self.slurm.cards
+        """Cards of each node as a person named them."""
+        return self.cards
+
+    def ranks(self, cards: int) -> int:
+        """Return the processes of each node: as named, else one for each card, or one."""
+        return self.processes or max(1, cards)
+
+    @abstractmethod
+    def job(self, sending: Sending) -> Job:
+        """Return the job as files and the command that hands them over."""

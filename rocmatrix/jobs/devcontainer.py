@@ -10,6 +10,7 @@ from rocmatrix.containers.emit import devcontainer
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.jobs import job
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -36,9 +37,10 @@ def user_of(asked: str | None, *, environment: Mapping[str, str] = os.environ) -
 
 def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
     """Return the command that proves the container once it is made: the probes that this host's cards allow."""
-    wanted = job.Wanted(program="smoke", request=request, where="container", options={})
+    wanted = job.Wanted(program=SMOKE, request=request, where="container", options={})
     options, _ = job.probes_for(wanted, cell=cell, hardware=hardware)
-    return ["python", "-m", "trainer", "smoke", *job.flags(options), *job.provenance("smoke", cell=cell, image=None)]
+    arguments = [*job.flags(options), *job.provenance(SMOKE, cell=cell, image=None)]
+    return ["python", "-m", "trainer", SMOKE.name, *arguments]
 
 
 def files(spec: RunSpec) -> dict[str, str]:

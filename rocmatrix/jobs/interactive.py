@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from rocmatrix.containers import capability as feature
 from rocmatrix.containers import runspec
 from rocmatrix.containers.emit import cdi, docker
 from rocmatrix.containers.emit.target import Host
-from rocmatrix.containers.runspec import Explanation, RunSpec
+from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
 from rocmatrix.containers.settings import Group
 from rocmatrix.host.hardware import Hardware, survey
 from rocmatrix.host.sysfs import Files
@@ -38,19 +38,6 @@ ENGINE_STATUS: Mapping[int, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choices:
-    """How a person wants to run something. No `command` means a shell; `user` is "uid:gid", by default one's own."""
-
-    command: tuple[str, ...] = ()
-    cards: tuple[int, ...] = ()
-    features: frozenset[str] = frozenset()
-    run_folder: Path
-    data: Path | None = None
-    by_cdi_name: bool = False
-    user: str | None = None
-
-
 def host_of(root: Path) -> Host:
     """Return what emitters need to know of the machine whose file tree starts at `root`."""
     files = Files(root)
@@ -58,25 +45,25 @@ def host_of(root: Path) -> Host:
     return Host(hardware=survey(files), rootless=os.geteuid() != 0, selinux=enforcing)
 
 
-def spec_for(choices: Choices, *, cell: Cell, hardware: Hardware, root: Path = Path("/")) -> RunSpec:
-    """Return how to run the command. `root` is where RDMA adapters are looked for. Raises what `run_spec` does."""
-    if choices.data is not None and not choices.data.exists():
-        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(choices.data))
-    program, *arguments = choices.command or (SHELL,)
-    spec = runspec.run_spec(
-        cell,
-        hardware,
-        image=build.tag(cell),
-        command=arguments,
-        entrypoint=program,
-        run_folder=choices.run_folder,
-        data=choices.data,
-        user=choices.user or f"{os.getuid()}:{os.getgid()}",
-        cards=choices.cards or None,
-        features=choices.features,
-        rdma=feature.rdma_nodes(Files(root)) if "rdma" in choices.features else (),
-    )
-    return cdi.by_name(spec, hardware) if choices.by_cdi_name else spec
+def own_user() -> str:
+    """Return this process' user and group as "uid:gid"."""
+    return f"{os.getuid()}:{os.getgid()}"
+
+
+def spec_for(
+    chosen: Chosen, *, cell: Cell, hardware: Hardware, root: Path = Path("/"), by_cdi_name: bool = False
+) -> RunSpec:
+    """Return how to run a command, or a shell where none is chosen, in the cell's image.
+
+    `root` is where RDMA adapters are looked for; the image is the cell's own. Raises what `run_spec` does.
+    """
+    if chosen.data is not None and not chosen.data.exists():
+        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(chosen.data))
+    program, *arguments = chosen.command or (SHELL,)
+    rdma = feature.rdma_nodes(Files(root)) if "rdma" in chosen.features else ()
+    own = replace(chosen, image=build.tag(cell), command=arguments, entrypoint=program, rdma=rdma)
+    spec = runspec.run_spec(cell, hardware, own)
+    return cdi.by_name(spec, hardware) if by_cdi_name else spec
 
 
 def missing_groups(spec: RunSpec, own: Sequence[int]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rocmatrix.containers import allocator, emit, engine, runspec
 from rocmatrix.containers import device_selection as choice
@@ -22,15 +22,14 @@ from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env as native
 from rocmatrix.jobs import callback_mounts
 from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
 from rocmatrix.jobs.runner import Decision, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT, TRAINER_PROBES
 
-DEFAULT_OUTPUT = "TRAINING"
 SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, but every run has a folder of its own
-PROBING = ("smoke", "bench")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class Wanted:
     `forced` are the rules that the resolver found to be overridden.
     """
 
-    program: Literal["train", "smoke", "bench", "features"]
+    program: Program
     request: Request
     where: str
     options: Mapping[str, Any]
@@ -54,10 +53,14 @@ class Wanted:
 
     @property
     def output(self) -> Path:
-        """Where files go on the host: --output, else TRAINING below the working folder; the folder of --out."""
-        if self.program == "features":
-            return _absolute(self.options["out"]).parent
-        return _absolute(self.options.get("output") or DEFAULT_OUTPUT)
+        """The folder on the host that takes results: as named, else TRAINING; the folder of a named file."""
+        named = _absolute(self.options.get(self.program.output_option or "") or DEFAULT_OUTPUT)
+        return named.parent if self.program.output_is_file else named
+
+    @property
+    def whole(self) -> bool:
+        """Whether every part of a suite is asked for."""
+        return not self.options.get(self.program.parts_option or "")
 
     @property
     def names_a_card(self) -> bool:
@@ -95,13 +98,9 @@ def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) 
             next="use a Python that the cell's wheels are locked for, --in container, or --gpu cpu",
         )
     options, note = probes_for(wanted, cell=chosen, hardware=hardware)
-    if wanted.program == "train":
-        options = {**options, "output": str(wanted.output)}
-    if wanted.program == "features":
-        options = {**options, "out": str(Path(wanted.options["out"]).resolve())}
     arguments = [
-        wanted.program,
-        *flags(options | expected(wanted, cell)),
+        wanted.program.name,
+        *flags(options | output_here(wanted) | expected(wanted, cell)),
         *native_provenance(wanted, runner=runner, asked=cell),
     ]
     return Job(
@@ -118,6 +117,15 @@ def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) 
     )
 
 
+def output_here(wanted: Wanted) -> dict[str, str]:
+    """Return the option that names where a native run writes, if its program writes anything."""
+    option = wanted.program.output_option
+    if option is None:
+        return {}
+    named = str(Path(wanted.options[option]).resolve()) if wanted.program.output_is_file else str(wanted.output)
+    return {option: named}
+
+
 def refuse_companions(cell: Cell) -> None:
     """Raise RM016 for a cell with companions where a run has no image: a native environment holds the cell's own."""
     if cell.companions:
@@ -132,7 +140,7 @@ def in_container(
 
     `variables` are set next to the cell's own.
     """
-    folder = SCRATCH if wanted.program in PROBING else wanted.output
+    folder = wanted.output if wanted.program.output_option else SCRATCH
     digest = None
     if wanted.data is not None and not wanted.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
@@ -142,16 +150,15 @@ def in_container(
     options, note = probes_for(wanted, cell=cell, hardware=hardware)
     told = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
     inside = [*flags(options | expected(wanted, cell) | places(wanted)), *told]
-    spec = runspec.run_spec(
-        cell,
-        hardware,
+    chosen = runspec.Chosen(
         image=digest or image,  # a tag may be moved before the container is made
-        command=[wanted.program, *inside],
+        command=[wanted.program.name, *inside],
         run_folder=folder,
         data=wanted.data,
         cards=wanted.cards or None,
         user=f"{os.getuid()}:{os.getgid()}",
     )
+    spec = runspec.run_spec(cell, hardware, chosen)
     files = (*policy.recipe(recipe_file(wanted)), *policy.callbacks(callback_mounts.files(callbacks(wanted))))
     spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
@@ -189,19 +196,17 @@ def check_cards(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> None:
 
 def places(wanted: Wanted) -> dict[str, str]:
     """Return the options that name a place, as the trainer finds it inside the container."""
-    if wanted.program in PROBING:
-        return {}
+    option, recipe = wanted.program.output_option, recipe_file(wanted)
+    named = f"/{Path(wanted.options[option]).name}" if option and wanted.program.output_is_file else ""
+    output = {option: policy.RUN_FOLDER + named} if option else {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
-    if wanted.program == "features":
-        return {"out": f"{policy.RUN_FOLDER}/{Path(wanted.options['out']).name}", **data}
-    recipe = recipe_file(wanted)
     found = {"recipe": policy.recipe_path(recipe)} if recipe else {}
-    return {"output": policy.RUN_FOLDER, **data, **found, **callback_mounts.inside(callbacks(wanted))}
+    return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
 
 
 def callbacks(wanted: Wanted) -> str:
-    """Return the value of --callback, empty where there is none."""
-    return str(wanted.options.get("callback") or "") if wanted.program == "train" else ""
+    """Return the value of --callback, empty where there is none; no other program than `train` takes it."""
+    return str(wanted.options.get("callback") or "")
 
 
 def recipe_file(wanted: Wanted) -> Path | None:
@@ -214,21 +219,22 @@ def recipe_file(wanted: Wanted) -> Path | None:
 
 def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
-    options = dict(wanted.options)
+    options, option = dict(wanted.options), wanted.program.parts_option
     cards = [card for card in hardware.cards if card.gfx == cell.architecture]
-    if wanted.program != "smoke" or options.get("probe") or cell.architecture is None or len(cards) != 1:
+    if option is None or not (wanted.program.parts_listed and wanted.whole and cell.architecture and len(cards) == 1):
         return options, ""
     fit, left_out = probes_by_cards(len(cards))
-    return {**options, "probe": list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
+    return {**options, option: list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
 
 
 def asked_probes(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
     """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
-    if wanted.program == "bench":
-        return tuple(_listed(wanted.options.get("only")))
-    if wanted.program != "smoke":
+    option = wanted.program.parts_option
+    if option is None:
         return ()
-    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get("probe"))
+    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get(option))
+    if not wanted.program.parts_listed:
+        return tuple(named)
     probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
     return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
 
@@ -256,19 +262,19 @@ def flags(options: Mapping[str, Any]) -> list[str]:
     return argv
 
 
-def provenance(program: str, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
+def provenance(program: Program, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
     """Return what the trainer cannot know itself: cell, overridden rules, image, commit; or what probes must find."""
-    if program in ("features", "bench"):
+    if program.kind_option:
+        return flags({program.kind_option: "rocm" if cell.release.rocm else "any"})
+    if not program.takes_provenance:
         return []
-    if program == "smoke":
-        return [f"--expect={'rocm' if cell.release.rocm else 'any'}"]
     return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
 
 
 def expected(wanted: Wanted, cell: Cell) -> dict[str, str]:
-    """Return what a bench must find where a person named no device: the card that the cell is for."""
-    named = wanted.program != "bench" or wanted.options.get("device") or not cell.release.rocm
-    return {} if named else {"device": "rocm"}
+    """Return the device that a program must find where a person named none: the card that the cell is for."""
+    option = wanted.program.device_option
+    return {option: "rocm"} if option and cell.release.rocm and not wanted.options.get(option) else {}
 
 
 def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> list[str]:
@@ -276,7 +282,7 @@ def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> 
 
     Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
     """
-    if wanted.program != "train":
+    if not wanted.program.takes_provenance:
         return provenance(wanted.program, cell=asked, image=None)
     if runner.cell is None:
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
@@ -286,7 +292,7 @@ def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> 
 
 def show(event: launch.Event) -> None:
     """Hand a job's events on as JSON lines where standard output is read by a program."""
-    if not sys.stdout.isatty() and event.get("event") not in ("probe", *PROBING):
+    if not sys.stdout.isatty() and event.get("event") not in SUITE_EVENTS:
         print(json.dumps(event), flush=True)
 
 

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs import stderr_tee as tee
+from rocmatrix.jobs.programs import BENCH
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.trouble import Stage, Trouble
 
@@ -132,7 +133,7 @@ class Finished:
     def inapplicable(self) -> bool:
         """Whether a bench reached its end, and nothing of what was chosen can be measured here."""
         told = {event.get("status") for event in self.events if event.get("event") == "probe"}
-        return told == {"not-applicable"} and self.last("bench") is not None and self.status in (0, 1)
+        return told == {"not-applicable"} and self.last(BENCH.name) is not None and self.status in (0, 1)
 
 
 def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:

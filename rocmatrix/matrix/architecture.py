@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
@@ -34,10 +35,32 @@ class OtherNames(Strict):
     evidence: Evidence
 
 
+class Autocast(Strict):
+    """The 16-bit format whose matrix products the hardware itself computes, at more than the fp32 rate."""
+
+    format: Literal["fp16", "bf16"]
+    why: Text
+
+
+class Peak(Strict):
+    """Cards by parts of their names, with the compute units and the boost clock of one device as torch counts them.
+
+    Without a source, the figures come from general knowledge of AMD's product pages.
+    """
+
+    cards: list[Text] = Field(min_length=1)
+    units: int = Field(gt=0)
+    mhz: int = Field(gt=0)
+    source: Text | None = None
+
+
 class Architecture(Strict):
     """A GPU instruction set. `matrix_units` are the types its matrix instructions multiply; [] for none.
 
-    `chips` are those of its names that mean the chip or its graphics, and so every card made of it.
+    `elf` is the processor's number in a code object's flags, `generic` LLVM's processor whose code runs on it, too.
+    `per_clock` are FLOPs of one unit and clock by number format, an FMA counted as two: with a card's peak they
+    give what it computes at most. `chips` are those of its names that mean the chip or its graphics, and so every
+    card made of it.
     """
 
     family: Text
@@ -46,8 +69,19 @@ class Architecture(Strict):
     chips: list[Text] = Field(default_factory=list)
     integrated: bool
     matrix_units: list[Literal["fp16", "bf16"]]
+    elf: int = Field(ge=0, le=0xFF)
+    generic: str | None = None
+    autocast: Autocast | None = None
+    per_clock: dict[Literal["fp32", "fp16", "bf16"], int] | None = None
+    peaks: list[Peak] = Field(default_factory=list)
     overrides: list[Override] = Field(default_factory=list)
     evidence: Evidence
+
+    @model_validator(mode="after")
+    def _peaks_have_rates(self) -> Self:
+        if self.peaks and self.per_clock is None:
+            raise PydanticCustomError("per_clock", "peaks need per_clock, the FLOPs of one unit and clock")
+        return self
 
     @property
     def names(self) -> tuple[str, ...]:

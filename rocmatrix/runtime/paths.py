@@ -15,6 +15,9 @@ TEMPLATES = ROOT / "templates"
 TRAINER_OPTIONS = PACKAGE / "runtime" / "trainer" / "options.json"
 TRAINER_ERRORS = PACKAGE / "runtime" / "trainer" / "errors.json"
 TRAINER_PROBES = PACKAGE / "runtime" / "trainer" / "probes.json"
+# What `render` writes of matrix/architectures.yaml, for the host and for the trainer.
+PROCESSORS_TABLE = PACKAGE / "host" / "processors.json"
+TRAINER_ARCHITECTURES = ROOT / "trainer" / "device" / "architectures.json"
 # Runs in an image, with its Python.
 RECOMPILE = PACKAGE / "verify" / "files" / "recompile.py"
 SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"

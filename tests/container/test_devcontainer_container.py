@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.jobs import devcontainer
@@ -44,12 +44,14 @@ def workplace(client, cpu_image, cpu_cell, tmp_path):
         spec = run_spec(
             cpu_cell,
             survey(sysfs.no_driver(tmp_path / "machine")),
-            image=build.tag(cpu_cell),
-            entrypoint="python",
-            command=command,
-            run_folder=folder,
-            user=f"{UID}:{GID}",
-            features=devcontainer.FEATURES,
+            Chosen(
+                image=build.tag(cpu_cell),
+                entrypoint="python",
+                command=command,
+                run_folder=folder,
+                user=f"{UID}:{GID}",
+                features=devcontainer.FEATURES,
+            ),
         )
         devcontainer.write(folder / ".devcontainer", devcontainer.files(spec))
         for path in (folder, *folder.rglob("*")):

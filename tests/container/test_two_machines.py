@@ -12,7 +12,7 @@ import pytest
 
 from rocmatrix.containers.emit import docker_sdk_arguments
 from rocmatrix.containers.emit.torchrun import torchrun
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Mount
 from rocmatrix.host.hardware import survey
 from tests.fixtures import sysfs
@@ -52,13 +52,15 @@ def machines(client, cpu_image, cpu_cell, network, tmp_path):
     spec = run_spec(
         cpu_cell,
         survey(sysfs.no_driver(tmp_path / "machine")),
-        image=cpu_image.tag,
-        command=words,
-        entrypoint="python",
-        run_folder=folder,
-        user=f"{os.getuid()}:{os.getgid()}",
-        features=("network",),
-        environment=EACH_ROUND_ANEW,
+        Chosen(
+            image=cpu_image.tag,
+            command=words,
+            entrypoint="python",
+            run_folder=folder,
+            user=f"{os.getuid()}:{os.getgid()}",
+            features=("network",),
+            environment=EACH_ROUND_ANEW,
+        ),
     )
     with ExitStack() as end:
         for mount in spec.of(Mount):

@@ -6,37 +6,22 @@ Compute capability says nothing here: HIP reports 9.0 for gfx906, which has no b
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from trainer.device import architectures
 from trainer.device.accelerator import Accelerator
 from trainer.runtime.errors import TrainerError
 
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-# The 16-bit format whose matrix products the hardware itself computes, at more than the fp32 rate.
-BEST = {
-    "gfx900": ("fp16", "packed fp16, no bf16 instructions"),
-    "gfx906": ("fp16", "packed fp16 and dot products, no bf16 instructions"),
-    "gfx908": ("bf16", "matrix cores; bf16 at half the rate of fp16, but without loss scaling"),
-    "gfx90a": ("bf16", "matrix cores at the full rate in bf16"),
-    "gfx942": ("bf16", "matrix cores at the full rate in bf16"),
-    "gfx950": ("bf16", "matrix cores at the full rate in bf16"),
-    "gfx1010": ("fp16", "packed fp16, no bf16 instructions"),
-    "gfx1030": ("fp16", "packed fp16, no bf16 instructions"),
-    "gfx1031": ("fp16", "packed fp16, no bf16 instructions"),
-    "gfx1032": ("fp16", "packed fp16, no bf16 instructions"),
-    "gfx1100": ("bf16", "WMMA in bf16"),
-    "gfx1101": ("bf16", "WMMA in bf16"),
-    "gfx1102": ("bf16", "WMMA in bf16"),
-    "gfx1103": ("bf16", "WMMA in bf16"),
-    "gfx1150": ("bf16", "WMMA in bf16"),
-    "gfx1151": ("bf16", "WMMA in bf16"),
-    "gfx1200": ("bf16", "WMMA in bf16"),
-    "gfx1201": ("bf16", "WMMA in bf16"),
+# The 16-bit format whose matrix products the hardware itself computes, at more than the fp32 rate, and why.
+_AUTOCAST = ((name, each["autocast"]) for name, each in architectures.KNOWN.items())
+BEST: Mapping[str, tuple[str, str]] = {name: (own["format"], own["why"]) for name, own in _AUTOCAST if own} | {
     "sm_70": ("fp16", "tensor cores in fp16 only"),
     "sm_75": ("fp16", "tensor cores in fp16 only"),
     "sm_80": ("bf16", "tensor cores in bf16"),

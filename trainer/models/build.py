@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import nn
 
+from trainer.config.choices import NETWORKS, TRANSFORMER
 from trainer.models.embedded import Embedded
-from trainer.models.mlp import mlp
-from trainer.models.residual import residual
 from trainer.models.size import shrunk
 from trainer.models.transformer import transformer
 
-STACKS = {"mlp": mlp, "residual": residual}
-KINDS = (*STACKS, "transformer")
+KINDS = NETWORKS
 
 
 def build(description: Mapping[str, Any]) -> nn.Module:
@@ -33,13 +32,19 @@ def build(description: Mapping[str, Any]) -> nn.Module:
     first, *hidden, outputs = description["widths"]
     how = {"activation": description.get("activation", "ReLU"), "dropout": description.get("dropout", 0.0)}
     embeddings = description.get("embeddings") or []
-    if kind == "transformer":
+    if kind == TRANSFORMER:
         tokens = {name: description[name] for name in ("token_width", "heads")}
         return transformer(first, hidden, outputs, embeddings=embeddings, **tokens, **how)
-    network: nn.Module = STACKS[kind](first, hidden, outputs, norm=description.get("norm", "none"), **how)
+    network = _stack(kind)(first, hidden, outputs, norm=description.get("norm", "none"), **how)
     if not embeddings:
         return network
     return Embedded(first - sum(each["width"] - 1 for each in embeddings), embeddings, network)
+
+
+def _stack(kind: str) -> Callable[..., nn.Module]:
+    """Return what makes a stack of layers: the function of the kind's name in the module of that name."""
+    made: Callable[..., nn.Module] = getattr(import_module(f"trainer.models.{kind}"), kind)
+    return made
 
 
 def fitting_layers(description: Mapping[str, Any], most: int) -> list[int]:

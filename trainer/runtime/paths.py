@@ -10,4 +10,5 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 SOURCE_ROOT = PACKAGE.parent  # what PYTHONPATH needs so that a child process finds the same trainer
 SAMPLE = PACKAGE / "data" / "sp500_vix_daily.csv"
+ARCHITECTURES = PACKAGE / "device" / "architectures.json"
 RECIPES = PACKAGE / "config" / "recipes"  # inside the package, so that an image has them, too

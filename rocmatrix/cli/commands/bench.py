@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import jobs
 from rocmatrix.cli.commands.common import print_json
+from rocmatrix.jobs.programs import BENCH
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -45,7 +46,7 @@ def bench(wanted: Wanted, *, as_json: bool) -> None:
 
 
 def _ran_on(done: Finished) -> str:
-    return str((done.last("bench") or {}).get("ran_on") or "an unknown device: the bench did not reach its end")
+    return str((done.last(BENCH.name) or {}).get("ran_on") or "an unknown device: the bench did not reach its end")
 
 
 def _described(done: Finished, place: Place, verdicts: list[Event], figures: tuple[Figure, ...]) -> dict[str, object]:

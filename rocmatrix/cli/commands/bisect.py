@@ -6,10 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 
 from rocmatrix.cli.commands import common, jobs
+from rocmatrix.cli.options.records import Bisect
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.level import PASSED, UNTOLD
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly.bisection import history, search
@@ -20,20 +22,21 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 
 @edge
-def bisect(*, gpu: str, probe: str, good: str, bad: str, base: str, card: str, dry_run: bool) -> None:
-    """Find the step that broke `probe`. Raises RM633 where no pair is known, RM634 for several changes."""
-    if not gpu or not probe:
+def bisect(asked: Bisect) -> None:
+    """Find the step that broke a probe. Raises RM633 where no pair is known, RM634 for several changes."""
+    probe = asked.probe
+    if not asked.gpu or not probe:
         raise RocmatrixError("RM404", what="bisect needs a card and a probe", next="--gpu gfx1100 --probe blas")
     matrix = common.known_matrix()
-    steps = _steps(matrix, gpu, probe, card or None)
-    known = known_of(steps, good=good, bad=bad)
+    steps = _steps(matrix, asked.gpu, probe, asked.card or None)
+    known = known_of(steps, good=asked.good, bad=asked.bad)
     within = search.span(known)
     if within is None:
         raise _nothing(steps)
     _plan(steps, known, within)
-    if dry_run:
+    if asked.dry_run:
         return
-    found = search.search(known, lambda place: _ask(steps[place], probe, base or None))
+    found = search.search(known, lambda place: _ask(steps[place], probe, asked.base or None))
     _tell(steps, found)
 
 
@@ -83,7 +86,7 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}
-    wanted = Wanted(program="smoke", request=request, where="container", options=options, base=base, force=True)
+    wanted = Wanted(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
     try:
         done = jobs.run_job(wanted)
     except RocmatrixError as error:

@@ -15,6 +15,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.records import Dashboard
     from rocmatrix.evidence.dashboard.view import CellPage
     from rocmatrix.evidence.record import Record
     from rocmatrix.matrix.matrix import Matrix
@@ -23,16 +24,16 @@ _LAST_PORT = 65535
 
 
 @edge
-def dashboard(*, out: str, serve: bool, port: int) -> None:
-    """Write the pages; `serve` shows them on the loopback address until Ctrl-C.
+def dashboard(asked: Dashboard) -> None:
+    """Write the pages; `--serve` shows them on the loopback address until Ctrl-C.
 
     Raises RM205, RM206, RM404, RM621, RM640.
     """
     from rocmatrix.evidence import store
     from rocmatrix.evidence.dashboard import site, view
 
-    if not 0 <= port <= _LAST_PORT:
-        raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {port}")
+    if not 0 <= asked.port <= _LAST_PORT:
+        raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {asked.port}")
     path = keeping.evidence_file()
     try:
         records = store.read(path)
@@ -40,13 +41,13 @@ def dashboard(*, out: str, serve: bool, port: int) -> None:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
     matrix, now = common.known_matrix(), datetime.now(UTC)
     pages = pages_of(matrix, records, now)
-    folder = Path(out).resolve()
+    folder = Path(asked.out).resolve()
     texts = site.files(pages, view.sections(matrix, pages), now=f"{now:%Y-%m-%d %H:%M} UTC")
     with writing(folder, flag="--out"):
         site.write(folder, texts)
     say(f"{folder / 'index.html'}: {len(pages)} cells, {len(records)} records")
-    if serve:
-        _show(folder, port)
+    if asked.serve:
+        _show(folder, asked.port)
 
 
 def _show(folder: Path, port: int) -> None:

@@ -15,15 +15,17 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.host import Diagnose
     from rocmatrix.diagnosis.ranking import Surroundings
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 
 @edge
-def diagnose(log: str, *, cell: str, gpu: str, as_json: bool, share: bool = False) -> None:
+def diagnose(asked: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     from rocmatrix.diagnosis import after, diagnosis, own, signature
 
+    log, cell, gpu, share = asked.log, asked.cell, asked.gpu, asked.share
     matrix = known_matrix()
     here = _here(matrix, cell, gpu)
     with closing(_blocks(log)) as blocks:
@@ -37,7 +39,7 @@ def diagnose(log: str, *, cell: str, gpu: str, as_json: bool, share: bool = Fals
             matrix=matrix,
             failed_checks=() if cell or gpu not in ("", "auto") else _failed_checks(),
         )
-    if as_json:
+    if asked.json:
         print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
         told = "\n".join(diagnosis.words(found))

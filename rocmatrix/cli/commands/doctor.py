@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.host import Doctor, Topology
     from rocmatrix.doctor.environment.lint import LintFinding
     from rocmatrix.doctor.environment.subject import Subject
     from rocmatrix.doctor.examination import Examination
@@ -26,32 +26,15 @@ if TYPE_CHECKING:
 MARKS = {"error": "✗", "warning": "!", "unknown": "?", "note": "·", "ok": "✓", "not applicable": "-"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a person asked the doctor for. With none of the last four, the host is examined and its shell linted."""
-
-    sysfs: str = ""
-    cell: str = ""
-    env: bool = False
-    compose: str = ""
-    dockerfile: str = ""
-    script: str = ""
-
-    @property
-    def host(self) -> bool:
-        """Whether the host itself is to be examined."""
-        return not (self.env or self.compose or self.dockerfile or self.script)
-
-
 @edge
-def doctor(asked: Asked, *, as_json: bool) -> None:
+def doctor(asked: Doctor) -> None:
     """Examine the host or a recorded tree of one, and lint environments. Ends with status 1 for an error."""
     matrix = known_matrix()
     cell = matrix.cell(asked.cell) if asked.cell else None
     examined = _examined(asked, cell) if asked.host else None
     subjects = _subjects(asked, matrix, cell)
     findings = _linted(subjects, matrix)
-    if as_json:
+    if asked.json:
         print_json(described(examined, subjects, findings))
     else:
         print("\n".join([*(host_lines(examined) if examined else ()), *lint_lines(findings)]))
@@ -64,15 +47,15 @@ def doctor(asked: Asked, *, as_json: bool) -> None:
 
 
 @edge
-def topology(*, sysfs: str, svg: str) -> None:
+def topology(asked: Topology) -> None:
     """Print cards, links and NUMA nodes as text, and write them as a picture where a file is named."""
     from rocmatrix.host import hardware, topology, topology_svg
 
-    picture = topology.picture(hardware.detect(tree(sysfs)))
+    picture = topology.picture(hardware.detect(tree(asked.sysfs)))
     print(topology.text(picture))
-    if svg:
-        _write(Path(svg), topology_svg.svg(picture))
-        say(f"{svg}: {Path(svg).stat().st_size / 1e3:.1f} kB")
+    if asked.svg:
+        _write(Path(asked.svg), topology_svg.svg(picture))
+        say(f"{asked.svg}: {Path(asked.svg).stat().st_size / 1e3:.1f} kB")
 
 
 def tree(sysfs: str) -> Path:
@@ -132,14 +115,14 @@ def described(
     return told
 
 
-def _examined(asked: Asked, cell: Cell | None) -> Examination:
+def _examined(asked: Doctor, cell: Cell | None) -> Examination:
     from rocmatrix.doctor import examination, host, knowledge
 
     found = host.live(tree(asked.sysfs), cell=cell, environment=os.environ)
     return examination.examine(found, knowledge.load(ROOT))
 
 
-def _subjects(asked: Asked, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
+def _subjects(asked: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
     from rocmatrix.doctor.environment import compose, dockerfile, subject, written
     from rocmatrix.host import hardware
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.jobs import run_job
 from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.programs import FEATURES
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @edge
 def show() -> None:
     """Print name, formula and unit of every feature; the trainer needs nothing but Python for that."""
-    argv = launch.native_argv(sys.executable, ["features", "--list"])
+    argv = launch.native_argv(sys.executable, [FEATURES.name, "--list"])
     environment = launch.native_environment(ROOT, os.environ)
     sys.exit(subprocess.run(argv, env=environment, check=False).returncode)
 

@@ -17,31 +17,26 @@ from rocmatrix.runtime.errors import RocmatrixError, suggestion
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.jobs import Build
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.images.build import Built
     from rocmatrix.jobs.job import Wanted
     from rocmatrix.jobs.runner import Finished, Job
-    from rocmatrix.matrix.resolver.resolve import Choice, Request
+    from rocmatrix.matrix.resolver.resolve import Choice
     from rocmatrix.runtime.trouble import Trouble
 
 
 @edge
-def build(
-    *,
-    request: Request,
-    base: str | None,
-    wheelhouse: str | None,
-    dry_run: bool,
-    allow_unlocked: bool,
-    force: bool = False,
-) -> None:
-    """Build the image of the cell that a request resolves to, with the companion packages that it names.
-
-    `force` overrides a rule that calls the cell broken.
-    """
-    matrix = common.known_matrix()
-    choice = common.choose(matrix, request, common.hardware_here(), force=force)
-    build_image(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
+def build(asked: Build) -> None:
+    """Build the image of the cell that a request resolves to, with the companion packages that it names."""
+    choice = common.choose(common.known_matrix(), asked.request, common.hardware_here(), force=asked.force)
+    build_image(
+        choice,
+        base=asked.base or None,
+        wheelhouse=asked.wheelhouse or None,
+        dry_run=asked.dry_run,
+        allow_unlocked=asked.allow_unlocked,
+    )
 
 
 @edge
@@ -156,7 +151,7 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
     if wanted.dry_run:
         print(prepared.words)
         return None
-    log = job_log.place(LOGS, wanted.program, place.cell.image_name)
+    log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
     with keeping.watched(wanted, place) as keep:
         done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)

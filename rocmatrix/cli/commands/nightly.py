@@ -7,16 +7,17 @@ import os
 import shlex
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
-from rocmatrix.containers import engine
+from rocmatrix.cli.options.records import Nightly
+from rocmatrix.containers import engine, engine_lock, owner
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
+from rocmatrix.host import simulated
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.nightly import bake, plan
@@ -26,80 +27,100 @@ from rocmatrix.nightly.plan import STAGES, Plan
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
+from rocmatrix.runtime.option import words
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choices:
-    """A night as a person asked for it. `budget` is in bytes; `cells` are names of cells or architectures."""
-
-    cells: tuple[str, ...]
-    jobs: int
-    budget: int
-    companions: tuple[str, ...] = ()
-    base: str | None = None
-    builder: str | None = None
-    wheels: Path | None = None
-    name: str | None = None
-    fresh: bool = False
-    dry_run: bool = False
+GB = 10**9
 
 
 @edge
-def nightly(choices: Choices) -> None:
+def nightly(asked: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
     matrix = common.known_matrix()
-    cells, left_out = plan.choose(matrix, choices.cells)
+    cells, left_out = plan.choose(matrix, asked.names)
     for line in left_out:
         say(f"left out {line}")
-    cells = [common.made_ready(matrix, common.with_companions(matrix, cell, choices.companions)) for cell in cells]
-    if choices.dry_run:
-        _print(cells, choices)
+    packages = words(asked.companions)
+    cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
+    if asked.dry_run:
+        _print(cells, asked)
         return
     path = keeping.evidence_file()
     try:
-        with alone(path):
-            _night(cells, choices, path)
+        with alone(path), alone_on_engine(cells):
+            _night(cells, asked, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM671.
+    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM621, RM671.
 
     The locks are the kernel's: they go with the night, however it ends.
     """
-    folder = ROOT / ".rocmatrix" / "nightly"
-    try:
-        with held(folder / "night.lock"), held(path.with_name(f"{path.name}.night")):
-            yield
-    except HeldError as error:
-        raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+    with ExitStack() as stack:
+        for lock in (ROOT / ".rocmatrix" / "nightly" / "night.lock", path.with_name(f"{path.name}.night")):
+            try:
+                stack.enter_context(held(lock))
+            except HeldError as error:
+                raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+            except OSError as error:
+                what = f"the journal cannot be kept: {error.strerror}"
+                raise RocmatrixError("RM621", what=what, where=str(lock)) from error
+        yield
 
 
-def _night(cells: list[Cell], choices: Choices, path: Path) -> None:
+@contextmanager
+def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
+    """Keep nights of other checkouts on this engine off the same cells: the first one goes on. Raises RM201, RM671.
+
+    What jobs left on it whose program was killed is removed first.
+    """
+    with ExitStack() as stack:
+        client = stack.enter_context(closing(engine.connect()))
+        for name in sorted(bake.candidate(cell) for cell in cells):
+            try:
+                stack.enter_context(engine_lock.alone(client, name))
+            except HeldError as error:
+                what = f"{error}, of another checkout on this engine, works on {name}"
+                raise RocmatrixError("RM671", what=what, where=engine.address()) from None
+        owner.sweep(client)
+        yield
+
+
+def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
     from rocmatrix.nightly.stages import OnEngine
 
-    base = _base(choices.base)
+    base = _base(asked.base or None)
     inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
-    planned = Plan(cells=tuple(cell.name for cell in cells), inputs=inputs, base=choices.base)
-    night, goes_on = journal.begin(planned, name=choices.name, fresh=choices.fresh)
-    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {choices.jobs} at a time")
+    names = tuple(cell.name for cell in cells)
+    planned = Plan(cells=names, inputs=inputs, base=asked.base or None, simulated=simulated.root() is not None)
+    night, goes_on = journal.begin(planned, name=asked.night or None, fresh=asked.fresh)
+    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(asked)} at a time")
     os.environ[keeping.NIGHT] = night.name
     keeping.settle()
     stages = OnEngine(
         matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
-        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=choices.budget,
-        today=common.today(), base=choices.base, wheels=choices.wheels, builder=choices.builder,
+        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=asked.budget * GB,
+        today=common.today(), base=asked.base or None, wheels=_wheels(asked), builder=asked.builder or None,
     )  # fmt: skip
-    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=choices.jobs)
+    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=_jobs(asked))
     running.run()
     report(running, path)
+
+
+def _jobs(asked: Nightly) -> int:
+    return max(asked.jobs, 1)
+
+
+def _wheels(asked: Nightly) -> Path | None:
+    return Path(asked.wheelhouse).resolve() if asked.wheelhouse else None
 
 
 def _base(name: str | None) -> OtherBase | None:
@@ -137,12 +158,12 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
     return compare(cell, [r for r in records if r.night == good], [r for r in records if r.night == night])
 
 
-def _print(cells: list[Cell], choices: Choices) -> None:
+def _print(cells: list[Cell], asked: Nightly) -> None:
     """Print each wave's command, and as JSON the file that it reads."""
-    folders = {cell.name: choices.wheels or wheelhouse.default_folder(ROOT, cell) for cell in cells}
+    folders = {cell.name: _wheels(asked) or wheelhouse.default_folder(ROOT, cell) for cell in cells}
     file = ROOT / ".rocmatrix" / "nightly" / "NIGHT.json"
-    for wave in plan.waves(cells, choices.jobs):
-        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=choices.builder)
+    for wave in plan.waves(cells, _jobs(asked)):
+        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=asked.builder or None)
         say(f"$ {shlex.join(argv)}")
-        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=choices.base)
+        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=asked.base or None)
         print(json.dumps(content, indent=1))

@@ -14,45 +14,31 @@ from rocmatrix.evidence import recorder as keeping
 from rocmatrix.images import build
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import words
 from rocmatrix.runtime.paths import ROOT
 from rocmatrix.verify import kernel_code, proof
 from rocmatrix.verify.proof import Proof
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.records import Prove
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 
 @edge
-def prove(
-    *,
-    cell: str,
-    image: str,
-    tree: str,
-    only: str,
-    as_json: bool,
-    wheelhouse: str = "",
-    accept_size: str = "",
-    companions: str = "",
-) -> None:
-    """Prove an image of `cell`, or the device code in the folder `tree`. Raises RM210 where anything is wrong.
-
-    `wheelhouse` names another folder of the locked wheels; `accept_size` is a person's reason to take the image's
-    size, which later images are then compared with.
-    """
-    if not cell:
+def prove(asked: Prove) -> None:
+    """Prove an image of a cell, or the device code in a folder. Raises RM210 where anything is wrong."""
+    if not asked.cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
-    words = [word.strip() for word in companions.split(",") if word.strip()]
-    chosen = with_companions(matrix, matrix.cell(cell), words)
-    if chosen.companions and not tree:
+    chosen = with_companions(matrix, matrix.cell(asked.cell), words(asked.companions))
+    if chosen.companions and not asked.tree:
         chosen = made_ready(matrix, chosen)
-    if tree:
-        names = [name.strip() for name in only.split(",") if name.strip()]
-        proven = proof.of_tree(matrix, chosen, Path(tree), only=names)
+    if asked.tree:
+        proven = proof.of_tree(matrix, chosen, Path(asked.tree), only=words(asked.only))
     else:
-        wheels = Path(wheelhouse).expanduser().resolve() if wheelhouse else None
-        proven = _of_image(matrix, chosen, image or build.tag(chosen), wheels=wheels, accept=accept_size)
-    if as_json:
+        wheels = Path(asked.wheelhouse).expanduser().resolve() if asked.wheelhouse else None
+        proven = _of_image(matrix, chosen, asked.image or build.tag(chosen), wheels=wheels, accept=asked.accept_size)
+    if asked.json:
         print_json(proven.described())
     else:
         _show(proven)

@@ -8,140 +8,100 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import choose, known_matrix, print_json
-from rocmatrix.containers.device_selection import card_numbers
 from rocmatrix.runtime.console import edge, say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.cli.options.run import Devcontainer, Run, Session
     from rocmatrix.containers.emit.target import Host, Target
-    from rocmatrix.containers.runspec import Explanation, RunSpec
-    from rocmatrix.jobs.interactive import Choices
-    from rocmatrix.matrix.resolver.resolve import Choice, Request
+    from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
+    from rocmatrix.matrix.resolver.resolve import Choice
 
 HERE = Path("/")
 WIDTH = 110
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a person asked of `run`. An empty `target` means this machine's engine; `sysfs` a recorded machine."""
-
-    request: Request
-    choices: Choices
-    target: str = ""
-    explain: bool = False
-    as_json: bool = False
-    to: Path | None = None
-    sysfs: Path | None = None
-    base: str | None = None
-    force: bool = False
-    dry_run: bool = False
-
-    @property
-    def only_told(self) -> bool:
-        """Whether nothing is run, but said how."""
-        return bool(self.explain or self.target or self.dry_run)
-
-
 @edge
-def asked(  # noqa: PLR0913 -- what can be typed, all by keyword
-    request: Request,
-    *,
-    command: Sequence[str] = (),
-    features: Sequence[str] = (),
-    cards: str = "",
-    user: str = "",
-    data: str = "",
-    output: str = "",
-    by_cdi_name: bool = False,
-    to: str = "",
-    sysfs: str = "",
-    **others: Any,
-) -> Asked:
-    """Return what was typed as data. Raises RM404 where numbers are none."""
-    from rocmatrix.jobs.interactive import Choices
+def run(asked: Run, *, after_dashes: Sequence[str] = ()) -> None:
+    """Run a command in the cell's image, or a shell; or print how, for one target, with every reason.
 
-    choices = Choices(
-        command=tuple(command),
-        cards=card_numbers(cards),
-        features=frozenset(features),
-        run_folder=Path(output or "TRAINING").resolve(),
-        data=Path(data).resolve() if data else None,
-        by_cdi_name=by_cdi_name,
-        user=user or None,
-    )
-    place, recording = (Path(text).resolve() if text else None for text in (to, sysfs))
-    return Asked(request=request, choices=choices, to=place, sysfs=recording, **others)
-
-
-@edge
-def run(asked: Asked) -> None:
-    """Run a command in the cell's image, or a shell; or say how, for one target, with every reason."""
+    Raises RM404 for a recording on which something is to be run, and where numbers are none.
+    """
     from rocmatrix.containers.emit import target as targets
     from rocmatrix.jobs import interactive as session
 
+    chosen = asked.chosen(after_dashes)
     target = targets.target(asked.target or "docker")
-    if asked.sysfs and not asked.only_told:
+    if asked.sysfs and not _only_told(asked):
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
-    root = asked.sysfs or HERE
+    root = _root(asked)
     host = session.host_of(root)
     if asked.target in targets.HOST_ALONE:
         _tell(asked, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
-    choices = _for_editor(asked, choice, host) if asked.target == "devcontainer" else asked.choices
+    chosen = _for_editor(asked, chosen, choice, host) if asked.target == "devcontainer" else chosen
     # before the build, which takes minutes: a card that is missing is told at once
-    spec = session.spec_for(choices, cell=choice.cell, hardware=host.hardware, root=root)
-    if asked.only_told:
+    spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
+    if _only_told(asked):
         _tell(asked, target, spec, host)
         return
-    _run_here(asked, choice, spec)
+    _run_here(asked, chosen.run_folder, choice, spec)
 
 
-def _for_editor(asked: Asked, choice: Choice, host: Host) -> Choices:
+def _only_told(asked: Run) -> bool:
+    """Whether nothing is run, but printed how."""
+    return bool(asked.explain or asked.target or asked.dry_run)
+
+
+def _root(asked: Session) -> Path:
+    """Return the root of this machine's tree, or of the recorded one's."""
+    return Path(asked.sysfs).resolve() if asked.sysfs else HERE
+
+
+def _for_editor(asked: Session, chosen: Chosen, choice: Choice, host: Host) -> Chosen:
     from rocmatrix.jobs import devcontainer as workplace
 
-    own = asked.choices
-    command = own.command or tuple(workplace.smoke_argv(choice.cell, host.hardware, asked.request))
-    user, features = workplace.user_of(own.user), own.features | workplace.FEATURES
-    return replace(own, command=command, user=user, features=features)
+    command = chosen.command or tuple(workplace.smoke_argv(choice.cell, host.hardware, asked.request))
+    user, features = workplace.user_of(asked.user or None), {*chosen.features} | workplace.FEATURES
+    return replace(chosen, command=command, user=user, features=features)
 
 
-def _run_here(asked: Asked, choice: Choice, spec: RunSpec) -> None:
+def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
     from rocmatrix.cli.commands.jobs import built_image
     from rocmatrix.jobs import interactive as session
 
-    built = built_image(choice, base=asked.base, wheelhouse=None, dry_run=False)
+    built = built_image(choice, base=asked.base or None, wheelhouse=None, dry_run=False)
     spec = replace(spec, image=built.image.id) if built.image else spec
-    asked.choices.run_folder.mkdir(parents=True, exist_ok=True)
+    run_folder.mkdir(parents=True, exist_ok=True)
     status = session.attached(session.attached_argv(spec))
     if (error := session.refused(status)) is not None:
         say(error.render())
     sys.exit(status)
 
 
-def _tell(asked: Asked, target: Target, spec: RunSpec, host: Host) -> None:
+def _tell(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
     from rocmatrix.jobs import interactive as session
 
     if asked.explain:
         rows = (*(() if asked.target else session.terminal_rows()), *target.rows(spec, host))
-        if asked.as_json:
+        if asked.json:
             print_json({"target": asked.target or "docker", "cell": spec.cell, "rows": [vars(row) for row in rows]})
         else:
             print_rows(rows)
         return
     _hint(asked.target, spec, host)
     text = target.text(spec, host) if asked.target else shlex.join(session.attached_argv(spec)) + "\n"
-    if asked.to is None:
+    if not asked.to:
         print(text, end="")
         return
-    _write(asked, text)
+    _write(asked.target, Path(asked.to).resolve(), text)
 
 
 def print_rows(rows: tuple[Explanation, ...]) -> None:
@@ -172,30 +132,30 @@ def _hint(target: str, spec: RunSpec, host: Host) -> None:
         say(f"this user is not in group {numbers}, so rootless podman cannot open the nodes: join it and log in again")
 
 
-def _write(asked: Asked, text: str) -> None:
+def _write(target: str, to: Path, text: str) -> None:
     from rocmatrix.containers.emit import cdi
 
-    assert asked.to is not None
-    if asked.target == "cdi":
-        cdi.conflict(asked.to)
-    asked.to.parent.mkdir(parents=True, exist_ok=True)
-    asked.to.write_text(text, encoding="utf-8")
-    say(f"wrote {asked.to}")
+    if target == "cdi":
+        cdi.conflict(to)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_text(text, encoding="utf-8")
+    say(f"wrote {to}")
 
 
 @edge
-def devcontainer(asked: Asked) -> None:
+def devcontainer(asked: Devcontainer) -> None:
     """Write .devcontainer/: the cell's image as a place to work in, for this host and user."""
     from rocmatrix.jobs import devcontainer as workplace
     from rocmatrix.jobs import interactive as session
 
-    host = session.host_of(asked.sysfs or HERE)
+    chosen = asked.chosen()
+    host = session.host_of(_root(asked))
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
-    choices = _for_editor(asked, choice, host)
-    spec = session.spec_for(choices, cell=choice.cell, hardware=host.hardware)
-    folder = asked.to or ROOT / workplace.FOLDER
+    chosen = _for_editor(asked, chosen, choice, host)
+    spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware)
+    folder = Path(asked.to).resolve() if asked.to else ROOT / workplace.FOLDER
     workplace.write(folder, workplace.files(spec))
-    say(f"wrote {folder} for user {choices.user}")
+    say(f"wrote {folder} for user {chosen.user}")
     say(f"hint: ./invokew build --cell {choice.cell.name}")
     say("then open the checkout in an editor that knows dev containers")
     if shutil.which("docker") is None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from invoke.context import Context
-from invoke.tasks import task
 
-from rocmatrix.cli.tasks.flags import JobTask
+from rocmatrix.cli.tasks.flags import JobTask, command
 
 if TYPE_CHECKING:
     from rocmatrix.jobs.job import Wanted
 
 
-@task(klass=JobTask, auto_shortflags=False)
-def features(c: Context, wanted: Wanted) -> None:
-    """List the 54 features of intraday bars (--list), or compute them from --data into the Arrow file --out."""
-    from rocmatrix.cli.commands import features as commands
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """`features` has no option next to a job's and the trainer's."""
+
+
+@command(Features, klass=JobTask)
+def features(c: Context, wanted: Wanted, asked: Features) -> None:
+    """List the features of intraday bars (--list), or compute them from --data into the Arrow file --out."""
+    from rocmatrix.cli.commands import features
 
     if wanted.options.get("list"):
-        commands.show()
+        features.show()
         return
-    commands.compute(wanted)
+    features.compute(wanted)

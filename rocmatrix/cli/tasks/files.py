@@ -3,6 +3,9 @@
 from invoke.context import Context
 from invoke.tasks import task
 
+from rocmatrix.cli.options.matrix import Lock
+from rocmatrix.cli.tasks.flags import command
+
 
 @task(help={"check": "change nothing; fail when a file differs from what the matrix renders"})
 def render(c: Context, check: bool = False) -> None:
@@ -12,19 +15,12 @@ def render(c: Context, check: bool = False) -> None:
     files.render(check=check)
 
 
-@task(
-    auto_shortflags=False,
-    help={
-        "cell": "one cell (default: every release that cells use)",
-        "all": "every release with every Python it was built for",
-        "upgrade": "take the newest versions; recorded ones are kept otherwise",
-    },
-)
-def lock(c: Context, cell: str = "", all: bool = False, upgrade: bool = False) -> None:
+@command(Lock)
+def lock(c: Context, asked: Lock) -> None:
     """Resolve the wheels of cells or releases and write them with their hashes to matrix/."""
     from rocmatrix.cli.commands import files
 
-    files.lock(cell=cell or None, everything=all, upgrade=upgrade)
+    files.lock(cell=asked.cell or None, everything=asked.all, upgrade=asked.upgrade)
 
 
 @task

@@ -3,14 +3,14 @@
 from typing import Any
 
 from invoke.context import Context
-from invoke.tasks import task
 
-from rocmatrix.cli.tasks.flags import TrainerTask
+from rocmatrix.cli.options.common import DryRun
+from rocmatrix.cli.tasks.flags import TrainerTask, command
 
 
-@task(klass=TrainerTask, auto_shortflags=False, help={"dry_run": "print exactly what would run, and run nothing"})
-def predict(c: Context, dry_run: bool = False, options: dict[str, Any] | None = None) -> None:
+@command(DryRun, klass=TrainerTask)
+def predict(c: Context, asked: DryRun, options: dict[str, Any]) -> None:
     """Forecast with a finished run's model: natively on the CPU, where such a network takes milliseconds."""
-    from rocmatrix.cli.commands import predict as command
+    from rocmatrix.cli.commands import predict
 
-    command.predict(options or {}, dry_run=dry_run)
+    predict.predict(options, dry_run=asked.dry_run)

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from rocmatrix.containers import settings as kinds
 from rocmatrix.containers.emit.parts import merged, refuse_portable
 from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained
-from rocmatrix.containers.settings import (
-    AddCapability,
-    CdiDevice,
-    Device,
-    DropCapability,
-    Environment,
-    Group,
-    Init,
-    Ipc,
-    Limit,
-    Mount,
-    Network,
-    ReadOnlyRoot,
-    SecurityOption,
-    Setting,
-    SharedMemory,
-    Tmpfs,
-    User,
-)
 
 MANUAL = "docs.docker.com/reference/cli/docker/container/run"
 # What the command line needs beside the spec, of docker and of podman alike.
@@ -70,44 +52,44 @@ def docker_sdk_arguments(spec: RunSpec) -> dict[str, Any]:
     return merged(arguments, (_sdk(setting) for setting in spec.settings))
 
 
-def _sdk(setting: Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+def _sdk(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
     match setting:
-        case User():
+        case kinds.User():
             return {"user": setting.value}
-        case Device():
+        case kinds.Device():
             return {"devices": [setting.value]}
-        case CdiDevice():
+        case kinds.CdiDevice():
             return {"device_requests": [{"Driver": "cdi", "DeviceIDs": [setting.value]}]}
-        case Group():
+        case kinds.Group():
             return {"group_add": [setting.value]}
-        case Environment():
+        case kinds.Environment():
             return {"environment": {setting.name: setting.content}}
-        case Mount():
+        case kinds.Mount():
             return {"mounts": [_sdk_mount(setting)]}
-        case Tmpfs():
+        case kinds.Tmpfs():
             return {"tmpfs": {setting.target: setting.options}}
-        case SharedMemory():
+        case kinds.SharedMemory():
             return {"shm_size": setting.bytes}
-        case Limit():
+        case kinds.Limit():
             return {"ulimits": [{"Name": setting.name, "Soft": setting.soft, "Hard": setting.hard}]}
-        case Network():
+        case kinds.Network():
             return {"network_mode": setting.value}
-        case Ipc():
+        case kinds.Ipc():
             return {"ipc_mode": setting.value}
-        case DropCapability():
+        case kinds.DropCapability():
             return {"cap_drop": [setting.value]}
-        case AddCapability():
+        case kinds.AddCapability():
             return {"cap_add": [setting.value]}
-        case SecurityOption():
+        case kinds.SecurityOption():
             return {"security_opt": [setting.value]}
-        case ReadOnlyRoot():
+        case kinds.ReadOnlyRoot():
             return {"read_only": True}
-        case Init():
+        case kinds.Init():
             return {"init": True}
         case _:
             assert_never(setting)
 
 
-def _sdk_mount(mount: Mount) -> dict[str, Any]:
+def _sdk_mount(mount: kinds.Mount) -> dict[str, Any]:
     about = {"Type": mount.kind, "Source": mount.origin, "Target": mount.target}
     return about | ({"ReadOnly": True} if mount.read_only else {})

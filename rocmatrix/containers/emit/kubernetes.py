@@ -11,33 +11,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
+from rocmatrix.containers import settings as kinds
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
-from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.emit.cluster.pod import fields_of, literal, pod_of
 from rocmatrix.containers.emit.torchrun import ALONE, torchrun
 from rocmatrix.containers.emit.yaml_text import yaml_text
-from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
 from rocmatrix.containers.runspec import Explanation, RunSpec
-from rocmatrix.containers.settings import (
-    AddCapability,
-    CdiDevice,
-    Device,
-    DropCapability,
-    Environment,
-    Group,
-    Init,
-    Ipc,
-    Limit,
-    Mount,
-    Network,
-    ReadOnlyRoot,
-    SecurityOption,
-    Setting,
-    SharedMemory,
-    Tmpfs,
-    User,
-)
 
 RUNTIME = "torch-distributed"  # a ClusterTrainingRuntime that comes with Kubeflow Trainer; its image is replaced
 MANAGER = "rocmatrix.org/submit"
@@ -95,13 +76,13 @@ def kubernetes_job(spec: RunSpec, placement: Placement) -> str:
     """
     if placement.nodes != 1:
         raise ValueError("a Job is for one node; several nodes are a TrainJob")
-    pod = _pod(spec, placement)
+    pod = pod_of(spec, placement.site)
     words = ["python", *torchrun(*ALONE, f"--nproc-per-node={placement.processes}")]
     container = {
         "name": "train",
         "image": spec.image,
         **({"command": words} if placement.processes > 1 else {}),
-        "args": [_literal(word) for word in spec.command],
+        "args": [literal(word) for word in spec.command],
         **pod.container,
         **({"resources": placement.resources} if placement.resources else {}),
     }
@@ -134,7 +115,7 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
     Its controller hands torchrun the number of nodes, this node's rank and the address of the first one in
     PET_* variables. Raises ValueError for a portable spec and for a setting that no pod can have.
     """
-    pod = _pod(spec, placement)
+    pod = pod_of(spec, placement.site)
     if "hostIPC" in pod.spec:
         raise ValueError("a TrainJob cannot be given --ipc=host: no patch of its runtime may set it")
     environment = pod.container.pop("env", [])
@@ -169,7 +150,7 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
             "trainer": {
                 "image": spec.image,
                 "command": ["python", *torchrun()],
-                "args": [_literal(word) for word in spec.command],
+                "args": [literal(word) for word in spec.command],
                 "env": environment,
                 "numNodes": placement.nodes,
                 "numProcPerNode": placement.processes,
@@ -210,8 +191,8 @@ def _asked(placement: Placement) -> Iterator[Explanation]:
         yield Explanation(flag=f"pod.{name}", value=about, reason="asked for by hand", source="the command line")
 
 
-def _rows(setting: Setting, placement: Placement) -> Iterator[Explanation]:
-    for name, value in list(_fields(_said(setting, placement))) or [(setting.flag, None)]:
+def _rows(setting: kinds.Setting, placement: Placement) -> Iterator[Explanation]:
+    for name, value in list(_fields(fields_of(setting, placement.site))) or [(setting.flag, None)]:
         yield Explanation(flag=name, value=value, reason=setting.reason, source=setting.source)
 
 
@@ -223,115 +204,6 @@ def _fields(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | 
             yield above + key, json.dumps(value)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Pod:
-    """A spec's settings as fields of a pod: the pod's own, and its one container's."""
-
-    spec: dict[str, Any]
-    container: dict[str, Any]
-
-
-def _pod(spec: RunSpec, placement: Placement) -> _Pod:
-    refuse_portable(spec)
-    said: dict[str, Any] = {
-        "pod": {**placement.site.pod, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
-        "container": {"securityContext": {"privileged": False}},
-    }
-    for setting in spec.settings:
-        said = _joined(said, _said(setting, placement))
-    return _Pod(spec=said["pod"], container=said["container"])
-
-
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return two trees as one: lists grow, anything else that both have is the other's."""
-    joined = dict(one)
-    for key, value in other.items():
-        if isinstance(value, dict):
-            joined[key] = _joined(one.get(key, {}), value)
-        else:
-            joined[key] = [*one.get(key, []), *value] if isinstance(value, list) else value
-    return joined
-
-
-def _said(setting: Setting, placement: Placement) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
-    match setting:
-        case User():
-            return {"pod": {"securityContext": _identity(setting)}}
-        case Group():
-            return {"pod": {"securityContext": {"supplementalGroups": [int(setting.gid)]}}}
-        case Environment():
-            return {"container": {"env": [{"name": setting.name, "value": _literal(setting.content)}]}}
-        case Mount():
-            return _mount(setting, placement)
-        case Tmpfs():
-            return _in_memory(setting.target, setting.bytes)
-        case SharedMemory():
-            return _in_memory("/dev/shm", setting.bytes)
-        case Limit() | CdiDevice() | Device():
-            raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
-        case Ipc():
-            return {"pod": {"hostIPC": True}}
-        case Network():
-            return {}  # every pod is on the cluster's network, and its loopback is its own
-        case DropCapability():
-            return {"container": {"securityContext": {"capabilities": {"drop": [setting.value]}}}}
-        case AddCapability():
-            return {"container": {"securityContext": {"capabilities": {"add": [setting.value]}}}}
-        case SecurityOption():
-            return _security(setting)
-        case ReadOnlyRoot():
-            return {"container": {"securityContext": {"readOnlyRootFilesystem": True}}}
-        case Init():
-            return {}  # said in the file's head
-        case _:
-            assert_never(setting)
-
-
-def _identity(user: User) -> dict[str, Any]:
-    uid, gid = map(int, user.value.split(":"))
-    # fsGroup: a new claim belongs to root, and is handed to the run's group once
-    return {
-        "runAsUser": uid,
-        "runAsGroup": gid,
-        "runAsNonRoot": uid != 0,
-        "fsGroup": gid,
-        "fsGroupChangePolicy": "OnRootMismatch",
-    }
-
-
-def _mount(mount: Mount, placement: Placement) -> dict[str, Any]:
-    if mount.kind == "volume":
-        return _volume(mount.target, {"emptyDir": {}})
-    site = placement.site
-    if mount.target == RUN_FOLDER:
-        return _volume(mount.target, {"persistentVolumeClaim": {"claimName": site.claim}})
-    if not mount.target.startswith(f"{DATA_FOLDER}/") or mount.origin.startswith("/"):
-        raise ValueError(f"a pod cannot mount {mount.origin}: a node need not have it")
-    about = {"name": "data", "persistentVolumeClaim": {"claimName": site.data_claim or site.claim}}
-    found = {"name": "data", "mountPath": mount.target, "subPath": mount.origin, "readOnly": True}
-    return {"pod": {"volumes": [about]}, "container": {"volumeMounts": [found]}}
-
-
-def _in_memory(target: str, size: int) -> dict[str, Any]:
-    return _volume(target, {"emptyDir": {"medium": "Memory", "sizeLimit": str(size)}})
-
-
-def _volume(target: str, about: dict[str, Any]) -> dict[str, Any]:
-    name = target.strip("/").replace("/", "-")
-    return {
-        "pod": {"volumes": [{"name": name, **about}]},
-        "container": {"volumeMounts": [{"name": name, "mountPath": target}]},
-    }
-
-
-def _security(option: SecurityOption) -> dict[str, Any]:
-    if option.value in ("no-new-privileges", "no-new-privileges:true"):
-        return {"container": {"securityContext": {"allowPrivilegeEscalation": False}}}
-    if option.value == "seccomp=unconfined":
-        return {"pod": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}}
-    raise ValueError(f"a pod cannot be given {option.flag}={option.value}")
-
-
 def _failure_rules(container: str) -> Sequence[dict[str, Any]]:
     """Try again after an eviction, uncounted; never after a mistake that only a person can put right."""
     mistake = {"containerName": container, "operator": "In", "values": [USERS_MISTAKE]}
@@ -339,8 +211,3 @@ def _failure_rules(container: str) -> Sequence[dict[str, Any]]:
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         {"action": "FailJob", "onExitCodes": mistake},
     ]
-
-
-def _literal(text: str) -> str:
-    """Return `text` so that the kubelet, which expands `$(NAME)` and takes `$$` for `$`, leaves it as it is."""
-    return text.replace("$", "$$")

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from rocmatrix.containers import settings as kinds
 from rocmatrix.containers.elsewhere import OWNER, locked_memory
 from rocmatrix.containers.emit.cluster import on_node
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
@@ -24,25 +25,6 @@ from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.emit.torchrun import ALONE, MODULE, TRAINER
 from rocmatrix.containers.least_privilege import CACHE_FOLDER
 from rocmatrix.containers.runspec import RunSpec
-from rocmatrix.containers.settings import (
-    AddCapability,
-    CdiDevice,
-    Device,
-    DropCapability,
-    Environment,
-    Group,
-    Init,
-    Ipc,
-    Limit,
-    Mount,
-    Network,
-    ReadOnlyRoot,
-    SecurityOption,
-    Setting,
-    SharedMemory,
-    Tmpfs,
-    User,
-)
 
 WARNING_SECONDS = 120  # before the time limit: enough to write a checkpoint
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -207,9 +189,9 @@ def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     )
 
 
-def _cache_volume(setting: Setting) -> bool:
+def _cache_volume(setting: kinds.Setting) -> bool:
     """Whether a setting is the volume whose name ends with the user's number, which the node adds."""
-    return isinstance(setting, Mount) and setting.target == CACHE_FOLDER and setting.origin.endswith(OWNER)
+    return isinstance(setting, kinds.Mount) and setting.target == CACHE_FOLDER and setting.origin.endswith(OWNER)
 
 
 def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
@@ -223,7 +205,7 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     for setting in spec.settings:
         words += _apptainer(setting)
     # Not --env=NAME=content, in which a comma ends the content.
-    environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(Environment)}
+    environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(kinds.Environment)}
     return Launcher(
         words=(shlex.join([*words, spec.image, "python"]),),
         environment=environment,
@@ -232,24 +214,31 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     )
 
 
-def _apptainer(setting: Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line a kind
+def _apptainer(setting: kinds.Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line a kind
     match setting:
-        case Mount(kind="bind"):
+        case kinds.Mount(kind="bind"):
             return [_bind(setting.origin, setting.target) + (":ro" if setting.read_only else "")]
-        case Mount() | Tmpfs():
+        case kinds.Mount() | kinds.Tmpfs():
             return [f"--scratch={setting.target}"]
-        case SharedMemory():
+        case kinds.SharedMemory():
             return ["--bind=/dev/shm"]  # the node's own, for Apptainer's small one has no option of its own
-        case DropCapability(value="ALL"):
+        case kinds.DropCapability(value="ALL"):
             return ["--drop-caps=all"]
-        case SecurityOption(value="no-new-privileges:true"):
+        case kinds.SecurityOption(value="no-new-privileges:true"):
             return []  # Apptainer sets it for every container
-        case User() | Group() | Network() | ReadOnlyRoot() | Init() | Environment():
+        case kinds.User() | kinds.Group() | kinds.Network() | kinds.ReadOnlyRoot() | kinds.Init() | kinds.Environment():
             # The job's own user, groups and network; an image is read-only; Slurm ends all processes of a job.
             return []  # variables are exported by the script
-        case AddCapability():
+        case kinds.AddCapability():
             return [f"--add-caps={setting.value}"]
-        case DropCapability() | SecurityOption() | Limit() | Ipc() | CdiDevice() | Device():
+        case (
+            kinds.DropCapability()
+            | kinds.SecurityOption()
+            | kinds.Limit()
+            | kinds.Ipc()
+            | kinds.CdiDevice()
+            | kinds.Device()
+        ):
             raise ValueError(f"Apptainer has no word for {setting.flag}={setting.value}")
         case _:
             assert_never(setting)

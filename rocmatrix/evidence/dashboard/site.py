@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from rocmatrix.evidence.dashboard.view import CellPage, Section, regressions
 from rocmatrix.evidence.level import LEVELS
+from rocmatrix.runtime import templates
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.paths import TEMPLATES
 
 MARKER = ".rocmatrix-dashboard"
 PAGE = re.compile(r"(?:index|cells/[A-Za-z0-9][A-Za-z0-9._+-]*)\.html")  # what `files` makes
@@ -35,15 +35,7 @@ COLOURS: Mapping[str, tuple[str, str]] = {
 
 def files(pages: Mapping[str, CellPage], grid: list[Section], *, now: str) -> dict[str, str]:
     """Return every page as {path below the folder: text}. All that comes from records is escaped."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES / "dashboard"),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment("dashboard", html=True)
     common: dict[str, Any] = {"now": now, "levels": LEVELS, "colours": COLOURS}
     changes = regressions(pages.values())
     marked = sum(bool(run.record.marks) for page in pages.values() for run in page.runs)

@@ -9,30 +9,25 @@ from rocmatrix.matrix.matrix import Cell, Matrix, Release
 from rocmatrix.matrix.resolver import text as terminal
 from rocmatrix.matrix.resolver.explanation import Section, Subject, sections
 from rocmatrix.matrix.resolver.grid import Grid, Square
-from rocmatrix.runtime.paths import TEMPLATES
+from rocmatrix.runtime import templates
 
 TEMPLATE = "matrix.html.j2"
 
 
 def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
     """Render the page; arguments are those of `today`, a date such as 2026-11-21."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(TEMPLATE).render(
-        grid=grid,
-        today=today,
-        data=arguments(matrix, grid, today=today),
-        symbols=terminal.SYMBOLS,
-        badges=terminal.RULE_SYMBOLS,
-        marks=terminal.CELLS,
-        symbol=terminal.symbol,
+    return (
+        templates.environment(html=True)
+        .get_template(TEMPLATE)
+        .render(
+            grid=grid,
+            today=today,
+            data=arguments(matrix, grid, today=today),
+            symbols=terminal.SYMBOLS,
+            badges=terminal.RULE_SYMBOLS,
+            marks=terminal.CELLS,
+            symbol=terminal.symbol,
+        )
     )
 
 

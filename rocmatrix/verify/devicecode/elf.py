@@ -1,8 +1,8 @@
 """ELF files: host libraries with device code in a section, and code objects for AMD GPUs.
 
 Only the 64-bit little-endian form is read, the only one that AMD's tools write. Sources: the ELF
-specification; llvm-project llvm/include/llvm/BinaryFormat/ELF.h (EM_AMDGPU, EF_AMDGPU_MACH and the
-feature bits by code object version; gfx940 and gfx941 from llvm/docs/AMDGPUUsage.rst of LLVM 18).
+specification; llvm-project llvm/include/llvm/BinaryFormat/ELF.h (EM_AMDGPU, and the feature bits by code
+object version). Processors and their numbers stand in `rocmatrix.host.processors`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from rocmatrix.host.processors import NUMBERS
 from rocmatrix.verify.devicecode.reading import DamagedError, read_at
 from rocmatrix.verify.devicecode.target import Target
 
@@ -23,17 +24,6 @@ SHT_NOBITS = 8
 MAX_SECTIONS = 100_000  # torch's largest libraries have some dozens
 ABI_VERSION_V3 = 1  # e_ident[EI_ABIVERSION] of code object V3; the versions after it write two bits a feature
 
-PROCESSORS = {
-    0x28: "gfx801", 0x29: "gfx802", 0x2A: "gfx803", 0x2B: "gfx810", 0x2C: "gfx900", 0x2D: "gfx902",
-    0x2E: "gfx904", 0x2F: "gfx906", 0x30: "gfx908", 0x31: "gfx909", 0x32: "gfx90c", 0x33: "gfx1010",
-    0x34: "gfx1011", 0x35: "gfx1012", 0x36: "gfx1030", 0x37: "gfx1031", 0x38: "gfx1032", 0x39: "gfx1033",
-    0x3C: "gfx805", 0x3D: "gfx1035", 0x3E: "gfx1034", 0x3F: "gfx90a", 0x40: "gfx940", 0x41: "gfx1100",
-    0x42: "gfx1013", 0x43: "gfx1150", 0x44: "gfx1103", 0x45: "gfx1036", 0x46: "gfx1101", 0x47: "gfx1102",
-    0x48: "gfx1200", 0x49: "gfx1250", 0x4A: "gfx1151", 0x4B: "gfx941", 0x4C: "gfx942", 0x4E: "gfx1201",
-    0x4F: "gfx950", 0x50: "gfx1310", 0x51: "gfx9-generic", 0x52: "gfx10-1-generic", 0x53: "gfx10-3-generic",
-    0x54: "gfx11-generic", 0x55: "gfx1152", 0x58: "gfx1153", 0x59: "gfx12-generic", 0x5A: "gfx1251",
-    0x5B: "gfx12-5-generic", 0x5D: "gfx1170", 0x5F: "gfx9-4-generic",
-}  # fmt: skip
 _TWO_BITS = {2: "-", 3: "+"}  # 0: the processor has no such feature; 1: any setting
 
 
@@ -80,7 +70,7 @@ def read_header(file: BinaryIO, *, at: int = 0) -> Header:
 
 def code_object_target(header: Header) -> Target:
     """Return what an AMD GPU code object is for. Raises `DamagedError` for a processor that no list knows."""
-    processor = PROCESSORS.get(header.flags & 0xFF)
+    processor = NUMBERS.get(header.flags & 0xFF)
     if header.machine != EM_AMDGPU or processor is None:
         raise DamagedError(f"machine {header.machine} with flags {header.flags:#x} is no AMD GPU that is known here")
     return Target(processor=processor, features=_features(header))

@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from rocmatrix.verify.devicecode.elf import PROCESSORS
-from rocmatrix.verify.devicecode.target import GENERIC, Target, parse
+from rocmatrix.host.processors import GENERIC, NUMBERS
+from rocmatrix.verify.devicecode.target import Target, parse
 
 TENSILE = ("rocblas", "hipblaslt", "hipsparselt")
 _IN_NAME = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]+(?:-strict)?(?:-(?:xnack|sramecc)[+-])*")
 _IN_FOLDER = re.compile(r"amd-(?P<target>gfx[0-9a-f]+x{0,2})")
 _COMPUTE_UNITS = re.compile(r"(?:_\d+|[0-9a-f]{2,3})?(?=[._]|$)")
-_LONGEST_FIRST = sorted(set(PROCESSORS.values()) - set(GENERIC), key=len, reverse=True)
+_LONGEST_FIRST = sorted(set(NUMBERS.values()) - set(GENERIC), key=len, reverse=True)
 
 
 def target_of(path: str) -> Target | None:

@@ -1,7 +1,6 @@
 """Target IDs: the processor that device code is for, and the features it was compiled with.
 
-Sources: llvm-project clang/docs/ClangOffloadBundler.rst (syntax of target and bundle entry IDs) and
-llvm/docs/AMDGPUUsage.rst (generic processors and the ones each runs on).
+Source: llvm-project clang/docs/ClangOffloadBundler.rst (syntax of target and bundle entry IDs).
 """
 
 from __future__ import annotations
@@ -9,23 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rocmatrix.host.processors import GENERIC
+
 # Written with ':' by compilers and with '-' in file names, which cannot hold a colon everywhere.
 _TARGET_ID = re.compile(
     r"(?P<processor>gfx[0-9a-fx]+(?:-[0-9])*(?:-generic|-strict)?)(?P<features>(?:[:-](?:sramecc|xnack)[+-])*)"
 )
 _ENTRY_ID = re.compile(r"(?:hip|hipv4|openmp)-amdgcn-amd-amdhsa-(?:[a-z0-9_.]*-)?(?P<target>gfx.+)")
 _FEATURE = re.compile(r"(?:sramecc|xnack)[+-]")
-
-GENERIC = {
-    "gfx9-generic": ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"),
-    "gfx9-4-generic": ("gfx940", "gfx941", "gfx942", "gfx950"),
-    "gfx10-1-generic": ("gfx1010", "gfx1011", "gfx1012", "gfx1013"),
-    "gfx10-3-generic": ("gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"),
-    "gfx11-generic": (
-        "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
-    ),
-    "gfx12-generic": ("gfx1200", "gfx1201"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, order=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The 54 features of an intraday bar: name, formula, unit. Nothing heavy is imported, so that a list is instant.
+"""The features of an intraday bar: name, formula, unit. Nothing heavy is imported, so that a list is instant.
 
 Every one is known at the bar's close. Signs: a distance is the close minus the level, so it is positive above
 the level. `A` is the session's average true range: the mean true range of the 14 sessions before, never

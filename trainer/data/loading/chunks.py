@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-PIECE = 65_536  # rows: 14 MB of 54 features
+PIECE = 65_536  # rows: 14 MB where a row has 54 numbers
 
 
 def pieces(rows: int) -> Iterator[slice]:

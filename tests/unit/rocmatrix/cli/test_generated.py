@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli import generated
+from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import generated_docs as views
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
@@ -22,7 +23,8 @@ def checkout(tmp_path):
     for name in ("images", "compose", "trainer", "docs", "matrix"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     told = (views.OPTIONS_FILE, views.ERRORS_FILE, views.PROBES_FILE)
-    copied = (views.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE)
+    tables = architectures.files(MATRIX)
+    copied = (views.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE, *tables)
     for name in copied:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -40,12 +42,14 @@ def test_what_is_committed_is_what_the_matrix_renders():
         "compose/cpu-torch2.13.0.yaml",
         "docs/support.md",
         "matrix.schema.json",
+        "rocmatrix/host/processors.json",
+        "trainer/device/architectures.json",
         workflow.FILE,
     ],
 )
 def test_a_hand_edit_is_found_and_mended(checkout, name):
     path = checkout / name
-    text = path.read_text().replace("2.13.0", "2.13.9").replace('"Rule"', '"Rules"')
+    text = path.read_text().replace("2.13.0", "2.13.9").replace('"Rule"', '"Rules"').replace("gfx1100", "gfx1199")
     path.write_text(text.replace("contents: read", "contents: write"))
     with pytest.raises(RocmatrixError, match="RM101") as caught:
         generated.check(MATRIX, checkout)

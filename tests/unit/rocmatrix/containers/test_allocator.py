@@ -5,6 +5,7 @@ import pytest
 from rocmatrix.containers.allocator import expandable_segments
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import job
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import sysfs
@@ -30,7 +31,7 @@ def test_a_torch_without_them_is_refused(cell):
 @pytest.mark.parametrize(("asked", "there"), [(True, True), (False, False)])
 def test_only_who_asks_gets_them(tmp_path, asked, there):
     wanted = job.Wanted(
-        program="train", request=Request(cell=NEW.name), where="container", options={}, dry_run=True,
+        program=TRAIN, request=Request(cell=NEW.name), where="container", options={}, dry_run=True,
         expandable_segments=asked,
     )  # fmt: skip
     made = job.in_container(

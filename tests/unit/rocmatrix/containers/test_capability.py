@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.containers.capability import FEATURES, network_of, rdma_nodes, settings_of
 from rocmatrix.containers.least_privilege import LEFT_OUT
-from rocmatrix.containers.runspec import explain, run_spec
+from rocmatrix.containers.runspec import Chosen, explain, run_spec
 from rocmatrix.containers.settings import UNLIMITED, Device, Group, Limit, Network, SharedMemory
 from rocmatrix.host.hardware import survey
 from rocmatrix.host.sysfs import DeviceNode
@@ -32,7 +32,7 @@ BRINGS = {
 def spec_with(folder, *features):
     hardware = survey(sysfs.two_rx_7900_xt(folder))
     plan = {"image": "i", "command": [], "run_folder": folder, "user": "1000:1000", "rdma": ADAPTERS}
-    return run_spec(cells.GFX1100, hardware, features=features, **plan)
+    return run_spec(cells.GFX1100, hardware, Chosen(features=features, **plan))
 
 
 def flags(spec):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.runspec import RUN_FOLDER, _agreed, data_path, explain, portable_spec, run_spec
+from rocmatrix.containers.runspec import RUN_FOLDER, Chosen, _agreed, data_path, explain, portable_spec, run_spec
 from rocmatrix.containers.settings import (
     Device,
     DropCapability,
@@ -30,7 +30,7 @@ RUN = {"image": "rocmatrix:test", "command": ["train"], "run_folder": Path("/srv
 
 
 def spec_for(machine, cell=cells.GFX1100, **choices):
-    return run_spec(cell, survey(machine), **RUN | choices)
+    return run_spec(cell, survey(machine), Chosen(**RUN | choices))
 
 
 def variables(spec):

@@ -12,6 +12,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.images import build, render
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Choice, Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import sysfs
@@ -23,7 +24,7 @@ SAID = "hip-invalid-device-function: "
 
 
 def wanted(program):
-    return Wanted(program=program, request=Request(), where="native", options={})
+    return Wanted(program=PROGRAMS[program], request=Request(), where="native", options={})
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 """What a person types: status, output for people and programs, and mistakes in words."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rocmatrix.cli.commands import doctor
-from rocmatrix.cli.commands.doctor import Asked
+from rocmatrix.cli.options.host import Doctor, Topology
 from rocmatrix.doctor import host
 from rocmatrix.doctor.host import Engine
 from tests.fixtures import machines, sysfs
@@ -21,7 +22,7 @@ def quiet_shell(monkeypatch):
 def run(capsys, asked, *, as_json=False):
     status = 0
     try:
-        doctor.doctor(asked, as_json=as_json)
+        doctor.doctor(replace(asked, json=as_json))
     except SystemExit as end:
         status = end.code
     told = capsys.readouterr()
@@ -30,7 +31,7 @@ def run(capsys, asked, *, as_json=False):
 
 def test_a_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
-    status, out, err = run(capsys, Asked(sysfs=str(tmp_path)))
+    status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
     assert status == 0
     assert "! D202 The link has all the card's lanes: card 0 at 0000:01:00.0: x8 of x16" in out
     assert "? D401 A container engine answers: a recorded tree does not tell" in out
@@ -41,14 +42,14 @@ def test_a_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
 def test_an_error_ends_with_status_one_and_its_fix(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     (tmp_path / "dev/kfd").unlink()
-    status, out, err = run(capsys, Asked(sysfs=str(tmp_path)))
+    status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
     assert (status, "✗ D110" in out, "fix: sudo modprobe amdgpu" in out) == (1, True, True)
     assert "what is marked error stops a run" in err
 
 
 def test_a_machine_without_a_card_is_said_and_no_error(tmp_path, capsys):
     sysfs.no_driver(tmp_path)
-    status, out, err = run(capsys, Asked(sysfs=str(tmp_path)))
+    status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
     assert status == 0
     assert "no AMD card was found in this machine: CPU cells only" in err
     assert "- D101" in out
@@ -57,20 +58,20 @@ def test_a_machine_without_a_card_is_said_and_no_error(tmp_path, capsys):
 def test_json_holds_every_check_and_no_value_that_no_rule_speaks_of(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "secret-word")
     monkeypatch.setenv("HIP_DISABLE_IPC", "1")
-    status, out, _ = run(capsys, Asked(env=True), as_json=True)
+    status, out, _ = run(capsys, Doctor(env=True), as_json=True)
     told = json.loads(out)
     assert status == 1
     assert [row["rule"] for row in told["environment"] if row["severity"] == "error"] == ["hip-disable-ipc"]
     assert told["places"] == ["the shell"]
     assert "secret-word" not in out
     machines.mi50(tmp_path)
-    _, out, _ = run(capsys, Asked(sysfs=str(tmp_path)), as_json=True)
+    _, out, _ = run(capsys, Doctor(sysfs=str(tmp_path)), as_json=True)
     check = next(row for row in json.loads(out)["checks"] if row["code"] == "D201")
     assert set(check) == {"code", "title", "status", "seen", "why", "fix", "source"}
 
 
 def test_this_machine_is_examined_whatever_it_is(capsys):
-    status, out, err = run(capsys, Asked())
+    status, out, err = run(capsys, Doctor())
     assert status in (0, 1)
     assert "D101" in out
     assert "host: " in err
@@ -80,19 +81,19 @@ def test_this_machine_is_examined_whatever_it_is(capsys):
 def test_files_are_judged_as_the_cell_that_is_named(tmp_path, capsys):
     path = tmp_path / "Dockerfile"
     path.write_text("FROM x\nENV HSA_XNACK=1\n")
-    _, out, _ = run(capsys, Asked(dockerfile=str(path)))
+    _, out, _ = run(capsys, Doctor(dockerfile=str(path)))
     assert f"· xnack-unsupported [no-op] {path}:2: HSA_XNACK=1" in out
-    status, out, _ = run(capsys, Asked(dockerfile=str(path), cell="rocm7.2-torch2.12.1-gfx1100"))
+    status, out, _ = run(capsys, Doctor(dockerfile=str(path), cell="rocm7.2-torch2.12.1-gfx1100"))
     assert (status, f"! xnack-unsupported [no-op] {path}:2" in out, "D101" in out) == (0, True, False)
 
 
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        (Asked(sysfs="/nowhere"), "RM310"),
-        (Asked(compose="/nowhere"), "RM310"),
-        (Asked(dockerfile="/nowhere"), "RM310"),
-        (Asked(cell="rocm7.2-torch2.12.1-gfx11000"), "RM010"),
+        (Doctor(sysfs="/nowhere"), "RM310"),
+        (Doctor(compose="/nowhere"), "RM310"),
+        (Doctor(dockerfile="/nowhere"), "RM310"),
+        (Doctor(cell="rocm7.2-torch2.12.1-gfx11000"), "RM010"),
     ],
 )
 def test_a_mistake_is_told_in_words_with_status_two(capsys, asked, code):
@@ -104,9 +105,9 @@ def test_a_mistake_is_told_in_words_with_status_two(capsys, asked, code):
 
 def test_the_picture_is_written_and_a_wrong_place_is_told(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path / "machine")
-    doctor.topology(sysfs=str(tmp_path / "machine"), svg=str(tmp_path / "picture.svg"))
+    doctor.topology(Topology(sysfs=str(tmp_path / "machine"), svg=str(tmp_path / "picture.svg")))
     assert (tmp_path / "picture.svg").read_text().startswith("<svg")
     assert "card 1: gfx1100" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        doctor.topology(sysfs=str(tmp_path / "machine"), svg=str(tmp_path / "none" / "picture.svg"))
+        doctor.topology(Topology(sysfs=str(tmp_path / "machine"), svg=str(tmp_path / "none" / "picture.svg")))
     assert "RM206" in capsys.readouterr().err

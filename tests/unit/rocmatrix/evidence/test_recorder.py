@@ -1,6 +1,7 @@
 """Every run leaves a record, and no store can change how a run ends."""
 
 import contextlib
+import dataclasses
 import errno
 import json
 import os
@@ -10,6 +11,8 @@ import pytest
 import requests
 
 from rocmatrix.cli.commands import common, evidence, jobs
+from rocmatrix.cli.options.jobs import Build
+from rocmatrix.cli.options.records import Evidence
 from rocmatrix.containers import engine
 from rocmatrix.evidence import collect, exchange, store
 from rocmatrix.evidence import recorder as keeping
@@ -18,6 +21,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Job, Trouble
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -50,7 +54,7 @@ def smoking(path, monkeypatch, tmp_path):
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
         monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
-        jobs.smoke(Wanted(program="smoke", request=Request(), where="native", options=options))
+        jobs.smoke(Wanted(program=SMOKE, request=Request(), where="native", options=options))
 
     return smoke
 
@@ -232,9 +236,7 @@ def test_a_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatc
 
     monkeypatch.setattr(build, "build", fail)
     with pytest.raises(SystemExit):
-        jobs.build(
-            request=Request(cell=cells.CPU.name), base=None, wheelhouse=None, dry_run=False, allow_unlocked=False
-        )
+        jobs.build(Build(cell=cells.CPU.name))
     (made,) = store.read(path)
     assert (made.kind, made.passed, made.marks, made.inputs) == ("build", False, ("other-base",), planned.inputs)
     assert (made.trouble.stage if made.trouble else None) == stage
@@ -267,7 +269,7 @@ def test_a_proof_that_ended_before_its_verdict_is_recorded_by_what_ended_it(path
 
 
 def show(**given):
-    evidence.evidence(**{"cell": "", "as_json": False, "export": "", "take": "", "file": ""} | given)
+    evidence.evidence(Evidence(**given))
 
 
 def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
@@ -275,9 +277,9 @@ def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
     show(export=str(tmp_path / "sent.json"))
     other = str(tmp_path / "other.db")
     for new in (2, 0):
-        show(take=str(tmp_path / "sent.json"), file=other)
+        show(take=str(tmp_path / "sent.json"), evidence=other)
         assert f"2 records, {new} of them new" in capsys.readouterr().err
-    show(cell="rocm6.3-torch2.7.1-gfx1100", as_json=True, file=other)
+    show(cell="rocm6.3-torch2.7.1-gfx1100", json=True, evidence=other)
     told = json.loads(capsys.readouterr().out)
     (standing,) = told["standings"]
     assert (standing["level"], standing["current"]) == ("proven", False)
@@ -293,3 +295,13 @@ def test_a_refused_file_adds_nothing(path, tmp_path, capsys):
     assert "RM622" in said
     assert "line 3" in said
     assert not path.exists()
+
+
+def test_an_older_image_that_is_up_to_date_again_becomes_the_newest_build_on_record(path):
+    keeping.keep_build(cells.CPU, BUILT)
+    newer = dataclasses.replace(BUILT, inputs="7" * 64, image=dataclasses.replace(IMAGE, id="sha256:" + "7" * 64))
+    keeping.keep_build(cells.CPU, newer)
+    again = dataclasses.replace(BUILT, rebuilt=False)
+    for _ in range(2):  # the second time it is known
+        keeping.keep_build(cells.CPU, again)
+    assert [r.inputs[0] for r in store.read(path)] == ["8", "7", "8"]

@@ -8,6 +8,7 @@ import pytest
 
 from rocmatrix.images import render
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime import templates
 
 ROOT = Path(__file__).resolve().parents[4]
 MATRIX = matrix_file.load(ROOT)
@@ -82,7 +83,7 @@ def test_a_description_holds_the_evidence():
 
 def test_an_undefined_name_in_a_template_is_an_error():
     with pytest.raises(jinja2.UndefinedError):
-        render._environment().from_string("{{ cel.name }}").render(cell=MATRIX.cells[0])
+        templates.environment().from_string("{{ cel.name }}").render(cell=MATRIX.cells[0])
 
 
 def test_a_description_holds_verdicts_and_no_cautions():

@@ -11,16 +11,18 @@ from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster as submit
 from rocmatrix.jobs import job
-from rocmatrix.jobs.destination import Destination
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
+from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
+from rocmatrix.jobs.schedulers.slurm import SlurmDestination
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 from tests.fixtures import cells, sysfs
 
-SLURM = Destination(engine="slurm", nodes=2)
-KUBERNETES = Destination(engine="kubernetes", nodes=2, groups=(44, 992), site=Site(claim="runs"))
+SLURM = SlurmDestination(nodes=2)
+KUBERNETES = KubernetesDestination(nodes=2, groups=(44, 992), site=Site(claim="runs"))
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def prepare(tmp_path, monkeypatch):
 
     def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
         options = {"output": str(tmp_path / "runs"), **options}
-        wanted = Wanted(program="train", request=Request(), where="", options=options)
+        wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
         hardware = survey(machine(tmp_path / "machine"))
         return submit.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
 
@@ -195,17 +197,16 @@ def test_what_cannot_be_sent_is_refused(prepare, to, options, code):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("kind", "wrong"),
     [
-        {"engine": "slrum"},
-        {"under": "dokcer"},
-        {"nodes": 0},
-        {"processes": 0},
-        {"cards": -1},
-        {"user": "me:me"},
-        {"cards": 2, "slurm": SlurmRequest(gres="gpu:8")},
+        (SlurmDestination, {"under": "dokcer"}),
+        (SlurmDestination, {"nodes": 0}),
+        (KubernetesDestination, {"processes": 0}),
+        (KubernetesDestination, {"cards": -1}),
+        (KubernetesDestination, {"user": "me:me"}),
+        (SlurmDestination, {"cards": 2, "slurm": SlurmRequest(gres="gpu:8")}),
     ],
 )
-def test_a_wrong_word_is_named(wrong):
+def test_a_wrong_word_is_named(kind, wrong):
     with pytest.raises(RocmatrixError, match="RM404"):
-        Destination(**{"engine": "slurm", **wrong})
+        kind(**wrong)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import devcontainer
 from rocmatrix.matrix.resolver.resolve import Request
@@ -17,7 +17,7 @@ from tests.fixtures.commented_json import without_comments
 
 def cpu_spec(folder, cell=cells.CPU):
     hardware = survey(sysfs.no_driver(folder))
-    return run_spec(cell, hardware, image="i", command=["smoke"], run_folder=Path("/srv"), user="1000:1000")
+    return run_spec(cell, hardware, Chosen(image="i", command=["smoke"], run_folder=Path("/srv"), user="1000:1000"))
 
 
 def test_the_user_is_oneself(monkeypatch):

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers.device_selection import card_numbers
+from rocmatrix.containers.runspec import Chosen
 from rocmatrix.containers.settings import CdiDevice, Device, Mount
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import interactive as session
-from rocmatrix.jobs.interactive import Choices
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 
-def spec_on(machine, cell=cells.GFX1100, **choices):
-    asked = Choices(**{"run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
-    return session.spec_for(asked, cell=cell, hardware=survey(machine), root=machine.root)
+def spec_on(machine, cell=cells.GFX1100, *, by_cdi_name=False, **choices):
+    asked = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
+    return session.spec_for(asked, cell=cell, hardware=survey(machine), root=machine.root, by_cdi_name=by_cdi_name)
 
 
 def test_without_a_command_there_is_a_shell(tmp_path):

@@ -8,6 +8,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.images import native_env as native
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -18,7 +19,7 @@ MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 
 def wanted(program="train", **choices):
     given = {"request": Request(), "where": "auto", "options": {}, "dry_run": True} | choices
-    return Wanted(program=program, **given)
+    return Wanted(program=PROGRAMS[program], **given)
 
 
 def test_options_become_flags():
@@ -81,7 +82,7 @@ def test_probes_named_by_hand_are_kept(tmp_path):
 
 @pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
 def test_a_rocm_cell_must_find_rocm(name, expected):
-    assert job.provenance("smoke", cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
+    assert job.provenance(SMOKE, cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
 
 
 @pytest.fixture

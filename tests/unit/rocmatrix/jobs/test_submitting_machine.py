@@ -14,9 +14,11 @@ import pytest
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster, job
-from rocmatrix.jobs.destination import Destination
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
+from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
+from rocmatrix.jobs.schedulers.slurm import SlurmDestination
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.paths import ROOT
 from tests.fixtures import cells, sysfs
@@ -55,17 +57,17 @@ def own(hardware):
 def destinations():
     for nodes, cards, rdma in itertools.product((1, 2), (1, None), (False, True)):
         common = {"nodes": nodes, "cards": cards, "rdma": rdma}
-        yield Destination(engine="slurm", **common, **NATIVE)
+        yield SlurmDestination(**common, **NATIVE)
         for under in ("docker", "apptainer"):
-            yield Destination(engine="slurm", under=under, image="/shared/image.sif", **common)
+            yield SlurmDestination(under=under, image="/shared/image.sif", **common)
         site = Site(claim="runs", rdma="rdma/hca" if rdma else None)
-        yield Destination(engine="kubernetes", groups=(7777,), site=site, **common)
+        yield KubernetesDestination(groups=(7777,), site=site, **common)
 
 
 def emitted(tmp_path, machine, cell):
     hardware = survey(machine(tmp_path / "machine"))
     options = {"output": "/shared/runs", "run": "r"}
-    wanted = Wanted(program="train", request=Request(), where="", options=options)
+    wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
     for to in destinations():
         made = cluster.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
         yield to, hardware, "\n".join(made.files.values())
@@ -82,7 +84,7 @@ def test_an_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("to", [Destination(engine="slurm")])
+@pytest.mark.parametrize("to", [SlurmDestination()])
 def test_a_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
     def natively(wanted, **_):
         argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
@@ -90,7 +92,7 @@ def test_a_native_job_without_other_paths_names_this_checkout_and_python_alone(t
 
     monkeypatch.setattr(job, "natively", natively)
     hardware = survey(sysfs.no_driver(tmp_path / "machine"))
-    wanted = Wanted(program="train", request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
+    wanted = Wanted(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
     made = cluster.prepare(wanted, replace(to), matrix=cells.MATRIX, cell=cells.CPU, hardware=hardware)
     (text,) = made.files.values()
     assert not {word for word in OWN_WORDS if word in text}

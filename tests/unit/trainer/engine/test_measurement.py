@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.fixtures.tokens import IGNORED, Toy, counted, sequences, token_loss
 from tests.fixtures.training import gone_on, interrupted, network, part, same, training, weights
 from trainer.device.precision import Precision
-from trainer.engine.callbacks import Callback, TakenSteps
+from trainer.engine.callbacks.callback import Callback, TakenSteps
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import fit
 from trainer.engine.state import Epoch
@@ -84,15 +84,19 @@ def planned(**more: Any) -> Training:
 
 def record(made: Training, losses: list[tuple[float, float]]) -> None:
     """Note each step's loss and weight when its optimizer step is done."""
+    weights_seen: list[float] = []
 
-    class Note(Callback):
-        def on_step_end(self, run: Training, taken: TakenSteps) -> None:
-            state = run.state
-            rows = run.sampler.sizes(state.epoch)[state.batch - 1].item()
-            weight = rows if run.weigh is None else state.weights[state.batch - 1].item()
-            losses.append((taken.losses.item(), weight))
+    def note(*_: Any) -> None:
+        state = made.state
+        rows = made.sampler.sizes(state.epoch)[state.batch].item()
+        weights_seen.append(rows if made.weigh is None else state.weights[state.batch].item())
 
-    made.callbacks = Callbacks([Note()])
+    class Losses(Callback):
+        def on_step_end(self, run: Any, taken: TakenSteps) -> None:
+            losses.append((taken.losses[-1].item(), weights_seen[-1]))
+
+    made.callbacks = Callbacks([Losses()])
+    made.optimizer.register_step_post_hook(note)
 
 
 def test_a_batch_weighs_the_tokens_that_count_however_it_is_cut() -> None:

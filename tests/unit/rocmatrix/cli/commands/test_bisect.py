@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.cli.commands import bisect as command
 from rocmatrix.cli.commands import common
+from rocmatrix.cli.options.records import Bisect
 from rocmatrix.evidence import store
 from rocmatrix.jobs.runner import Finished
 from rocmatrix.nightly.bisection import history
@@ -50,8 +51,7 @@ def _axes(cell):
 
 
 def bisect(**given):
-    told = {"gpu": "gfx1100", "probe": "blas", "good": "", "bad": "", "base": "", "card": "", "dry_run": False}
-    command.bisect(**told | given)
+    command.bisect(Bisect(**{"gpu": "gfx1100", "probe": "blas"} | given))
 
 
 def test_versions_stand_in_the_order_of_their_releases():

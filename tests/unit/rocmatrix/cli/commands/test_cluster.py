@@ -3,20 +3,27 @@
 import pytest
 
 from rocmatrix.cli.commands import cluster
+from rocmatrix.cli.tasks import cluster as task
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import TRAIN
+from rocmatrix.jobs.schedulers import scheduler
+from rocmatrix.jobs.schedulers.kubernetes import KubernetesOptions
+from rocmatrix.jobs.schedulers.slurm import SlurmOptions
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 
-TYPED = {"engine": "kubernetes", "nodes": 2, "claim": "c", "cards": 1, "groups": ""}
+NODES = {"nodes": 2, "cards": 1}
+CLAIM = {"claim": "c"}
 
 
 def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
-    wanted = Wanted(program="train", request=request, where="", options=options, dry_run=True)
-    cluster.submit(wanted, place={**TYPED, **place}, explain=explain)
+    wanted = Wanted(program=TRAIN, request=request, where="", options=options, dry_run=True)
+    nodes = KubernetesOptions(**NODES, **CLAIM, **place)
+    cluster.submit(wanted, engine="kubernetes", nodes=nodes, explain=explain)
 
 
 def test_a_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):
@@ -44,12 +51,12 @@ def test_a_group_by_name_is_refused(tmp_path, capsys, groups):
 
 def test_what_a_site_asks_for_reaches_its_scheduler():
     words = {"modules": "slurm, apptainer/1.3", "account": "p", "cpus": 8, "memory": "64G", "time": "1:00", "qos": ""}
-    told = cluster.destination({**TYPED, "engine": "slurm", **words})
+    told = scheduler.destination("slurm", SlurmOptions(**NODES, **words))
     assert told.slurm == SlurmRequest(
         modules=("slurm", "apptainer/1.3"), account="p", cpus=8, memory="64G", time_limit="1:00"
     )
     words = {"node_selector": "a=b, c=", "tolerations": "t", "pull_secrets": "s,u", "cpus": 8, "memory": "64Gi"}
-    told = cluster.destination({**TYPED, "rdma_resource": "rdma/hca", **words})
+    told = scheduler.destination("kubernetes", KubernetesOptions(**CLAIM, rdma_resource="rdma/hca", **words))
     assert told.site == Site(
         claim="c", node_selector={"a": "b", "c": ""}, tolerations=("t",), pull_secrets=("s", "u"), cpu="8",
         memory="64Gi", rdma="rdma/hca",
@@ -58,10 +65,29 @@ def test_what_a_site_asks_for_reaches_its_scheduler():
 
 @pytest.mark.parametrize(("typed", "groups"), [("", None), ("none", ()), ("44, 992", (44, 992))])
 def test_no_group_and_nothing_said_differ(typed, groups):
-    assert cluster.destination({**TYPED, "groups": typed}).groups == groups
+    assert scheduler.destination("kubernetes", KubernetesOptions(groups=typed)).groups == groups
 
 
-@pytest.mark.parametrize("wrong", [{"memory": "64 GB"}, {"engine": "slurm", "modules": "a;b"}, {"user": "root"}])
-def test_what_no_site_takes_is_refused(wrong):
+@pytest.mark.parametrize(
+    ("engine", "wrong"),
+    [
+        ("kubernetes", {"memory": "64 GB"}),
+        ("slurm", {"modules": "a;b"}),
+        ("kubernetes", {"user": "root"}),
+        ("slrum", {}),
+        ("", {}),
+        ("slurm", {"groups": "44"}),
+        ("slurm", {"claim": "c"}),
+        ("kubernetes", {"under": "docker"}),
+        ("kubernetes", {"time": "1:00"}),
+    ],
+)
+def test_what_no_site_takes_is_refused(engine, wrong):
+    asked = task.submit.asks(**NODES, **wrong)
     with pytest.raises(RocmatrixError, match="RM404"):
-        cluster.destination({**TYPED, **wrong})
+        scheduler.destination(engine, asked)
+
+
+def test_options_of_another_scheduler_at_their_default_are_taken():
+    asked = task.submit.asks(**NODES, engine="kubernetes", claim="c")
+    assert scheduler.destination("kubernetes", asked).site == Site(claim="c")

@@ -8,6 +8,7 @@ import pytest
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
+from rocmatrix.cli.options.records import Dashboard
 from tests.fixtures.cells import MATRIX
 
 
@@ -19,7 +20,7 @@ def said(tmp_path, monkeypatch, capsys):
 
     def run(*, serve=False, port=0):
         with pytest.raises(SystemExit) as ended:
-            command.dashboard(out=str(tmp_path / "pages"), serve=serve, port=port)
+            command.dashboard(Dashboard(out=str(tmp_path / "pages"), serve=serve, port=port))
         assert ended.value.code == 2
         return capsys.readouterr().err
 

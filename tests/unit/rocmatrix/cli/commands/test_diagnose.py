@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import diagnose as command
+from rocmatrix.cli.options.host import Diagnose
 from rocmatrix.diagnosis import own
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
@@ -16,7 +17,7 @@ FAULT = "RuntimeError: HIP error: invalid device function\n"
 def diagnosed(log, capsys, **options):
     status = 0
     try:
-        command.diagnose(str(log), **({"cell": "", "gpu": "", "as_json": False} | options))
+        command.diagnose(Diagnose(log=str(log), **options))
     except SystemExit as ended:
         status = ended.code
     captured = capsys.readouterr()
@@ -39,7 +40,7 @@ def test_a_person_reads_cause_remedy_source_rule_and_next(log, capsys):
 
 
 def test_a_program_reads_the_same(log, capsys):
-    status, out, _ = diagnosed(log, capsys, as_json=True, gpu="RX 7900 XT")
+    status, out, _ = diagnosed(log, capsys, json=True, gpu="RX 7900 XT")
     found = json.loads(out)
     assert status == 0
     best = found["failures"][0]
@@ -152,8 +153,8 @@ def test_a_code_that_nobody_gave_is_no_error_of_the_project(tmp_path, capsys):
 def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
     path = tmp_path / "a.log"
     path.write_text("/home/greg/a.py at 10.3.68.117: RuntimeError: HIP error: invalid device function\n")
-    _, plain, _ = diagnosed(path, capsys, as_json=as_json)
-    _, shared, _ = diagnosed(path, capsys, as_json=as_json, share=True)
+    _, plain, _ = diagnosed(path, capsys, json=as_json)
+    _, shared, _ = diagnosed(path, capsys, json=as_json, share=True)
     assert "greg" in plain
     assert "10.3.68.117" in plain
     assert "greg" not in shared

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from rocmatrix.cli.commands import evidence as command
+from rocmatrix.cli.options.records import Evidence
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import Number
 from rocmatrix.runtime.paths import ROOT
@@ -21,7 +22,7 @@ def said(tmp_path, capsys):
 
     def run(*, export="", take=""):
         with pytest.raises(SystemExit) as ended:
-            command.evidence(cell="", as_json=False, export=str(export), take=str(take), file=str(kept))
+            command.evidence(Evidence(export=str(export), take=str(take), evidence=str(kept)))
         assert ended.value.code == 2
         return capsys.readouterr().err
 
@@ -67,7 +68,7 @@ def test_the_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, val
     kept = tmp_path / "evidence.db"
     numbers = () if value is None else (Number(probe="matmul", name="fp32", value=value, unit="TFLOP/s"),)
     store.add(kept, [record("bench", numbers=numbers)], origin="here")
-    command.evidence(cell=record("bench").cell, as_json=False, export="", take="", file=str(kept))
+    command.evidence(Evidence(cell=record("bench").cell, evidence=str(kept)))
     shown = capsys.readouterr()
     assert shown.out.count("BENCHMARK") == heads
     (line,) = [line for line in shown.err.splitlines() if line.startswith("the newest bench")]
@@ -78,7 +79,7 @@ def sizes_of(tmp_path, capsys, *records):
     kept = tmp_path / "sizes.db"
     for each in records:
         store.keep(kept, each)
-    command.evidence(cell="", as_json=False, export="", take="", file=str(kept), sizes=True)
+    command.evidence(Evidence(evidence=str(kept), sizes=True))
     return capsys.readouterr()
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli.commands import common, jobs
+from rocmatrix.cli.options.jobs import Build
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import cells, sysfs
@@ -25,7 +27,7 @@ def test_a_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeyp
     monkeypatch.setattr(jobs, "ROOT", tmp_path)
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     (tmp_path / "trainer").symlink_to(ROOT / "trainer")
-    jobs.build(request=BROKEN, base=None, wheelhouse=None, dry_run=True, allow_unlocked=False, force=True)
+    jobs.build(Build(gpu="MI50", rocm="7.2", dry_run=True, force=True))
     captured = capsys.readouterr()
     assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
     assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
@@ -35,7 +37,7 @@ def stand_in_build(choice, **_):
     return Built(tag=f"rocmatrix:{choice.cell.name}", inputs="0" * 64, argv=())
 
 
-CPU_JOB = Wanted(program="smoke", request=Request(gpu="cpu"), where="container", options={})
+CPU_JOB = Wanted(program=SMOKE, request=Request(gpu="cpu"), where="container", options={})
 
 
 def test_the_probes_are_listed_with_their_limits(capsys):
@@ -116,13 +118,13 @@ def test_a_suite_that_another_error_ended_has_failed_and_is_on_record(in_contain
 def test_a_card_that_is_missing_is_told_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
-        jobs.smoke(Wanted(program="smoke", request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
+        jobs.smoke(Wanted(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
     assert "RM303" in capsys.readouterr().err
 
 
 def test_a_job_gets_the_cards_that_were_chosen(in_container):
     wanted = Wanted(
-        program="smoke", request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
+        program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
     )
     argv = jobs.prepared_job(wanted)[0].argv
     assert [word for word in argv if word.startswith("--device=/dev/dri")] == [
@@ -151,8 +153,8 @@ def test_a_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
     assert "RM101" in capsys.readouterr().err
 
 
-def build_cpu(wheelhouse=None):
-    jobs.build(request=Request(gpu="cpu"), base=None, wheelhouse=wheelhouse, dry_run=True, allow_unlocked=False)
+def build_cpu(wheelhouse=""):
+    jobs.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))
 
 
 def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, tmp_path):
@@ -176,7 +178,7 @@ def test_every_job_keeps_its_log_where_builds_keep_theirs(in_container, monkeypa
         "rocmatrix.jobs.runner.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
     )
     options = {"output": str(tmp_path / "out")}
-    jobs.run_job(Wanted(program=program, request=Request(gpu="cpu"), where="container", options=options))
+    jobs.run_job(Wanted(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
     (log,) = seen
     assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")

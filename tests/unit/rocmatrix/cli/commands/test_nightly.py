@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import nightly
+from rocmatrix.cli.options.records import Nightly
 from rocmatrix.nightly.journal import Journal
+from rocmatrix.runtime.errors import RocmatrixError
 
 HOLD = """
 import sys, time
@@ -43,7 +45,7 @@ def asked(tmp_path, monkeypatch):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
     begun = []
     monkeypatch.setattr(nightly, "_night", lambda cells, choices, path: begun.append(cells))
-    return nightly.Choices(cells=("cpu",), jobs=1, budget=10**9), begun
+    return Nightly(cells="cpu", jobs=1, budget=1), begun
 
 
 @pytest.mark.parametrize("same", ["checkout", "evidence"])
@@ -72,5 +74,13 @@ def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, ca
     under_way(tmp_path / "checkout", tmp_path / "evidence.db")
     monkeypatch.setattr(nightly, "_print", lambda cells, choices: print("printed"))
     choices, _ = asked
-    nightly.nightly(nightly.Choices(cells=("cpu",), jobs=1, budget=choices.budget, dry_run=True))
+    nightly.nightly(Nightly(cells="cpu", jobs=1, budget=choices.budget, dry_run=True))
     assert "printed" in capsys.readouterr().out
+
+
+def test_a_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RocmatrixError) as caught, nightly.alone(tmp_path / "file" / "evidence.db"):
+        pytest.fail("it was begun")
+    assert caught.value.code == "RM621"

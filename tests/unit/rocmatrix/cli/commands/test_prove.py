@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rocmatrix.cli.commands import prove as command
+from rocmatrix.cli.options.records import Prove
 from tests.fixtures.device_code import wheel_tree
 from tests.fixtures.trees import write
 
@@ -13,7 +14,7 @@ CELL = "rocm7.2-torch2.12.1-gfx1100"
 
 def run(capsys, folder, *, only="", as_json=False):
     try:
-        command.prove(cell=CELL, image="", tree=str(folder), only=only, as_json=as_json)
+        command.prove(Prove(cell=CELL, tree=str(folder), only=only, json=as_json))
         status = 0
     except SystemExit as end:
         status = end.code
@@ -65,6 +66,6 @@ def test_an_empty_folder_is_not_proven(tmp_path, capsys):
 
 def test_a_proof_needs_a_cell(capsys):
     with pytest.raises(SystemExit) as end:
-        command.prove(cell="", image="", tree="", only="", as_json=False)
+        command.prove(Prove())
     assert end.value.code == 2
     assert capsys.readouterr().err.startswith("RM404 ")

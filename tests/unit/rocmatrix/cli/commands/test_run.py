@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from rocmatrix.cli.commands import run
+from rocmatrix.cli.options.run import Devcontainer, Run
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import interactive as session
@@ -33,7 +34,9 @@ def tell(capsys):
     """Return a function: what is asked, to what is printed. Whatever is typed has a folder and a user."""
 
     def tell(request, **typed):
-        run.run(run.asked(request, **{"output": "/srv/training", "user": "1000:1000", "explain": False} | typed))
+        command, features = typed.pop("command", ()), {f"with_{name}": True for name in typed.pop("features", ())}
+        options = {"output": "/srv/training", "user": "1000:1000", "gpu": request.gpu or ""} | features | typed
+        run.run(Run(**options), after_dashes=command)
         return capsys.readouterr()
 
     return tell
@@ -66,7 +69,7 @@ def test_a_feature_moves_its_flag_from_what_is_not_given(on, tell):
 
 def test_the_explanation_is_read_by_programs(on, tell):
     on(sysfs.two_rx_7900_xt, render_gid=109)
-    told = json.loads(tell(OPEN, target="podman", explain=True, as_json=True).out)
+    told = json.loads(tell(OPEN, target="podman", explain=True, json=True).out)
     assert told["target"] == "podman"
     rows = {row["flag"]: row for row in told["rows"]}
     assert rows["--group-add"]["value"] == "keep-groups"
@@ -137,7 +140,7 @@ def test_the_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_pat
 
 def test_the_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_path):
     on(sysfs.mi50)
-    run.devcontainer(run.asked(OPEN, user="1234:567", to=str(tmp_path / "dev")))
+    run.devcontainer(Devcontainer(user="1234:567", to=str(tmp_path / "dev")))
     text = (tmp_path / "dev" / "devcontainer.json").read_text()
     assert '"--group-add=109"' in text
     assert '"--probe=amp"' in text

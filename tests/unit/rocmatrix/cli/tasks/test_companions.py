@@ -2,8 +2,8 @@
 
 import pytest
 
+from rocmatrix.cli.options.common import WithCompanions
 from rocmatrix.cli.tasks import collection
-from rocmatrix.cli.tasks.flags import request_of
 from rocmatrix.jobs.job import refuse_companions
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU
@@ -18,7 +18,7 @@ def test_a_task_of_images_takes_companions(name):
 
 
 def test_a_request_holds_the_companions_and_the_python():
-    request = request_of("", "", "gfx1100", "", python="3.13", companions="peft, accelerate,")
+    request = WithCompanions(gpu="gfx1100", python="3.13", companions="peft, accelerate,").request
     assert (request.companions, request.python) == (("peft", "accelerate"), "3.13")
     assert str(request) == "--gpu gfx1100 --python 3.13 --with peft,accelerate"
 

@@ -1,20 +1,42 @@
 """Options as people type them: with dashes, with underscores, and those that only the trainer knows."""
 
-from inspect import signature
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from invoke.context import Context
+from invoke.parser.parser import Parser
 
+from rocmatrix.cli.options.common import Job
+from rocmatrix.cli.program import UnderscoreParser
 from rocmatrix.cli.tasks import cluster, collection, features, flags, jobs
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.option import options_of
 
 
 def test_every_option_of_the_trainer_can_be_typed_with_dashes_and_underscores():
     names = {name for argument in jobs.train.get_arguments() for name in argument.names}
-    assert {"batch-size", "batch_size", "in", "dry-run", "dry_run", "cell"} <= names
+    assert {"batch-size", "in", "dry-run", "cell"} <= names
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        (["train", "--batch_size=3"], ["train", "--batch-size=3"]),
+        (["train", "--dry_run", "--batch-size", "3"], ["train", "--dry-run", "--batch-size", "3"]),
+        (["train", "--no_such=a_b"], ["train", "--no_such=a_b"]),
+        (["train", "--run=a_b"], ["train", "--run=a_b"]),
+        (["run", "--", "--dry_run"], ["run", "--", "--dry_run"]),
+    ],
+)
+def test_underscores_of_a_known_flag_become_dashes(typed, read, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Parser, "parse_argv", lambda _, argv: seen.append(argv))
+    UnderscoreParser(contexts=collection().to_contexts()).parse_argv(typed)
+    assert seen == [read]
 
 
 def test_what_only_the_host_knows_cannot_be_typed():
@@ -59,14 +81,15 @@ JOB_TASKS = [task for task in collection().tasks.values() if isinstance(task, fl
 
 
 def test_every_option_of_a_job_is_one_of_wanted():
-    taken = set(signature(flags.wanted).parameters) - {"program", "options"}
-    assert taken == set(flags.JobTask.shared)
+    taken = {field.name for field in fields(Wanted)} - {"program", "options", "request", "forced"}
+    axes = {field.name for field in fields(Request)}
+    assert set(options_of(Job)) == taken | axes
 
 
 @pytest.mark.parametrize("task", JOB_TASKS, ids=lambda task: task.name)
 def test_every_option_of_a_job_can_be_typed_and_says_what_it_is_for(task):
     told = {name: argument.help for argument in task.get_arguments() for name in argument.names}
-    assert all(told[flags.TYPED.get(name, name)] for name in task.shared)
+    assert all(told[each.typed.replace("_", "-")] for each in task.own.values())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +108,7 @@ def test_a_job_without_options_is_the_same_for_every_task(task, command, monkeyp
     task(Context())
     (asked,) = seen
     program = "train" if task is cluster.submit else task.name
-    assert asked == Wanted(program=program, request=Request(), where="auto", options=asked.options)
+    assert asked == Wanted(program=PROGRAMS[program], request=Request(), where="auto", options=asked.options)
     assert not any(asked.options.values())
 
 
@@ -97,7 +120,7 @@ def test_a_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
     assert seen == [
         (
             Wanted(
-                program="bench",
+                program=BENCH,
                 request=Request(rocm="6.3"),
                 where="container",
                 options={"seconds": "2"},
@@ -118,7 +141,7 @@ def test_cards_of_a_node_are_a_number_beside_the_job(monkeypatch):
     monkeypatch.setattr("rocmatrix.cli.commands.cluster.submit", lambda job, **others: seen.append((job, others)))
     cluster.submit(Context(), cards=4, epochs="3")
     ((asked, others),) = seen
-    assert (asked.cards, asked.options, others["place"]["cards"]) == ((), {"epochs": "3"}, 4)
+    assert (asked.cards, asked.options, others["nodes"].cards) == ((), {"epochs": "3"}, 4)
 
 
 def test_list_of_features_is_the_trainers_own(monkeypatch):

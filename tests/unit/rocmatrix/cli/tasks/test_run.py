@@ -12,27 +12,34 @@ from rocmatrix.containers.capability import FEATURES
 @pytest.fixture
 def seen(monkeypatch):
     seen = []
-    monkeypatch.setattr("rocmatrix.cli.commands.run.run", seen.append)
+    monkeypatch.setattr(
+        "rocmatrix.cli.commands.run.run", lambda asked, *, after_dashes: seen.append((asked, after_dashes))
+    )
     monkeypatch.setattr("rocmatrix.cli.commands.run.devcontainer", seen.append)
     return seen
+
+
+def chosen(seen):
+    ((asked, after_dashes),) = seen
+    return asked.chosen(after_dashes)
 
 
 def test_words_after_the_dashes_stay_as_they_were_quoted(seen, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["invoke", "run", "--gpu", "cpu", "--", "bash", "-c", "echo 'a  b' -- c"])
     run.run(Context(), gpu="cpu")
-    assert seen[0].choices.command == ("bash", "-c", "echo 'a  b' -- c")
+    assert chosen(seen).command == ("bash", "-c", "echo 'a  b' -- c")
 
 
 def test_a_command_given_as_one_text_is_taken_apart(seen, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["invoke", "run"])
     run.run(Context(), command="python -c 'print(1)'")
-    assert seen[0].choices.command == ("python", "-c", "print(1)")
+    assert chosen(seen).command == ("python", "-c", "print(1)")
 
 
 def test_for_is_typed_and_target_is_meant(seen, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["invoke", "run"])
     run.run(Context(), **{"for": "podman"})
-    assert seen[0].target == "podman"
+    assert seen[0][0].target == "podman"
     assert "for" in {name for argument in run.run.get_arguments() for name in argument.names}
 
 
@@ -40,12 +47,12 @@ def test_for_is_typed_and_target_is_meant(seen, monkeypatch):
 def test_every_feature_can_be_asked_for(seen, monkeypatch, name):
     monkeypatch.setattr(sys, "argv", ["invoke", "run"])
     run.run(Context(), **{f"with_{name}": True})
-    assert seen[0].choices.features == {name}
+    assert chosen(seen).features == {name}
 
 
 def test_the_dev_container_takes_cards_and_a_user(seen):
     run.devcontainer(Context(), cards="0,1", user="1:2")
-    assert (seen[0].choices.cards, seen[0].choices.user) == ((0, 1), "1:2")
+    assert (seen[0].chosen().cards, seen[0].chosen().user) == ((0, 1), "1:2")
 
 
 @pytest.mark.parametrize(("task", "typed"), [(run.run, {"cards": "one"}), (jobs.smoke, {"cards": "0;1"})])

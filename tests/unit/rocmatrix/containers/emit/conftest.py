@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.host.hardware import survey
 from tests.fixtures import cells, sysfs
 
@@ -16,6 +16,6 @@ def two_cards(tmp_path):
     def two_cards(gid=992, **choices):
         hardware = survey(sysfs.two_rx_7900_xt(tmp_path / str(gid), render_gid=gid))
         plan = {"command": ["smoke"], "run_folder": Path("/srv/training"), "user": "1000:1000"} | choices
-        return hardware, run_spec(cells.GFX1100, hardware, image=f"rocmatrix:{cells.GFX1100.name}", **plan)
+        return hardware, run_spec(cells.GFX1100, hardware, Chosen(image=f"rocmatrix:{cells.GFX1100.name}", **plan))
 
     return two_cards

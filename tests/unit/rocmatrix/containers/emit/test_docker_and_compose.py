@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.containers import emit
-from rocmatrix.containers.runspec import RUN_FOLDER, RunSpec, portable_spec, run_spec
+from rocmatrix.containers.runspec import RUN_FOLDER, Chosen, RunSpec, portable_spec, run_spec
 from rocmatrix.containers.settings import (
     AddCapability,
     CdiDevice,
@@ -211,10 +211,12 @@ def host_spec(machine, cell):
     return run_spec(
         cell,
         survey(machine),
-        image=f"rocmatrix:{cell.name}",
-        command=["train", output],
-        run_folder=Path("/srv/training"),
-        user="1000:1000",
+        Chosen(
+            image=f"rocmatrix:{cell.name}",
+            command=["train", output],
+            run_folder=Path("/srv/training"),
+            user="1000:1000",
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers.emit.target import HOST_ALONE, NO_SPEC, TARGETS, Host, target
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.host.hardware import survey
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -28,11 +28,13 @@ def host_and_spec(folder, name):
     spec = run_spec(
         cell,
         hardware,
-        image=f"rocmatrix:{cell.name}",
-        entrypoint="python",
-        command=["-m", "trainer", "smoke"],
-        run_folder=Path("/srv/training"),
-        user="1000:1000",
+        Chosen(
+            image=f"rocmatrix:{cell.name}",
+            entrypoint="python",
+            command=["-m", "trainer", "smoke"],
+            run_folder=Path("/srv/training"),
+            user="1000:1000",
+        ),
     )
     return hardware, spec
 

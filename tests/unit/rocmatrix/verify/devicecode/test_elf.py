@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from rocmatrix.host.processors import NUMBERS
 from rocmatrix.verify.devicecode import elf
 from rocmatrix.verify.devicecode.reading import DamagedError
 from tests.fixtures import device_code as synthetic
@@ -14,7 +15,7 @@ def target(flags, abi):
     return str(elf.code_object_target(elf.read_header(io.BytesIO(header))))
 
 
-@pytest.mark.parametrize("name", elf.PROCESSORS.values())
+@pytest.mark.parametrize("name", NUMBERS.values())
 def test_every_processor_is_read_back(name):
     file = io.BytesIO(synthetic.code_object(name))
     assert elf.code_object_target(elf.read_header(file)).processor == name

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rocmatrix.verify.devicecode.target import GENERIC, Target, parse, parse_entry_id
+from rocmatrix.host.processors import GENERIC
+from rocmatrix.verify.devicecode.target import Target, parse, parse_entry_id
 
 
 @pytest.mark.parametrize(

@@ -127,9 +127,9 @@ def test_an_input_that_is_not_used_has_no_importance() -> None:
 
 def test_the_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
     subject = read_subject(bars, None)
-    found = last_profile(subject.metadata, subject.config.data)
+    found = last_profile(subject.metadata, subject.config.data.data)
     assert found is not None
-    (data,) = open_source(subject.config.data, Reading()).chunks()
+    (data,) = open_source(subject.config.data.data, Reading()).chunks()
     day = data.date.astype("M8[D]") == data.date[-1].astype("M8[D]")
     assert found.bars == day.sum()
     assert found.volume.sum() == pytest.approx(data.volume[day].sum(), rel=1e-6)

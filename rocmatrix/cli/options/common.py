@@ -1,0 +1,136 @@
+"""Options that several tasks take: the request for a cell, the evidence, and how a job is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.runtime.console import edge
+from rocmatrix.runtime.option import option, words
+
+if TYPE_CHECKING:
+    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.matrix.resolver.resolve import Request
+
+BASE = "another base image, for a mirror or an air-gapped site"
+CARDS = "cards by number, such as 0,1 (default: all that the cell is built for)"
+CELL = "a cell by name; `./invokew cells` lists them"
+DRY_RUN = "print exactly what would run, and run nothing"
+FORCE = "override a rule that calls the request broken; the rule is printed, and named in the image's label"
+GPU = "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card"
+WHEELHOUSE = "a folder that holds the locked wheels already"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The file that takes the evidence."""
+
+    evidence: str = option("the file of the evidence (default: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRun:
+    """Whether anything is run."""
+
+    dry_run: bool = option(DRY_RUN, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """The axes of a request; an empty one is open."""
+
+    rocm: str = option("ROCm version, such as 6.3")
+    torch: str = option("PyTorch version, such as 2.7.1")
+    gpu: str = option(GPU)
+    cell: str = option(CELL)
+    python: str = option(
+        "Python version of the image, such as 3.12 (default: the usual one, or the one that is locked)"
+    )
+
+    @property
+    def request(self) -> Request:
+        """The axes as a request, with the Python of an image and the packages to add."""
+        from rocmatrix.matrix.resolver.resolve import Request
+
+        return Request(
+            rocm=self.rocm or None,
+            torch=self.torch or None,
+            gpu=self.gpu or None,
+            cell=self.cell or None,
+            python=self.python or None,
+            companions=self.packages,
+        )
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Companion packages; a bare request has none."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithCompanions(Axes):
+    """A request for an image, with packages to add."""
+
+    companions: str = option(
+        "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)", typed="with"
+    )
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Companion packages, by name."""
+        return words(self.companions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent(WithCompanions):
+    """What every job takes, wherever it runs."""
+
+    dry_run: bool = option(DRY_RUN, default=False)
+    force: bool = option(FORCE, default=False)
+
+    @edge
+    def wanted(self, program: str, options: Mapping[str, Any]) -> Wanted:
+        """Return the job of a program with the trainer's `options`. Raises RM404 where numbers are none."""
+        from rocmatrix.jobs.job import Wanted
+        from rocmatrix.jobs.programs import PROGRAMS
+
+        return Wanted(
+            program=PROGRAMS[program],
+            request=self.request,
+            options=options,
+            dry_run=self.dry_run,
+            force=self.force,
+            **self.here(),
+        )
+
+    def here(self) -> dict[str, Any]:
+        """Return what is asked of this machine; a job for another one is decided there."""
+        return {"where": "auto"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Sent):
+    """What a job on this machine takes."""
+
+    base: str = option(BASE)
+    where: str = option(
+        "container, native, or auto: the image where an AMD card and an engine are found", default="auto", typed="in"
+    )
+    wheelhouse: str = option(WHEELHOUSE)
+    cards: str = option(CARDS)
+    expandable_segments: bool = option(
+        "let the allocator's segments grow, by the variable this torch reads; off by default", default=False
+    )
+
+    def here(self) -> dict[str, Any]:
+        """Return what is asked of this machine. Raises RM404 where numbers are none."""
+        from rocmatrix.containers.device_selection import card_numbers
+
+        return {
+            "where": self.where,
+            "base": self.base or None,
+            "wheelhouse": self.wheelhouse or None,
+            "cards": card_numbers(self.cards),
+            "expandable_segments": self.expandable_segments,
+        }

@@ -1,0 +1,130 @@
+"""The settings of a run as fields of a pod: the pod's own, and its one container's.
+
+Source of the fields: Kubernetes' API reference (core/v1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from rocmatrix.containers import settings as kinds
+from rocmatrix.containers.emit.cluster.kubernetes_site import Site
+from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
+from rocmatrix.containers.runspec import RunSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """A spec's settings as fields of a pod: the pod's own, and its one container's."""
+
+    spec: dict[str, Any]
+    container: dict[str, Any]
+
+
+def pod_of(spec: RunSpec, site: Site) -> Pod:
+    """Return the pod of a spec. Raises ValueError for a portable spec and for a setting that no pod can have."""
+    refuse_portable(spec)
+    said: dict[str, Any] = {
+        "pod": {**site.pod, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+        "container": {"securityContext": {"privileged": False}},
+    }
+    for setting in spec.settings:
+        said = _joined(said, fields_of(setting, site))
+    return Pod(spec=said["pod"], container=said["container"])
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return two trees as one: lists grow, anything else that both have is the other's."""
+    joined = dict(one)
+    for key, value in other.items():
+        if isinstance(value, dict):
+            joined[key] = _joined(one.get(key, {}), value)
+        else:
+            joined[key] = [*one.get(key, []), *value] if isinstance(value, list) else value
+    return joined
+
+
+def fields_of(setting: kinds.Setting, site: Site) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+    """Return one setting as fields of `pod` and `container`. Raises ValueError for one that no pod can have."""
+    match setting:
+        case kinds.User():
+            return {"pod": {"securityContext": _identity(setting)}}
+        case kinds.Group():
+            return {"pod": {"securityContext": {"supplementalGroups": [int(setting.gid)]}}}
+        case kinds.Environment():
+            return {"container": {"env": [{"name": setting.name, "value": literal(setting.content)}]}}
+        case kinds.Mount():
+            return _mount(setting, site)
+        case kinds.Tmpfs():
+            return _in_memory(setting.target, setting.bytes)
+        case kinds.SharedMemory():
+            return _in_memory("/dev/shm", setting.bytes)
+        case kinds.Limit() | kinds.CdiDevice() | kinds.Device():
+            raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
+        case kinds.Ipc():
+            return {"pod": {"hostIPC": True}}
+        case kinds.Network():
+            return {}  # every pod is on the cluster's network, and its loopback is its own
+        case kinds.DropCapability():
+            return {"container": {"securityContext": {"capabilities": {"drop": [setting.value]}}}}
+        case kinds.AddCapability():
+            return {"container": {"securityContext": {"capabilities": {"add": [setting.value]}}}}
+        case kinds.SecurityOption():
+            return _security(setting)
+        case kinds.ReadOnlyRoot():
+            return {"container": {"securityContext": {"readOnlyRootFilesystem": True}}}
+        case kinds.Init():
+            return {}  # said in the file's head
+        case _:
+            assert_never(setting)
+
+
+def _identity(user: kinds.User) -> dict[str, Any]:
+    uid, gid = map(int, user.value.split(":"))
+    # fsGroup: a new claim belongs to root, and is handed to the run's group once
+    return {
+        "runAsUser": uid,
+        "runAsGroup": gid,
+        "runAsNonRoot": uid != 0,
+        "fsGroup": gid,
+        "fsGroupChangePolicy": "OnRootMismatch",
+    }
+
+
+def _mount(mount: kinds.Mount, site: Site) -> dict[str, Any]:
+    if mount.kind == "volume":
+        return _volume(mount.target, {"emptyDir": {}})
+    if mount.target == RUN_FOLDER:
+        return _volume(mount.target, {"persistentVolumeClaim": {"claimName": site.claim}})
+    if not mount.target.startswith(f"{DATA_FOLDER}/") or mount.origin.startswith("/"):
+        raise ValueError(f"a pod cannot mount {mount.origin}: a node need not have it")
+    about = {"name": "data", "persistentVolumeClaim": {"claimName": site.data_claim or site.claim}}
+    found = {"name": "data", "mountPath": mount.target, "subPath": mount.origin, "readOnly": True}
+    return {"pod": {"volumes": [about]}, "container": {"volumeMounts": [found]}}
+
+
+def _in_memory(target: str, size: int) -> dict[str, Any]:
+    return _volume(target, {"emptyDir": {"medium": "Memory", "sizeLimit": str(size)}})
+
+
+def _volume(target: str, about: dict[str, Any]) -> dict[str, Any]:
+    name = target.strip("/").replace("/", "-")
+    return {
+        "pod": {"volumes": [{"name": name, **about}]},
+        "container": {"volumeMounts": [{"name": name, "mountPath": target}]},
+    }
+
+
+def _security(option: kinds.SecurityOption) -> dict[str, Any]:
+    if option.value in ("no-new-privileges", "no-new-privileges:true"):
+        return {"container": {"securityContext": {"allowPrivilegeEscalation": False}}}
+    if option.value == "seccomp=unconfined":
+        return {"pod": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}}
+    raise ValueError(f"a pod cannot be given {option.flag}={option.value}")
+
+
+def literal(text: str) -> str:
+    """Return `text` so that the kubelet, which expands `$(NAME)` and takes `$$` for `$`, leaves it as it is."""
+    return text.replace("$", "$$")

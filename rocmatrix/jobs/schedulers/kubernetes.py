@@ -1,0 +1,186 @@
+"""Kubernetes: a Job on one node, a TrainJob of Kubeflow Trainer on several; results and data are on claims."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from rocmatrix.jobs.destination import IMAGE_USER, Destination, Sending
+from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option, words
+
+if TYPE_CHECKING:
+    from rocmatrix.containers.emit import kubernetes
+    from rocmatrix.containers.emit.cluster.kubernetes_site import Site
+    from rocmatrix.containers.runspec import RunSpec
+    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.runner import Job
+
+_GROUPS = (
+    "Say it: --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there, or --groups none where the "
+    "nodes' runtime gives devices to the pod's user (containerd: device_ownership_from_security_context)."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesOptions(Nodes):
+    """Options that only Kubernetes takes."""
+
+    groups: str = option("Kubernetes: numeric owners of /dev/kfd and the render nodes there, such as 44,992; or none")
+    user: str = option("Kubernetes: who a pod runs as, uid:gid in numbers (default: the image's user, 10001:10001)")
+    claim: str = option("Kubernetes' PersistentVolumeClaim that takes the results")
+    data_claim: str = option(
+        "Kubernetes' claim that holds --data, a path from its root (default: the claim of the results)"
+    )
+    namespace: str = option("Kubernetes' namespace")
+    pull_secrets: str = option("Kubernetes' secrets for the image's registry, by name")
+    node_selector: str = option("labels that a Kubernetes node must have, such as gpu=mi300x,zone=a")
+    tolerations: str = option("taints that a pod tolerates, such as amd.com/gpu:NoSchedule,a=b:NoExecute")
+    queue: str = option("Kueue's local queue")
+    card_resource: str = option("what the device plugin calls a card (default: amd.com/gpu), such as amd.com/cpx_nps4")
+    rdma_resource: str = option("what the plugin of the adapters calls one, such as rdma/hca")
+
+
+def _no_site() -> Site:
+    from rocmatrix.containers.emit.cluster.kubernetes_site import Site
+
+    return Site()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesDestination(Destination):
+    """A cluster of Kubernetes. `groups` own a node's devices, () where its runtime gives devices to the pod's user.
+
+    `user` is who a pod runs as, "uid:gid" in numbers.
+    """
+
+    groups: tuple[int, ...] | None = None
+    user: str = IMAGE_USER
+    site: Site = field(default_factory=_no_site)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not re.fullmatch(r"\d+:\d+", self.user, re.ASCII):
+            raise RocmatrixError("RM404", what=f"--user takes numbers such as 10001:10001, not {self.user!r}")
+
+    def job(self, sending: Sending) -> Job:
+        """Return the manifest and its `kubectl apply`. Raises RM422, RM423, RM424 and RM426."""
+        return _job(self, sending)
+
+
+def _destination(asked: KubernetesOptions) -> KubernetesDestination:
+    from rocmatrix.containers.emit.cluster.kubernetes_site import CARD, Site
+
+    selector = (word.partition("=") for word in words(asked.node_selector))
+    site = Site(
+        pull_secrets=words(asked.pull_secrets),
+        node_selector={key: value for key, _, value in selector},
+        tolerations=words(asked.tolerations),
+        cpu=str(asked.cpus) if asked.cpus else None,
+        card=asked.card_resource or CARD,
+        rdma=asked.rdma_resource or None,
+        **asked.named("claim", "data_claim", "namespace", "queue", "memory"),
+    )
+    groups = _group_numbers(asked.groups)
+    return KubernetesDestination(**asked.about_nodes, **asked.named("user"), groups=groups, site=site)
+
+
+def _group_numbers(text: str) -> tuple[int, ...] | None:
+    """Return group numbers; () for "none", None where nothing is named."""
+    numbers = () if text == "none" else words(text)
+    if not all(word.isascii() and word.isdecimal() for word in numbers):
+        what = f"--groups takes numbers such as 44,992, not {text!r}: a name is another number on another machine"
+        raise RocmatrixError("RM404", what=what)
+    return tuple(map(int, numbers)) if text else None
+
+
+SCHEDULER = Scheduler(name="kubernetes", options=KubernetesOptions, destination=_destination)
+
+
+def _job(to: KubernetesDestination, sending: Sending) -> Job:
+    from rocmatrix.containers.emit import kubernetes
+    from rocmatrix.jobs.runner import Job
+
+    wanted = sending.wanted
+    _require_site(to, cards=sending.cards)
+    on_claim = _on_claim(wanted)
+    _require_adapters(to)
+    spec = _spec(to, sending, on_claim)
+    placement = kubernetes.Placement(
+        name=_label(str(wanted.options["run"])),
+        site=to.site,
+        nodes=to.nodes,
+        processes=to.ranks(sending.cards),
+        cards=sending.cards,
+    )
+    emit = kubernetes.kubernetes_job if to.nodes == 1 else kubernetes.train_job
+    path = wanted.output / f"{placement.name}.yaml"
+    return Job(
+        argv=["kubectl", "apply", f"--filename={path}"],
+        environment=None,
+        why=_said_of_pods(to, placement, spec=spec, data=on_claim),
+        files={path: emit(spec, placement)},
+        rows=kubernetes.kubernetes_rows(spec, placement),
+    )
+
+
+def _require_site(to: KubernetesDestination, *, cards: int) -> None:
+    if to.site.claim is None:
+        raise RocmatrixError("RM422", what="no claim is named for the results")
+    if cards and to.groups is None:
+        what = "who owns /dev/kfd and the render nodes on the cluster's nodes"
+        raise RocmatrixError("RM423", what=f"nobody says {what}", next=_GROUPS)
+
+
+def _require_adapters(to: KubernetesDestination) -> None:
+    if to.rdma and to.site.rdma is None:
+        what = "--rdma on Kubernetes takes the name of the adapters' resource"
+        raise RocmatrixError("RM424", what=what, next="Name it: --rdma-resource, as `kubectl describe node` lists it.")
+
+
+def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
+    from rocmatrix.containers import least_privilege as policy
+    from rocmatrix.containers.elsewhere import Places
+    from rocmatrix.jobs import cluster
+
+    target = f"{policy.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
+    places = Places(results=policy.RUN_FOLDER, data=on_claim, data_target=target)
+    options = {**sending.wanted.options, "output": policy.RUN_FOLDER, "data": target}
+    command = cluster.command(sending, options)
+    return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
+
+
+def _said_of_pods(
+    to: KubernetesDestination, placement: kubernetes.Placement, *, spec: RunSpec, data: str | None
+) -> str:
+    kind = "Job" if to.nodes == 1 else "TrainJob (Kubeflow Trainer)"
+    text = f"kubernetes: a {kind} on {to.nodes} node(s) of {placement.processes} process(es); image {spec.image}"
+    if to.image is None:
+        text += ", a tag of this machine's engine: nodes that cannot pull it need --image"
+    return text + (f"; data: {data} on claim {to.site.data_claim or to.site.claim}" if data else "")
+
+
+def _on_claim(wanted: Wanted) -> str | None:
+    """Return the data's path on its claim, relative to the claim's root. Raises RM426 for a file of this machine."""
+    from rocmatrix.jobs import callback_mounts, job
+
+    recipe = job.recipe_file(wanted)
+    named = str(wanted.options.get("data") or "")
+    path = PurePosixPath(named)
+    if recipe is not None:
+        raise RocmatrixError("RM426", what=f"--recipe names {recipe}", next="Say its settings with --set.")
+    if code := callback_mounts.files(job.callbacks(wanted)):
+        advice = "Put the class into a module of the image, and give --callback module:Class."
+        raise RocmatrixError("RM426", what=f"--callback names {code[0]}", next=advice)
+    if named and (path.is_absolute() or ".." in path.parts or not path.name):
+        raise RocmatrixError("RM426", what=f"--data names {named}")
+    return str(path) if named else None
+
+
+def _label(name: str) -> str:
+    """Return a run's name as Kubernetes takes one: small letters, digits and dashes, a letter first."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return (plain if plain[:1].isalpha() else f"run-{plain}")[:63].rstrip("-")

@@ -1,0 +1,79 @@
+"""What a scheduler is, the options that every one takes, and the register of those in this room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from rocmatrix.jobs import schedulers
+from rocmatrix.jobs.destination import Destination
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.option import option, options_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nodes:
+    """Options of nodes that every scheduler takes. Empty, or 0, means that nothing is asked for."""
+
+    nodes: int = option("machines (default: 1)", default=1)
+    processes: int = option("ranks on each node (default: one for each card, or 1)", default=0)
+    cards: int = option("cards of each node (default: as many as this machine has)", default=0)
+    image: str = option("what the nodes call the cell's image: a tag, a digest, or Apptainer's file")
+    rdma: bool = option("pass the nodes' RDMA adapters, and lift the limit of locked memory", default=False)
+    cpus: int = option("processors of each node: Slurm's --cpus-per-task, a pod's request", default=0)
+    memory: str = option("memory of each node: Slurm's --mem such as 64G, a pod's request such as 64Gi")
+
+    @property
+    def about_nodes(self) -> dict[str, Any]:
+        """The fields of a `Destination` that these options name."""
+        names = ("nodes", "processes", "cards", "image", "rdma")
+        return self.named(*names)
+
+    def named(self, *names: str) -> dict[str, Any]:
+        """Return what was asked for, of the options of these names."""
+        return {name: value for name in names if (value := getattr(self, name)) not in ("", 0)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduler:
+    """A scheduler: the name that `--engine` takes, its options, and how they become a destination.
+
+    `destination` raises ValueError for what no option takes.
+    """
+
+    name: str
+    options: type[Nodes]
+    destination: Callable[[Any], Destination]
+
+
+@cache
+def known() -> Mapping[str, Scheduler]:
+    """Return the schedulers of this room by their names."""
+    names = (f"{schedulers.__name__}.{found.name}" for found in iter_modules(schedulers.__path__))
+    found = (getattr(import_module(name), "SCHEDULER", None) for name in names if name != __name__)
+    return {each.name: each for each in found if each is not None}
+
+
+def destination(engine: str, asked: Nodes) -> Destination:
+    """Return where a job goes, from options as typed. Raises RM404 for an unknown engine, and what no option takes."""
+    if engine not in known():
+        raise RocmatrixError("RM404", what=f"--engine takes no {engine!r}", why=suggestion(engine, known()))
+    _refuse_foreign(engine, asked)
+    try:
+        return known()[engine].destination(asked)
+    except ValueError as error:
+        raise RocmatrixError("RM404", what=str(error)) from error
+
+
+def _refuse_foreign(engine: str, asked: Nodes) -> None:
+    """Raise RM404 for an option that only another scheduler takes: it would be dropped unseen."""
+    own = options_of(known()[engine].options)
+    for name, each in options_of(type(asked)).items():
+        takers = [other.name for other in known().values() if name in options_of(other.options)]
+        if takers and name not in own and getattr(asked, name) != each.default:
+            what = f"--{each.typed.replace('_', '-')} is an option of {' and '.join(takers)}, not of {engine}"
+            raise RocmatrixError("RM404", what=what, next="Leave it out, or name another --engine.")

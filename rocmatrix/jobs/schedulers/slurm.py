@@ -1,0 +1,191 @@
+"""Slurm: a batch script for sbatch, whose nodes run the trainer natively, in Docker or in Apptainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rocmatrix.jobs.destination import Destination, Sending
+from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.option import option, words
+
+if TYPE_CHECKING:
+    from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
+    from rocmatrix.containers.runspec import Explanation
+    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.runner import Job
+
+UNDER = ("native", "docker", "apptainer")
+NODES_OWN = "looked up on each node, for it differs between machines"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmOptions(Nodes):
+    """Options that only Slurm takes."""
+
+    under: str = option(
+        "what runs the trainer on a node of Slurm: native (this checkout's Python), docker or apptainer",
+        default="native",
+    )
+    checkout: str = option("native: where the nodes have this checkout (default: the path it has here)")
+    python: str = option("native: the nodes' Python with the cell's wheels (default: the path it has here)")
+    partition: str = option("Slurm's partition")
+    time: str = option("Slurm's time limit, such as 4:00:00; before it the job is saved and queued again")
+    account: str = option("Slurm's account")
+    qos: str = option("Slurm's quality of service")
+    reservation: str = option("Slurm's reservation")
+    constraint: str = option("Slurm's features of nodes, such as mi300x")
+    gres: str = option("Slurm's generic resources in its own words, such as gpu:mi300x:8, in place of gpu:CARDS")
+    gpus_per_node: str = option("Slurm's --gpus-per-node, such as mi300x:8, where a site asks for it in place of gres")
+    modules: str = option("environment modules to load on the nodes, such as slurm,apptainer/1.3")
+
+
+def _no_request() -> SlurmRequest:
+    from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
+
+    return SlurmRequest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmDestination(Destination):
+    """A cluster of Slurm. `checkout` and `python` are the paths of a native job's nodes (None: the same as here)."""
+
+    under: str = "native"
+    checkout: str | None = None
+    python: str | None = None
+    slurm: SlurmRequest = field(default_factory=_no_request)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.under not in UNDER:
+            raise RocmatrixError("RM404", what=f"--under takes no {self.under!r}", why=suggestion(self.under, UNDER))
+        if self.cards and self.slurm.cards not in (None, self.cards):
+            raise RocmatrixError("RM404", what=f"--cards says {self.cards}, Slurm's words say {self.slurm.cards}")
+
+    @property
+    def cards_named(self) -> int | None:
+        """Cards of each node, named with --cards or in Slurm's own words."""
+        return self.cards or self.slurm.cards
+
+    def job(self, sending: Sending) -> Job:
+        """Return the batch script and its sbatch. Raises what making a native job raises."""
+        return _job(self, sending)
+
+
+def _destination(asked: SlurmOptions) -> SlurmDestination:
+    from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
+
+    names = ("partition", "account", "qos", "reservation", "constraint", "cpus", "gres", "gpus_per_node", "memory")
+    request = SlurmRequest(time_limit=asked.time or None, modules=words(asked.modules), **asked.named(*names))
+    return SlurmDestination(**asked.about_nodes, **asked.named("under", "checkout", "python"), slurm=request)
+
+
+SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destination)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Under:
+    """What runs the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
+
+    launcher: slurm.Launcher
+    arguments: tuple[str, ...]
+    rows: tuple[Explanation, ...] = ()
+
+
+def _job(to: SlurmDestination, sending: Sending) -> Job:
+    from rocmatrix.containers.emit import slurm
+    from rocmatrix.jobs.runner import Job
+
+    wanted, cards = sending.wanted, sending.cards
+    under = _natively(to, sending) if to.under == "native" else _contained(to, sending)
+    name = str(wanted.options["run"])
+    batch = slurm.Batch(
+        name=name,
+        arguments=under.arguments,
+        log=str(wanted.output / f"{name}-%j.log"),
+        nodes=to.nodes,
+        processes=to.ranks(cards),
+        cards=cards,
+        request=to.slurm,
+    )
+    path = wanted.output / f"{name}.sbatch"
+    return Job(
+        argv=["sbatch", "--parsable", str(path)],
+        environment=None,
+        why=f"slurm: {to.nodes} node(s) of {batch.processes} process(es), under {to.under}; log {batch.log}",
+        files={path: slurm.sbatch_script(batch, under.launcher)},
+        rows=under.rows,
+    )
+
+
+def _natively(to: SlurmDestination, sending: Sending) -> _Under:
+    """Make the launcher of a Python and a checkout that all nodes have; by default, at the paths they have here."""
+    from rocmatrix.containers import least_privilege as policy
+    from rocmatrix.containers.emit import slurm
+    from rocmatrix.jobs import job
+    from rocmatrix.runtime.paths import ROOT
+
+    wanted, cell = sending.wanted, sending.cell
+    # What points into the image's own cache folder, or says what the image holds, has no meaning outside of it.
+    kept = (row for row in cell.environment if row.name != policy.PROMISES)
+    variables = {row.name: row.value for row in kept if not row.value.startswith(policy.CACHE_FOLDER)}
+    variables |= {"PYTHONPATH": to.checkout or str(ROOT), "PYTHONSAFEPATH": "1"}
+    python, arguments = to.python, _unproven(wanted)
+    if python is None:
+        made = job.natively(wanted, matrix=sending.matrix, cell=cell, hardware=sending.hardware)
+        python, arguments = made.argv[0], made.argv[made.argv.index(wanted.program.name) :]
+    launcher = slurm.natively(python, variables, cards=cell.architecture is not None)
+    return _Under(launcher=launcher, arguments=tuple(arguments))
+
+
+def _unproven(wanted: Wanted) -> list[str]:
+    """Return the trainer's arguments for a Python of the nodes, whose wheels are unknown here."""
+    from rocmatrix.jobs import job
+
+    options = {**wanted.options, "output": str(wanted.output)}
+    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": job.commit()}
+    return [wanted.program.name, *job.flags(options | unproven)]
+
+
+def _contained(to: SlurmDestination, sending: Sending) -> _Under:
+    from rocmatrix.containers import runspec
+    from rocmatrix.containers.elsewhere import Places
+    from rocmatrix.containers.emit import slurm
+    from rocmatrix.jobs import callback_mounts, cluster, job
+
+    wanted, cards = sending.wanted, bool(sending.cards)
+    target = runspec.data_path(wanted.data) if wanted.data else None
+    places = Places(
+        results=str(wanted.output),
+        data=str(wanted.data),
+        data_target=target,
+        recipe=job.recipe_file(wanted),
+        callbacks=tuple(callback_mounts.files(job.callbacks(wanted))),
+    )
+    command = cluster.command(sending, {**wanted.options, **job.places(wanted)})
+    spec = cluster.spec(to, sending.cell, places=places, command=command)
+    make = slurm.in_docker if to.under == "docker" else slurm.in_apptainer
+    rows = tuple(_on_node(cards=cards)) if to.under == "docker" else ()
+    launcher = make(spec, cards=cards, rdma=to.rdma)
+    return _Under(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))
+
+
+def _on_node(*, cards: bool) -> Iterator[Explanation]:
+    """Yield the settings that each node adds to the container by itself."""
+    from rocmatrix.containers.least_privilege import AMD
+    from rocmatrix.containers.runspec import Explanation
+
+    rows = [
+        ("--user", "the job's own user and group there", "Slurm, sbatch"),
+        ("--mount=type=volume", "compiled kernels outlive the container: a volume a cell and user", "Slurm, sbatch"),
+    ]
+    rows += [
+        ("--device", "/dev/kfd and the render nodes of a node that the job has alone", AMD),
+        ("--group-add", "the owners of those nodes, by number", AMD),
+        ("--env=ROCR_VISIBLE_DEVICES", "Slurm chooses the cards; nothing replaces its choice", "Slurm, gres.conf"),
+    ] * cards
+    for flag, why, source in rows:
+        yield Explanation(flag=flag, value=None, reason=f"{why}; {NODES_OWN}", source=source)

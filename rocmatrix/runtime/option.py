@@ -1,0 +1,67 @@
+"""An option of the command line as a field of a dataclass: name, type, default and help are written there alone.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Build(Request):
+        wheelhouse: str = option("a folder that holds the locked wheels already")
+
+`rocmatrix.cli.tasks.flags` makes the flags of a task from such a class, and calls its body with one object of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any
+
+HELP, TYPED = "help", "typed"
+
+
+def option(help: str, *, default: Any = "", typed: str = "") -> Any:
+    """Return the field of an option.
+
+    Args:
+        help: one line for `--help`.
+        default: its type is the option's: text, a number, False for a switch, () for one that may be repeated.
+        typed: the flag's name where it is a word of Python's own, such as `in`.
+    """
+    return field(default=default, metadata={HELP: help, TYPED: typed})
+
+
+def positional(help: str) -> Any:
+    """Return the field of a word that is typed without a flag, and that must be there."""
+    return field(metadata={HELP: help, TYPED: ""})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option as declared: `name` is the field's, `typed` the flag's with underscores; MISSING has no default."""
+
+    name: str
+    typed: str
+    help: str
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether it is a word that must be typed."""
+        return self.default is MISSING
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be typed more than once."""
+        return isinstance(self.default, tuple)
+
+
+def options_of(declared: type) -> Mapping[str, Option]:
+    """Return the options of a dataclass by their fields' names, in order; fields that are no option are left out."""
+    return {each.name: _option(each) for each in fields(declared) if HELP in each.metadata}
+
+
+def _option(each: Field[Any]) -> Option:
+    typed = each.metadata[TYPED] or each.name
+    return Option(name=each.name, typed=typed, help=each.metadata[HELP], default=each.default)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return what commas separate, without blanks."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())

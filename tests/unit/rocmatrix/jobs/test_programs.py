@@ -1,0 +1,83 @@
+"""Programs of the trainer as values: every difference is a field, and no other module compares their names."""
+
+import ast
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from rocmatrix.evidence import collect
+from rocmatrix.evidence.record import Kind
+from rocmatrix.jobs.programs import PROGRAMS, SUITE_EVENTS
+from rocmatrix.runtime.paths import ROOT, TRAINER_OPTIONS
+
+# A record's kind and a stage of a night have names of their own, some of which are those of programs.
+OTHER_VOCABULARIES = {"kind", "stage"}
+
+
+def words(node: ast.expr) -> Iterator[object]:
+    """Yield what is compared itself: a constant, or those of a written tuple, list or set; not a call's arguments."""
+    for part in getattr(node, "elts", [node]):
+        if isinstance(part, ast.Constant):
+            yield part.value
+
+
+def name_of(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def comparisons_by_name(text: str) -> list[int]:
+    """Lines that compare something with a program or its name: by `==`, `is`, `in` or `match`."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if {name_of(side) for side in sides} & OTHER_VOCABULARIES:
+                continue
+            named = any(word in PROGRAMS for side in sides for word in words(side) if isinstance(word, str))
+            one = not any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)  # FEATURES may be another's list
+            through_value = one and any(name_of(side) in {name.upper() for name in PROGRAMS} for side in sides)
+            found += [node.lineno] if named or through_value else []
+        if isinstance(node, ast.MatchValue) and any(word in PROGRAMS for word in words(node.value)):
+            found.append(node.lineno)
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if wanted.program == "train": pass',
+        'if wanted.program.name in ("smoke", "bench"): pass',
+        'x = "features" != program',
+        "if wanted.program is TRAIN: pass",
+        'match program:\n    case "bench":\n        pass',
+    ],
+)
+def test_name_check_with_a_comparison_finds_it(line):
+    assert comparisons_by_name(line)
+
+
+def test_package_outside_programs_compares_no_program_name():
+    sources = [path for path in (ROOT / "rocmatrix").rglob("*.py") if path.name != "programs.py"]
+    assert len(sources) > 100
+    found = {
+        f"{path.relative_to(ROOT)}:{line}" for path in sources for line in comparisons_by_name(path.read_text("utf-8"))
+    }
+    assert not found
+
+
+def test_recorded_programs_each_have_a_maker_of_records():
+    recorded = {program.name for program in PROGRAMS.values() if program.recorded}
+    assert set(collect.OF_PROGRAM) == recorded
+    assert recorded < set(Kind.__args__)
+
+
+def test_suite_events_with_a_new_suite_name_only_programs_with_parts():
+    assert SUITE_EVENTS == ("probe", "smoke", "bench")
+
+
+def test_options_named_by_a_program_exist_in_the_trainer():
+    known = {(option["command"], option["name"]) for option in json.loads(TRAINER_OPTIONS.read_text("utf-8"))}
+    named = {(p.name, option) for p in PROGRAMS.values() for option in (p.output_option, p.device_option) if option}
+    assert named == {("train", "output"), ("features", "out"), ("bench", "device")}
+    assert named <= known

@@ -223,7 +223,7 @@ def failing(*arguments: Any, **named: Any) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("step", ["fit_with_progress", "scores", "save"])
+@pytest.mark.parametrize("step", ["fit", "scores", "save"])
 def test_a_failure_at_any_step_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], step: str
 ) -> None:

@@ -27,6 +27,7 @@ from rocmatrix.containers.settings import (
     User,
 )
 from rocmatrix.host.hardware import Card, Hardware, groups_of
+from rocmatrix.host.simulated import PREFIX
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
 
@@ -112,7 +113,7 @@ def devices(nodes: Sequence[DeviceNode], chosen: Sequence[Card]) -> Iterator[Dev
     for node in nodes:
         card = cards.get(node.path)
         reason = f"card {card.index}, {card.gfx or 'not named by its old kernel'}; no other is passed" if card else KFD
-        yield Device(host=node.path, container=node.path, reason=reason, source=AMD)
+        yield Device(host=node.host, container=node.path, reason=reason, source=AMD)
     for gid in groups_of(nodes):
         paths = ", ".join(node.path for node in nodes if node.gid == gid)
         yield _group(gid, f"owns {paths} on this host")
@@ -169,9 +170,9 @@ def isolation(*, network: NetworkName) -> Iterator[Setting]:
     )
 
 
-def files(cell: Cell, *, run_folder: str, owner: str) -> Iterator[Mount | Tmpfs]:
+def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -> Iterator[Mount | Tmpfs]:
     """Yield what can be written. `owner` is the user id, part of the cache volume's name."""
-    volume = f"rocmatrix-cache-{cell.name}-{owner}"
+    volume = f"rocmatrix-cache-{PREFIX if simulated else ''}{cell.name}-{owner}"
     yield Mount(
         kind="bind",
         origin=run_folder,

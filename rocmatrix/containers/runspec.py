@@ -119,7 +119,7 @@ def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
         policy.user(user),
         *policy.devices(nodes, chosen),
         *policy.isolation(network=network),
-        *policy.files(cell, run_folder=str(run_folder), owner=user.partition(":")[0]),
+        *policy.files(cell, run_folder=str(run_folder), owner=user.partition(":")[0], simulated=hardware.simulated),
         *policy.data(data_path(data) if data else None, origin=str(data)),
         *policy.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins

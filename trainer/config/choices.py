@@ -47,6 +47,7 @@ ATTENTION_KERNELS = ("flash", "efficient", "math")  # in the order of preference
 ATTENTION = ("auto", *ATTENTION_KERNELS)
 ADAPTERS = ("none", "lora", "qlora")
 EXPORTS = ("onnx",)
+FAST = ("auto", "off", "nondeterministic")
 
 # Optimizer and loop.
 SCHEDULES = ("constant", "cosine", "linear", "wsd", "inverse-sqrt")

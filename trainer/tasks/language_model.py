@@ -28,6 +28,7 @@ from trainer.runtime.paths import SAMPLE
 from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
 from trainer.tasks.language.inputs import template_of, tokenizer_of
 from trainer.tasks.language.network import build, load_weights, lora_of, new_config, pretrained_vocabulary
+from trainer.tasks.language.tuning import LanguageTuner
 from trainer.tasks.task import Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained, Weigh
 
 
@@ -82,6 +83,7 @@ class LanguageTask:
             description=chosen | ({"lora": vars(lora_of(adapter))} if adapter.adapter != "none" else {}),
             build=partial(build, raw, config, self.data.method, seed=self.seed),
             load=partial(load_weights, folder=config.model) if config.model else None,
+            tune=LanguageTuner(asked=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
         )
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.loading.batch import Batch
 from trainer.device.capacity import ParameterCount
+from trainer.device.precision import Precision
 
 LossSum = Callable[[Any, Any], Tensor]
 """From outputs and targets to the sum of the loss over all rows of a batch, a scalar.
@@ -89,6 +90,31 @@ class AttentionShape:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Computing:
+    """How a network is to be computed, for what is tried before training.
+
+    rows: of a step, at a time. before: each part's choice of an unfinished run, or of rank 0; these alone are tried.
+    """
+
+    device: str
+    precision: Precision
+    rows: int
+    checkpointing: str
+    parallel: str
+    before: Mapping[str, str] | None = None
+
+
+class Tuner(Protocol):
+    """Has a network use faster ways of computing the same, where they pass their trials."""
+
+    def hold(self, model: nn.Module, computing: Computing) -> None:
+        """Bring weights to the dtype they are held in; called on the host, before the network goes to its device."""
+
+    def use(self, model: nn.Module, computing: Computing) -> dict[str, Any]:
+        """Try and choose; return each part's choice for metadata.json: `{part: {"name": ..., "why": ...}}`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NetworkSpec:
     """A network before it exists.
 
@@ -100,6 +126,7 @@ class NetworkSpec:
         load: puts weights from elsewhere (a pretrained model) into a network on the host; None for none. Called on
             each rank, after `build` and the cast to the run's dtype, and before the network goes to its device.
         attention: shape of the attention whose kernel is to be chosen, None for a network without.
+        tune: has the network compute faster, None where there is one way only.
         remedy: from a number of parameters that would fit into memory to the next step of RM521.
     """
 
@@ -107,6 +134,7 @@ class NetworkSpec:
     build: Callable[[], nn.Module]
     load: Callable[[nn.Module], None] | None = None
     attention: AttentionShape | None = None
+    tune: Tuner | None = None
     remedy: Callable[[int], str] = lambda most: f"a network of at most {most:,} parameters would fit"
 
     def parameters(self) -> ParameterCount:

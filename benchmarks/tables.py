@@ -129,7 +129,8 @@ def page(sets: dict[str, Any]) -> str:
     for name, each in sets.items():
         shown = [f"{each['mean'][model]:.3f} ± {each['standard_deviation'][model]:.3f}" for model in models]
         figure = {"accuracy": "right answers", "r2_vs_mean": "R²"}[each["metric"]]
-        lines.append(f"| {name.replace('_', ' ')} | {figure} | {' | '.join(shown)} |")
+        made = "SYNTHETIC: " if name.startswith("made_") else ""
+        lines.append(f"| {made}{name.replace('_', ' ')} | {figure} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 

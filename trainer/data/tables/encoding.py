@@ -68,7 +68,7 @@ class Parsed:
         """Which wrong cells are infinite or too large for 32 bits, rather than words, (rows,)."""
         if self.column.dtype.is_numeric() or not self.wrong.any():
             return self.wrong
-        return self.wrong & self.text.cast(pl.Float64, strict=False).is_not_null().to_numpy()
+        return np.asarray(self.wrong & self.text.cast(pl.Float64, strict=False).is_not_null().to_numpy(), np.bool_)
 
     def repaired(self) -> Parsed:
         """Return the cells with those that are wrong as missing ones."""

@@ -12,6 +12,7 @@ from typing import Literal
 from rocmatrix.containers import settings as kinds
 from rocmatrix.containers.device_selection import listing, visible_devices
 from rocmatrix.host.hardware import Card, Hardware, groups_of
+from rocmatrix.host.simulated import PREFIX
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
 
@@ -97,7 +98,7 @@ def devices(nodes: Sequence[DeviceNode], chosen: Sequence[Card]) -> Iterator[kin
     for node in nodes:
         card = cards.get(node.path)
         reason = f"card {card.index}, {card.gfx or 'not named by its old kernel'}; no other is passed" if card else KFD
-        yield kinds.Device(host=node.path, container=node.path, reason=reason, source=AMD)
+        yield kinds.Device(host=node.host, container=node.path, reason=reason, source=AMD)
     for gid in groups_of(nodes):
         paths = ", ".join(node.path for node in nodes if node.gid == gid)
         yield _group(gid, f"owns {paths} on this host")
@@ -154,9 +155,9 @@ def isolation(*, network: NetworkName) -> Iterator[kinds.Setting]:
     )
 
 
-def files(cell: Cell, *, run_folder: str, owner: str) -> Iterator[kinds.Mount | kinds.Tmpfs]:
+def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -> Iterator[kinds.Mount | kinds.Tmpfs]:
     """Yield what can be written. `owner` is the user id, part of the cache volume's name."""
-    volume = f"rocmatrix-cache-{cell.name}-{owner}"
+    volume = f"rocmatrix-cache-{PREFIX if simulated else ''}{cell.name}-{owner}"
     yield kinds.Mount(
         kind="bind",
         origin=run_folder,

@@ -122,7 +122,12 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         policy.user(chosen.user),
         *policy.devices(usable_nodes(hardware, cards, user=chosen.user), cards),
         *policy.isolation(network=network),
-        *policy.files(cell, run_folder=str(chosen.run_folder), owner=chosen.user.partition(":")[0]),
+        *policy.files(
+            cell,
+            run_folder=str(chosen.run_folder),
+            owner=chosen.user.partition(":")[0],
+            simulated=hardware.simulated,
+        ),
         *policy.data(data_path(chosen.data) if chosen.data else None, origin=str(chosen.data)),
         *policy.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins

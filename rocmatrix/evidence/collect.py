@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rocmatrix.evidence.level import PASSED
 from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict
+from rocmatrix.host import simulated
 from rocmatrix.images import labels as image_labels
 from rocmatrix.jobs.programs import BENCH, PROGRAMS, SMOKE, TRAIN
 from rocmatrix.runtime.paths import ROOT
@@ -36,16 +37,22 @@ def now() -> str:
 
 
 def marks_of(
-    cell: Cell, *, labels: Mapping[str, str] | None = None, base: str | None = None, forced: bool = False
+    cell: Cell,
+    *,
+    labels: Mapping[str, str] | None = None,
+    base: str | None = None,
+    forced: bool = False,
+    host: machine.Hardware | None = None,
 ) -> tuple[Mark, ...]:
-    """Return what sets a run of `cell` aside: another base, no lock, a rule overridden, a stand-in.
+    """Return what sets a run of `cell` aside: another base, no lock, a rule overridden, a stand-in, a simulation.
 
     `labels` are those of the image that it ran in. Where it has none (a native run, a build that failed), `base` is
-    what was to be built on.
+    what was to be built on. `host` is the machine that it ran on.
     """
     said = labels if labels is not None else {image_labels.BASE: base or ""}
     found = image_labels.marks(said, own_digest=cell.base.digest)
     found["stand-in"] |= bool(os.environ.get(STAND_IN))
+    found["simulated"] |= simulated.root() is not None or (host is not None and host.simulated)
     found["unlocked"] |= cell.unlocked_because is not None
     found["forced"] |= forced
     return tuple(mark for mark in get_args(Mark) if found.get(mark))

@@ -1,8 +1,12 @@
 """How far a cell is supported on a card: computed from records, never written down.
 
-The rungs are those of one image: a proof or a smoke of other inputs says nothing of this one. A failure stands until
+The rungs are those of one image: a proof or a smoke of other inputs says nothing of this one, and a run that passed
+counts where its image is one that a build or a proof on record names. A failure stands until
 a whole run of its kind, newer than it, has passed the same probe: a run of chosen probes takes a rung away and gives
 none back. A run that was started and stated nothing has failed. Trouble of the host counts neither way.
+
+What was done on a simulated machine is no evidence of the cell. It has a standing of its own, by the same rules, which
+shows what the chain from build to promotion does; it is named simulated, and nothing else is computed from it.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from rocmatrix.evidence.record import Device, Kind, Record, ordered
+from rocmatrix.evidence.record import Device, Kind, Mark, Record, ordered
 
 Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "trained"]
 LEVELS: tuple[Level, ...] = ("none", "rendered", "built", "proven", "smoked", "two-gpu", "trained")
@@ -23,6 +27,11 @@ NO_CARD = "-"
 SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
 PASSED = ("pass", "passed")
 UNTOLD = ("not-applicable", "not checked")  # no verdict at all
+SIMULATED: Mark = "simulated"
+OF_SIMULATION: tuple[Mark, ...] = (SIMULATED, "stand-in", "other-base")  # what a simulation is made of
+
+
+Made = tuple[str | None, str | None]  # inputs and id of an image
 
 
 class Subject(Protocol):
@@ -45,7 +54,7 @@ class Standing:
     rungs below the level that nothing shows (two-gpu, where one card was trained on). `took_part` are the cards that
     stepped together, `left_out` those that were there and did not. `set_aside` counts records that are marked, native
     or of another card, `troubles` those that the host's trouble ended. `current` says whether its image is made of
-    what the checkout holds now, None where that was not compared.
+    what the checkout holds now, None where that was not compared. A `simulated` one is no evidence of the cell.
     """
 
     cell: str
@@ -61,6 +70,7 @@ class Standing:
     set_aside: int = 0
     troubles: int = 0
     current: bool | None = None
+    simulated: bool = False
 
     def age_days(self, now: datetime) -> float | None:
         """Days since the level was last seen."""
@@ -72,10 +82,13 @@ def instant(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
-def why_not(record: Record, cell: Subject) -> str | None:  # noqa: PLR0911 -- one line a reason
-    """Say why a record is no evidence for `cell`, None where it is.
+def why_not(  # noqa: PLR0911 -- one line a reason
+    record: Record, cell: Subject, *, simulated: bool = False, images: Collection[Made] | None = None
+) -> str | None:
+    """Say why a record is no evidence for `cell`, None where it is; or for its standing on `simulated` machines.
 
-    What a failed run met, or stated, is no reason: a card that did not answer is what it has shown.
+    What a failed run met, or stated, is no reason: a card that did not answer is what it has shown. `images` are those
+    that are known (`known_images`); None leaves that out.
     """
     if record.cell != cell.name:
         return f"it is of {record.cell}"
@@ -83,13 +96,20 @@ def why_not(record: Record, cell: Subject) -> str | None:  # noqa: PLR0911 -- on
         return f"the host's trouble ({record.trouble.stage}) ended it: {record.trouble.words}"
     if record.kind == "bench":
         return "a bench shows how fast it is, and raises no level"
-    if marks := [mark for mark in record.marks if record.passed or mark != "synthetic"]:  # data excuse no failure
+    if simulated and SIMULATED not in record.marks:
+        return "it was not simulated"
+    marks = [mark for mark in record.marks if record.passed or mark != "synthetic"]  # data excuse no failure
+    if marks := [mark for mark in marks if not (simulated and mark in OF_SIMULATION)]:
         return f"marked {', '.join(marks)}"
     if record.kind in ("build", "prove"):
         return None if record.inputs else "it does not say what the image was made of"
     if record.where != "container" or not record.inputs:
         return "it did not run in the cell's image"
-    return _other_device(record, cell.architecture) if record.passed else None
+    if not record.passed:
+        return None
+    if images is not None and (record.inputs, record.image) not in images:  # labels alone say what it was made of
+        return "it ran in an image that no build or proof on record names"
+    return _other_device(record, cell.architecture)
 
 
 def _other_device(record: Record, architecture: str | None) -> str | None:
@@ -105,24 +125,45 @@ def _other_device(record: Record, architecture: str | None) -> str | None:
 
 
 def standings(
-    cell: Subject, records: Iterable[Record], *, rendered: bool, current_inputs: str | None = None
+    cell: Subject,
+    records: Iterable[Record],
+    *,
+    rendered: bool,
+    current_inputs: str | None = None,
+    simulated: bool = False,
 ) -> tuple[Standing, ...]:
-    """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order."""
+    """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order.
+
+    With `simulated`, what was done on simulated machines alone; nothing where nothing was.
+    """
     own = [record for record in ordered(records) if record.cell == cell.name and record.kind != "bench"]
-    counted = [record for record in own if why_not(record, cell) is None]
+    if simulated:
+        own = [record for record in own if SIMULATED in record.marks]
+        if not own:
+            return ()
+    images = known_images(own, cell, simulated=simulated)
+    counted = [record for record in own if why_not(record, cell, simulated=simulated, images=images) is None]
     made = [record for record in counted if record.kind == "build"]
     inputs = made[-1].inputs if made else None
     of_image = [record for record in counted if record.inputs == inputs]
     troubles = sum(record.trouble is not None for record in own)
     aside = len(own) - len(counted) - troubles
-    current = None if current_inputs is None or inputs is None else inputs == current_inputs
+    rebased = bool(made) and "other-base" in made[-1].marks  # its inputs name a base that the checkout does not
+    current = None if rebased or current_inputs is None or inputs is None else inputs == current_inputs
     blank = Standing(
-        cell=cell.name, card=NO_CARD, level="none", inputs=inputs, set_aside=aside, troubles=troubles, current=current
-    )
+        cell=cell.name, card=NO_CARD, level="none", inputs=inputs, set_aside=aside, troubles=troubles, current=current,
+        simulated=simulated,
+    )  # fmt: skip
     return tuple(
         _standing(replace(blank, card=card), _of_card(of_image, card, cell), rendered=rendered)
         for card in cards_of(counted, cell)
     )
+
+
+def known_images(records: Iterable[Record], cell: Subject, *, simulated: bool = False) -> frozenset[Made]:
+    """Return the images that a build made or a proof passed, each with its inputs, as far as these records count."""
+    made = (r for r in records if r.kind in ("build", "prove") and r.passed)
+    return frozenset((r.inputs, r.image) for r in made if why_not(r, cell, simulated=simulated) is None)
 
 
 def cards_of(records: Iterable[Record], cell: Subject) -> list[str]:
@@ -153,12 +194,13 @@ def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> 
     failing += ("smoke",) if failures else ()
     smokes = [r for r in records if r.kind == "smoke" and r.passed and r.whole]
     paired = [r for r in smokes if _two_cards(r)]
+    newest_pair = [r for r in smokes if any(v.probe == TWO_CARDS and v.status == "pass" for v in r.verdicts)][-1:]
     shown: Mapping[Level, str | None] = {
         "rendered": "" if rendered else None,
         "built": _passed_at(newest["build"]),
         "proven": _passed_at(newest["prove"]),
         "smoked": smokes[-1].at if smokes and not failures else None,
-        "two-gpu": paired[-1].at if paired and not failures else None,
+        "two-gpu": paired[-1].at if paired and paired[-1:] == newest_pair and not failures else None,
         "trained": _passed_at(newest["train"]),
     }
     level = _climbed(shown)

@@ -20,7 +20,7 @@ SCHEMA = 1
 LOG_BYTES = 256 * 1024  # of a log's end; what stood before is counted and left out
 Kind = Literal["build", "prove", "smoke", "train", "bench"]
 Device = Literal["cpu", "rocm", "cuda", "none"]
-Mark = Literal["stand-in", "synthetic", "simulation", "nvidia", "other-base", "unlocked", "forced"]
+Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "unlocked", "forced"]
 # Fields that came after the first records. At their defaults they are left out, so that older records keep their names.
 LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
 

@@ -127,10 +127,9 @@ def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT)
 
 
 def _known(cell: Cell, built: Built) -> bool:
-    """Whether the newest build of these inputs on record is this very image."""
-    return built.image is not None and (built.inputs, built.image.id) in {
-        (record.inputs, record.image) for record in _records(cell.name) if record.kind == "build" and record.passed
-    }
+    """Whether the newest build on record is this very image: the level is that of the newest, whatever was before."""
+    made = [record for record in _records(cell.name) if record.kind == "build" and record.trouble is None]
+    return built.image is not None and [(r.inputs, r.image) for r in made[-1:]] == [(built.inputs, built.image.id)]
 
 
 def _records(cell: str) -> list[Record]:
@@ -248,7 +247,9 @@ def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
         "whole": wanted.whole,
-        "marks": collect.marks_of(place.cell, labels=labels, base=wanted.base, forced=place.forced),
+        "marks": collect.marks_of(
+            place.cell, labels=labels, base=wanted.base, forced=place.forced, host=place.hardware
+        ),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),
         "asked": place.asked,

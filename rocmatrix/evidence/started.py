@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rocmatrix.evidence import schema, store
 from rocmatrix.evidence.record import Record
+from rocmatrix.runtime import process_name
 
-PROC = Path("/proc")
 ELSEWHERE = timedelta(days=7)  # after this long a run of another machine is taken for lost, too
 
 
@@ -27,7 +27,7 @@ def begin(path: Path, lost: Record) -> int:
     """
     with schema.opened(path, write=True) as connection, schema.transaction(connection):
         _settle(connection)
-        row = (_host(), _boot(), _process(os.getpid()), lost.at, _packed(lost))
+        row = (process_name.host(), process_name.boot(), process_name.process(os.getpid()), lost.at, _packed(lost))
         cursor = connection.execute("INSERT INTO started (host, boot, process, at, body) VALUES (?, ?, ?, ?, ?)", row)
         return int(cursor.lastrowid or 0)
 
@@ -70,35 +70,11 @@ def _settle(connection: sqlite3.Connection) -> int:
 
 
 def _is_lost(host: str, boot: str, process: str, at: str) -> bool:
-    if host != _host():
+    if host != process_name.host():
         begun = datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
         return datetime.now(UTC) - begun > ELSEWHERE
-    return boot != _boot() or process != _process(int(process.split(":", maxsplit=1)[0]))
+    return boot != process_name.boot() or not process_name.runs(process)
 
 
 def _packed(record: Record) -> bytes:
     return zlib.compress(json.dumps(record.content()).encode())
-
-
-def _host() -> str:
-    """Name where process numbers mean the same: the machine, and the namespace of its processes."""
-    try:
-        return f"{os.uname().nodename} {(PROC / 'self' / 'ns' / 'pid').readlink()}"
-    except OSError:
-        return os.uname().nodename
-
-
-def _boot() -> str:
-    try:
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _process(pid: int) -> str:
-    """Name a process by its number and start; another one may have the number later. A dead one has no start."""
-    try:
-        stat = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return f"{pid}:"
-    return f"{pid}:" if stat[0] in "ZX" else f"{pid}:{stat[19]}"

@@ -76,6 +76,7 @@ class Hardware:
     """What a host offers. `reason` states why `cards` is empty.
 
     `hidden_nodes` counts GPU nodes that the kernel keeps from this process: the device cgroup of a container.
+    `simulated` states that none of it is this machine's own (`rocmatrix.host.simulated`).
     """
 
     cards: tuple[Card, ...]
@@ -89,6 +90,7 @@ class Hardware:
     nvidia: bool
     processors: tuple[Processor, ...] = ()
     links: tuple[Link, ...] = ()
+    simulated: bool = False
 
     @property
     def nodes(self) -> tuple[DeviceNode, ...]:

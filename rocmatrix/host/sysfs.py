@@ -30,12 +30,21 @@ LARGEST_NUMBER = (1 << 64) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceNode:
-    """A device file: path on the host, numeric owners, and the nine permission bits of `mode`."""
+    """A device file: path on the host, numeric owners, and the nine permission bits of `mode`.
+
+    `place` is where it is found on this machine, where that is not `path`: the node of a simulated machine.
+    """
 
     path: str
     uid: int
     gid: int
     mode: int
+    place: str | None = None
+
+    @property
+    def host(self) -> str:
+        """Where an engine finds it."""
+        return self.place or self.path
 
     @property
     def open_to_all(self) -> bool:

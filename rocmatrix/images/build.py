@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, engine_lock
+from rocmatrix.host import simulated
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images import room
 from rocmatrix.images.base import OtherBase, chosen
@@ -157,8 +158,8 @@ def how_to_lock(cell: Cell) -> str:
 
 
 def tag(cell: Cell) -> str:
-    """Return the name of the cell's image."""
-    return f"rocmatrix:{cell.image_name}"
+    """Return the name of the cell's image; what is simulated never takes the one that people use."""
+    return f"rocmatrix:{simulated.prefix()}{cell.image_name}"
 
 
 def log_file(cell: Cell, root: Path) -> Path:
@@ -246,13 +247,15 @@ def _build(
         return replace(planned, image=held)
     engine.require_buildx()
     watched = room.of_engine(client)
-    try:
-        _prepare(client, planned, cell, wheels)
-        run_buildx(planned.argv, log=log, watched=watched)
-        image = engine.sealed(client, planned.tag)
-    except RocmatrixError as error:
-        raise failed(error, planned, client, watched) from error
-    image = _arrived(image, planned, log)
+    busy = f"another checkout on this engine builds {planned.tag}, which then is its image until this build ends"
+    with engine_lock.alone(client, planned.tag, waiting=busy):
+        try:
+            _prepare(client, planned, cell, wheels)
+            run_buildx(planned.argv, log=log, watched=watched)
+            image = engine.sealed(client, planned.tag)
+        except RocmatrixError as error:
+            raise failed(error, planned, client, watched) from error
+        image = _arrived(image, planned, log)
     return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from rocmatrix.host import simulated
+
 INPUTS = "org.rocmatrix.inputs"
 FORCED = "org.rocmatrix.forced"
 BASE = "org.rocmatrix.base"
 BASE_ID = "org.rocmatrix.base.id"
 LOCK = "org.rocmatrix.lock"
 STAND_IN = "org.rocmatrix.stand-in"
+SIMULATED = "org.rocmatrix.simulated"
 UNLOCKED = "unlocked"
 STAND_IN_VARIABLE = "ROCMATRIX_STAND_IN"  # says in words what stands in for something real
 
@@ -24,6 +27,7 @@ def written(
     """Return the labels of a build, without those that would be empty. `base` and its id are another base's."""
     stand_in = os.environ.get(STAND_IN_VARIABLE, "").replace("\n", " ")
     found = {INPUTS: inputs, FORCED: ",".join(forced), BASE: base, BASE_ID: base_id, STAND_IN: stand_in}
+    found[SIMULATED] = "yes" if simulated.root() else None
     return {name: value for name, value in found.items() if value}
 
 
@@ -35,6 +39,7 @@ def marks(labels: Mapping[str, str], *, own_digest: str | None) -> dict[str, boo
     base = labels.get(BASE)
     return {
         "stand-in": bool(labels.get(STAND_IN)),
+        "simulated": bool(labels.get(SIMULATED)),
         "other-base": bool(base) and not is_own(str(base), own_digest),
         "unlocked": labels.get(LOCK) == UNLOCKED,
         "forced": bool(labels.get(FORCED)),

@@ -12,11 +12,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import engine, seal
+from rocmatrix.containers import engine, owner, seal
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.runner import Container, Finished, Interrupted
 from rocmatrix.runtime.errors import RocmatrixError
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     import docker
 
 RUN = ("docker", "run")
-JOB_LABEL = "org.rocmatrix.job"
-LEFT_BEHIND = timedelta(minutes=10)  # a container of a program that was killed is removed when it is this old
+JOB_LABEL = owner.LABEL
 NOT_STARTED = 125  # the status of a job whose container never ran, as `docker run` has it
 OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
 WAIT_SECONDS = 10.0
@@ -36,7 +34,8 @@ WAIT_SECONDS = 10.0
 def create_argv(argv: Sequence[str]) -> list[str]:
     """Return the command that makes the container of a `docker run`: it stays until it has been inspected."""
     options = [word for word in argv[2:] if word != "--rm"]
-    return ["docker", "create", f"--label={JOB_LABEL}=1", *options]
+    labels = [f"--label={name}={value}" for name, value in owner.label().items()]
+    return ["docker", "create", *labels, *options]
 
 
 def run(argv: Sequence[str], *, show: Callable[[launch.Event], None], log: Path | None) -> Finished:
@@ -76,7 +75,7 @@ def _created(argv: Sequence[str]) -> _Made | Finished:
     identity, failures = done.stdout.strip().splitlines()[-1], engine.failures()
     try:
         client = engine.connect(work=True)
-        _sweep(client, keep=identity)
+        owner.sweep(client, keep=identity)
         made = _Made(container=_inspected(client, identity), client=client)
     except RocmatrixError as error:
         return _never_ran(f"the container could not be inspected: {error.what}")
@@ -141,15 +140,3 @@ def _removed(made: _Made) -> Iterator[None]:
     finally:
         with contextlib.suppress(*engine.failures()):
             made.client.api.remove_container(made.container.id, force=True, v=True)
-
-
-def _sweep(client: docker.DockerClient, *, keep: str) -> None:
-    """Remove what jobs left whose program was killed: their containers that run no more."""
-    before = f"{datetime.now(UTC) - LEFT_BEHIND:%Y-%m-%dT%H:%M:%S}"
-    filters = {"label": JOB_LABEL, "status": ["created", "exited", "dead"]}
-    with contextlib.suppress(*engine.failures()):
-        for found in client.api.containers(all=True, filters=filters):
-            state = client.api.inspect_container(found["Id"])
-            newest = max(state["Created"], state["State"]["FinishedAt"])
-            if found["Id"] != keep and newest < before:
-                client.api.remove_container(found["Id"], v=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rocmatrix.host import simulated
 from rocmatrix.images import build
 from rocmatrix.images.base import OtherBase
 from rocmatrix.images.room import Room
@@ -25,7 +26,7 @@ COMMON = "_cell"
 
 def candidate(cell: Cell) -> str:
     """Return the tag under which a night builds a cell."""
-    return f"rocmatrix:night-{cell.image_name}"
+    return f"rocmatrix:night-{simulated.prefix()}{cell.image_name}"
 
 
 def target(cell: Cell) -> str:

@@ -12,13 +12,14 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, engine_lock
 from rocmatrix.runtime.console import say
 
 if TYPE_CHECKING:
     import docker
 
 OWN_TAGS = "rocmatrix:night-"
+UNTAGGED = "<none>:<none>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +55,14 @@ def to_remove(mine: Iterable[Held], *, budget: int, needed: Collection[str]) -> 
 
 
 def held(client: docker.DockerClient) -> list[Held]:
-    """Return every image of the engine."""
+    """Return every image of the engine, from one answer: another program may remove one between two questions."""
     return [
-        Held(id=str(image.id), tags=tuple(image.tags), size=int(image.attrs["Size"])) for image in client.images.list()
+        Held(
+            id=str(each["Id"]),
+            tags=tuple(tag for tag in each.get("RepoTags") or () if tag != UNTAGGED),
+            size=each["Size"],
+        )
+        for each in client.api.images()
     ]
 
 
@@ -69,7 +75,10 @@ def make_room(*, budget: int, needed: Collection[str], recorded: Collection[str]
     import docker.errors
 
     with closing(engine.connect(work=True)) as client:
-        for image in to_remove(own(held(client), recorded), budget=budget, needed=needed):
+        mine = own(held(client), recorded)
+        names = {tag for image in mine for tag in image.tags} - set(needed)
+        kept = {*needed, *(name for name in names if engine_lock.is_taken(client, name))}  # other checkouts' nights
+        for image in to_remove(mine, budget=budget, needed=kept):
             say(f"budget: removes {', '.join(image.tags) or image.id}, {image.size / 1e9:.1f} GB")
             for reference in image.tags or (image.id,):
                 with suppress(docker.errors.APIError):  # a container uses it

@@ -5,6 +5,7 @@ Nights stand in the order in which they were begun, whatever the clock said: it 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,11 @@ class Night:
     plan: str
     began: str
     ended: str | None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it was on a simulated machine."""
+        return bool(json.loads(self.plan).get("simulated"))
 
 
 class Journal:
@@ -87,11 +93,17 @@ class Journal:
         return [Night(name=name, plan=plan, began=began, ended=ended) for name, plan, began, ended in rows]
 
     def last_good(self, cell: str, *, before: str) -> str | None:
-        """Return the newest ended night before `before` in which no stage of `cell` failed and its smoke passed."""
-        good = None
-        for night in self.nights():
+        """Return the newest ended night before `before` in which no stage of `cell` failed and its smoke passed.
+
+        A night on a simulated machine is compared with such nights only, and one on this with none of them.
+        """
+        good, nights = None, self.nights()
+        simulated = next((night.simulated for night in nights if night.name == before), False)
+        for night in nights:
             if night.name == before:
                 break
+            if night.simulated != simulated:
+                continue
             legs = [self.legs(night.name).get((cell, stage)) for stage in STAGES]
             states = {leg.stage: leg.state for leg in legs if leg}
             if night.ended and states.get("smoke") == "passed" and "failed" not in states.values():

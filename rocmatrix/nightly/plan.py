@@ -16,15 +16,20 @@ STAGES: tuple[Stage, ...] = ("build", "prove", "smoke", "promote")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The cells of a night in the order of building, with their inputs. `base` replaces their base images."""
+    """The cells of a night in the order of building, with their inputs. `base` replaces their base images.
+
+    A night on a `simulated` machine is another one than that of the same cells on this.
+    """
 
     cells: tuple[str, ...]
     inputs: tuple[str, ...]
     base: str | None = None
+    simulated: bool = False
 
     def encoded(self) -> str:
         """Return it as the journal keeps it; equal plans give equal text."""
-        return json.dumps({"cells": dict(zip(self.cells, self.inputs, strict=True)), "base": self.base}, sort_keys=True)
+        told = {"cells": dict(zip(self.cells, self.inputs, strict=True)), "base": self.base}
+        return json.dumps(told | ({"simulated": True} if self.simulated else {}), sort_keys=True)
 
 
 def choose(matrix: Matrix, words: Sequence[str]) -> tuple[list[Cell], list[str]]:

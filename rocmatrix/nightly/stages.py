@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, engine_lock
 from rocmatrix.diagnosis import after
 from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence import recorder as keeping
@@ -57,7 +57,7 @@ class OnEngine:
         """Build what the engine does not hold yet: all at once, and where that fails one by one."""
         outcomes = {cell.name: self._fetched(cell) for cell in cells}
         due = [cell for cell in cells if outcomes[cell.name] is None]
-        due = [cell for cell in due if not self._up_to_date(cell)]
+        due = [cell for cell in due if not self._taken_as_it_is(cell)]
         failures = self._baked(due) if due else {}
         return {cell.name: outcomes[cell.name] or self._arrived(cell, failures.get(cell.name)) for cell in cells}
 
@@ -72,15 +72,28 @@ class OnEngine:
     def _folder(self, cell: Cell) -> Path:
         return self.wheels or wheelhouse.default_folder(self.root, cell)
 
-    def _up_to_date(self, cell: Cell) -> bool:
-        """Whether these inputs are built already, be it under the tag that people use."""
-        if self.holds(cell):
-            return True
+    def _taken_as_it_is(self, cell: Cell) -> bool:
+        """Whether these inputs are built already, be it under the tag that people use; what is taken is on record.
+
+        Only what a build on record made is taken, and not where its proof has failed: labels can be anybody's, and the
+        next night is to go on by itself.
+        """
+        sound = self._sound(cell)
         with closing(engine.connect()) as client:
-            image = engine.image(client, build.tag(cell))
-            if not build.is_of(image, self._inputs(cell)):
-                return False
-            return bool(client.images.get(build.tag(cell)).tag(*bake.candidate(cell).split(":")))
+            for name in (bake.candidate(cell), build.tag(cell)):
+                image = engine.image(client, name)
+                if image is not None and build.is_of(image, self._inputs(cell)) and image.id in sound:
+                    client.images.get(image.id).tag(*bake.candidate(cell).split(":"))
+                    built = build.Built(tag=name, inputs=self._inputs(cell), argv=(), labels=image.labels, image=image)
+                    keeping.keep_build(cell, built)
+                    return True
+        return False
+
+    def _sound(self, cell: Cell) -> set[str | None]:
+        """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
+        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == self._inputs(cell)]
+        proofs = {r.image: r.passed for r in records if r.kind == "prove" and r.trouble is None}
+        return {r.image for r in records if r.kind == "build" and r.passed and proofs.get(r.image, True)}
 
     @cached_property
     def _other(self) -> OtherBase | None:
@@ -155,7 +168,7 @@ class OnEngine:
 
     def _arrived(self, cell: Cell, failure: str | None) -> Outcome:
         """Look after the builder: the candidate is there and was made of these inputs."""
-        if failure is None and self.holds(cell):
+        if failure is None and build.is_of(_held(cell), self._inputs(cell)):
             return Outcome(state="passed")
         return Outcome(state="failed", words=failure or "the engine holds no candidate with these inputs")
 
@@ -207,10 +220,17 @@ class OnEngine:
         if tested is None:
             what = "no image of these inputs is on record as proven and smoked"
             raise RocmatrixError("RM652", what=what, where=str(self.evidence))
-        with closing(engine.connect(work=True)) as client:
-            client.images.get(tested).tag(*build.tag(cell).split(":"))
-            moved = client.images.get(build.tag(cell)).id == tested
-        return Outcome(state="passed" if moved else "failed", words=build.tag(cell))
+        name = build.tag(cell)
+        with (
+            closing(engine.connect(work=True)) as client,
+            engine_lock.alone(client, name, waiting=f"another checkout on this engine builds {name}"),
+        ):
+            before = engine.image(client, name)
+            client.images.get(tested).tag(*name.split(":"))
+            moved = client.images.get(name).id == tested
+        other = before is not None and not build.is_of(before, self._inputs(cell))
+        was = f", which was an image of other inputs: {before.id[:19]}" if before and other else ""
+        return Outcome(state="passed" if moved else "failed", words=f"{name}{was}")
 
     def _tested(self, cell: Cell) -> str | None:
         """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
@@ -224,10 +244,10 @@ class OnEngine:
         return image if passed else None
 
     def holds(self, cell: Cell) -> bool:
-        """Whether the engine holds the candidate of these inputs."""
+        """Whether the engine holds the candidate of these inputs, and a build on record made it."""
         with closing(engine.connect()) as client:
             image = engine.image(client, bake.candidate(cell))
-        return build.is_of(image, self._inputs(cell))
+        return image is not None and build.is_of(image, self._inputs(cell)) and image.id in self._sound(cell)
 
     def make_room(self) -> str | None:
         """Keep to the budget; return RM632 as text where what may be removed does not suffice."""

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.2
@@ -21,15 +21,18 @@ class HeldError(Exception):
 
 
 @contextmanager
-def held(path: Path, *, shared: bool = False, waiting: str = "") -> Iterator[None]:
+def held(path: Path, *, shared: bool = False, waiting: str = "", open_to_all: bool = False) -> Iterator[None]:
     """Hold the lock on file `path`, made where it is missing, alone or beside others that share it.
 
     With `waiting`, said once on standard error, it is waited for. A file system without locks keeps nobody out.
+    One that is `open_to_all` serves every user of the machine.
     Raises HeldError where another process holds it and it is not waited for; OSError where `path` cannot be opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # never through a link: the file's content is replaced
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    handle = _opened(path)
+    if open_to_all:
+        with suppress(OSError):  # it is another user's, who has opened it
+            os.fchmod(handle, 0o666)
     try:
         _take(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, waiting)
         if not shared:
@@ -37,6 +40,14 @@ def held(path: Path, *, shared: bool = False, waiting: str = "") -> Iterator[Non
         yield
     finally:
         os.close(handle)
+
+
+def _opened(path: Path) -> int:
+    """Open the file, never through a link: its content is replaced."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except PermissionError:  # another user's: a lock on it is possible all the same, a signature is not
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _take(handle: int, kind: int, waiting: str) -> None:
@@ -57,8 +68,9 @@ def _take(handle: int, kind: int, waiting: str) -> None:
 
 
 def _sign(handle: int) -> None:
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
 
 def _holder(handle: int) -> str:

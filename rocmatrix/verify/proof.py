@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, owner
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BUFFER = 1024 * 1024  # bytes
+MODULES = (claim, settings, kernel_code, packages, hygiene, size, installed, source, system, byte_code)
+EVERY_CHECK = frozenset(module.NAME for module in MODULES)
+MAY_BE_LEFT_OUT = (size.NAME,)  # a first image has no size to be compared with
 NEVER_RUN = "true"  # an image without a command of its own needs one to make a container of
 
 
@@ -39,12 +42,18 @@ class Proof:
     architecture: str | None
     subject: str
     checks: tuple[Check, ...]
+    of_image: bool = False
 
     @property
     def proven(self) -> bool:
-        """Whether every check that applies passed, and at least one does."""
+        """Whether every check that applies passed, and at least one does.
+
+        An image has to have been given to every check that there is: one that never looked has not passed.
+        """
         done = [check.status for check in self.checks if check.status != "not checked"]
-        return bool(done) and all(status == "passed" for status in done)
+        looked = {check.name for check in self.checks if check.status != "not checked" or check.name in MAY_BE_LEFT_OUT}
+        whole = not self.of_image or looked >= EVERY_CHECK
+        return whole and bool(done) and all(status == "passed" for status in done)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -95,7 +104,9 @@ def of_image(
         clean = all(check.status == "passed" for check in checks if check.name != size.NAME)
         compiled = byte_code.check(client, held.id, tree, root=root, clean=clean)
     checks = (*checks, compiled)
-    return Proof(cell=cell.name, architecture=cell.architecture, subject=f"image {reference}", checks=checks)
+    return Proof(
+        cell=cell.name, architecture=cell.architecture, subject=f"image {reference}", checks=checks, of_image=True
+    )
 
 
 def _claims(
@@ -152,7 +163,9 @@ def exported(
 
 
 def _export(client: docker.DockerClient, reference: str, read: Callable[[Iterator[Entry]], T]) -> T:
-    container = client.containers.create(reference, [NEVER_RUN], entrypoint=[], network_disabled=True)
+    container = client.containers.create(
+        reference, [NEVER_RUN], entrypoint=[], network_disabled=True, labels=owner.label()
+    )
     try:
         stream = filetree.Chunks(cast(Iterable[bytes], container.export()))
         with io.BufferedReader(stream, buffer_size=BUFFER) as buffered:

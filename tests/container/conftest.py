@@ -3,11 +3,13 @@
 Bases come from debootstrap where that can run, so no registry is needed; otherwise they are pulled.
 """
 
+import io
 import json
 import os
 import shutil
 import stat
 import subprocess
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +25,17 @@ from tests.fixtures import cells, small_image, sysfs
 from tests.fixtures.stand_ins import stand_in_cell
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of the tests' Debian, what no test reads that exports an image; dpkg still lists it.
+LEFT_OUT = (
+    *(f"usr/share/{name}/" for name in ("doc", "locale", "man", "info", "zoneinfo", "perl", "i18n")),
+    *(f"usr/lib/x86_64-linux-gnu/{name}" for name in ("perl", "gconv", "libicu", "dri", "libLLVM")),
+    *(f"usr/lib/x86_64-linux-gnu/lib{name}" for name in ("asan", "tsan", "lsan", "ubsan", "isl", "c.a")),
+    *(f"usr/bin/x86_64-linux-gnu-{name}" for name in ("gcc", "g++", "cpp", "lto", "ld", "gold", "dwp")),
+    "usr/lib/gcc/", "usr/libexec/", "usr/lib/python3.11/config-3.11-x86_64-linux-gnu/libpython",
+    *(f"usr/include/{name}/" for name in ("linux", "c++", "asm-generic", "drm")),
+    "usr/lib/systemd/", "usr/lib/udev/", "var/cache/debconf/",
+)  # fmt: skip
+SMALL = "rocmatrix-test/small-base:1"
 PULLED = {"debian-bookworm": "debian:bookworm-slim", "debian-trixie": "debian:trixie-slim"}
 
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image comes from a registry
@@ -90,6 +103,23 @@ def debian(client):
 def trixie(client):
     """Return plain Debian trixie, which holds neither Python nor certificates."""
     return _base(client, "debian-trixie")
+
+
+@pytest.fixture(scope="session")
+def small_base(client, debian):
+    """Return the tests' Debian without what no test reads: an image is exported for each proof."""
+    container, kept = client.containers.create(debian, ["true"]), io.BytesIO()
+    try:
+        whole = subprocess.run(["docker", "export", container.id], capture_output=True, check=True).stdout
+    finally:
+        container.remove()
+    with tarfile.open(fileobj=io.BytesIO(whole)) as read, tarfile.open(fileobj=kept, mode="w") as write:
+        for member in read:
+            if not member.name.startswith(LEFT_OUT):
+                write.addfile(member, read.extractfile(member) if member.isreg() else None)
+    subprocess.run(["docker", "import", "-", SMALL], input=kept.getvalue(), capture_output=True, check=True)
+    yield SMALL
+    client.images.remove(SMALL, force=True)
 
 
 def _base(client, name):

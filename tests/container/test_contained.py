@@ -10,10 +10,12 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from rocmatrix.containers import owner
 from rocmatrix.jobs import contained, runner
 
 pytestmark = pytest.mark.container
@@ -190,7 +192,7 @@ def test_what_a_killed_program_left_is_removed_when_it_is_old(client, image, mon
     try:
         ran(client, image, "true")
         assert old.id in {each["Id"] for each in left(client)}
-        monkeypatch.setattr(contained, "LEFT_BEHIND", contained.timedelta(0))
+        monkeypatch.setattr(owner, "LEFT_BEHIND", timedelta(0))
         time.sleep(1.1)
         runner.run(argv(image, "true"), show=lambda _: None)
         assert old.id not in {each["Id"] for each in left(client)}

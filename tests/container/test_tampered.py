@@ -24,11 +24,6 @@ GFX1100 = cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
 TODAY = "2026-11-22"
 REPOSITORY = "rocmatrix-test-tampered"
 SITE = "/opt/venv/lib/python3.11/site-packages"  # of the STAND-IN's base
-LEFT_OUT = (
-    *(f"usr/share/{name}/" for name in ("doc", "locale", "man", "info", "zoneinfo", "perl", "i18n")),
-    *(f"usr/lib/x86_64-linux-gnu/{name}" for name in ("perl", "gconv", "libicu", "dri", "libLLVM")),
-    "usr/lib/systemd/", "usr/lib/udev/", "var/cache/debconf/",
-)  # fmt: skip
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 7, 0, 0, 0).hex()  # cap_setuid, effective
 RECORDED = (
     "import base64, hashlib, pathlib, re, sys\n"
@@ -143,24 +138,6 @@ class Honest:
         if sealed:
             seal.put(self.client, tag)
         return tag
-
-
-@pytest.fixture(scope="module")
-def small_base(client, debian):
-    """Return the tests' Debian without what no test reads: an image is exported for each of them."""
-    container = client.containers.create(debian, ["true"])
-    tag, kept = f"{REPOSITORY}:base", io.BytesIO()
-    try:
-        whole = subprocess.run(["docker", "export", container.id], capture_output=True, check=True).stdout
-    finally:
-        container.remove()
-    with tarfile.open(fileobj=io.BytesIO(whole)) as read, tarfile.open(fileobj=kept, mode="w") as write:
-        for member in read:
-            if not member.name.startswith(LEFT_OUT):
-                write.addfile(member, read.extractfile(member) if member.isreg() else None)
-    subprocess.run(["docker", "import", "-", tag], input=kept.getvalue(), capture_output=True, check=True)
-    yield tag
-    client.images.remove(tag, force=True)
 
 
 @pytest.fixture(scope="module")

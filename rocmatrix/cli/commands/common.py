@@ -31,10 +31,13 @@ def today() -> str:
 
 
 def hardware_here() -> Hardware:
-    """Return this machine's cards, as sysfs shows them."""
-    from rocmatrix.host import hardware
+    """Return this machine's cards, as sysfs shows them; those of a simulated machine where one is named, said."""
+    from rocmatrix.host import simulated
 
-    return hardware.detect()
+    found = simulated.here()
+    if found.simulated:
+        say(f"SIMULATED machine: {simulated.root()} ({simulated.VARIABLE}); what is recorded of it raises no level")
+    return found
 
 
 def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool = False) -> Choice:

@@ -76,7 +76,10 @@ def _print_sizes(matrix: Matrix, records: list[Record]) -> None:
 
 
 def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
-    """Return the standings of every written cell, in the order of the matrix, and of others that records name."""
+    """Return the standings of every written cell, in the order of the matrix, and of others that records name.
+
+    Those on simulated machines follow each cell's own.
+    """
     from rocmatrix.evidence import level
     from rocmatrix.images import build
 
@@ -86,6 +89,7 @@ def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
         rendered = all((build.recipe(cell, ROOT) / name).is_file() for name in build.CELL_FILES)
         inputs = build.input_hash(cell, ROOT) if rendered and cell.name in known else None
         found += level.standings(cell, records, rendered=rendered, current_inputs=inputs)
+        found += level.standings(cell, records, rendered=rendered, current_inputs=inputs, simulated=True)
     return found
 
 
@@ -105,16 +109,19 @@ def on_request(matrix: Matrix, names: Iterable[str] = ()) -> list[Cell]:
     return found
 
 
-def levels(matrix: Matrix) -> dict[str, str]:
-    """Return each cell's highest level over all cards, written or on request; "?" where the evidence cannot be read."""
+def levels(matrix: Matrix, *, simulated: bool = False) -> dict[str, str]:
+    """Return each cell's highest level over all cards, written or on request; "?" where the evidence cannot be read.
+
+    With `simulated`, that on simulated machines, for the cells that have one.
+    """
     from rocmatrix.evidence import store
     from rocmatrix.evidence.level import LEVELS
 
     try:
         records = store.read(keeping.evidence_file(), logs=False)
     except (sqlite3.Error, RocmatrixError):
-        return {cell.name: "?" for cell in (*matrix.cells, *on_request(matrix))}
-    found = standings(matrix, records)
+        return {} if simulated else {cell.name: "?" for cell in (*matrix.cells, *on_request(matrix))}
+    found = [standing for standing in standings(matrix, records) if standing.simulated == simulated]
     names = dict.fromkeys(standing.cell for standing in found)
     return {name: max((s.level for s in found if s.cell == name), key=LEVELS.index) for name in names}
 
@@ -147,7 +154,8 @@ def _row(standing: Standing) -> tuple[str, ...]:
     notes += [f"{standing.troubles} runs ended by the host's trouble"] if standing.troubles else []
     age = words_of(standing.age_days(datetime.now(UTC)))
     failing = ", ".join((*standing.failing, *standing.failures)) or "-"
-    return standing.cell, standing.card, standing.level, age, failing, "; ".join(notes) or "-"
+    named = f"simulated: {standing.level}" if standing.simulated else standing.level
+    return standing.cell, standing.card, named, age, failing, "; ".join(notes) or "-"
 
 
 def words_of(days: float | None) -> str:
@@ -158,9 +166,11 @@ def words_of(days: float | None) -> str:
 
 
 def _show_records(records: list[Record], cell: Cell) -> None:
-    from rocmatrix.evidence.level import why_not
+    from rocmatrix.evidence.level import known_images, why_not
 
-    rows = ((r.at, r.kind, outcome(r), r.where, r.card, why_not(r, cell) or "counts") for r in records[-_SHOWN:])
+    images = known_images(records, cell)
+    told = [(record, why_not(record, cell, images=images) or "counts") for record in records[-_SHOWN:]]
+    rows = ((r.at, r.kind, outcome(r), r.where, r.card, said) for r, said in told)
     table(("AT", "RUN", "OUTCOME", "WHERE", "CARD", "FOR THE LEVEL"), rows)
     if benches := [record for record in records if record.kind == "bench"]:
         _show_bench(benches[-1])

@@ -28,16 +28,18 @@ def cells(*, as_json: bool = False) -> None:
     from rocmatrix.cli.commands.evidence import levels
 
     known = known_matrix()
-    level = levels(known)
+    level, on_simulated = levels(known), levels(known, simulated=True)
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
     if as_json:
-        print_json({"schema": 1, "cells": [_described(c, judged[c.name], level[c.name]) for c in listed]})
+        told = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
+        print_json({"schema": 1, "cells": told})
         return
     rows = (
-        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, level[c.name], c.why)
+        (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
         for c in listed
         for verdict in (judged[c.name].verdict,)
+        for shown in ("; simulated: ".join(filter(None, (level[c.name], on_simulated.get(c.name)))),)
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
     say("any other combination that no rule calls broken is derived on request: --gpu, --rocm, --torch, --python")
@@ -53,7 +55,7 @@ def _headlines(known: Matrix, listed: Iterable[Cell], level: dict[str, str]) -> 
     }
 
 
-def _described(cell: Cell, judged: Judged, level: str) -> dict[str, Any]:
+def _described(cell: Cell, judged: Judged, level: str, simulated: str | None) -> dict[str, Any]:
     return {
         "name": cell.name,
         "architecture": cell.architecture,
@@ -68,6 +70,7 @@ def _described(cell: Cell, judged: Judged, level: str) -> dict[str, Any]:
         "other_cards": judged.others,
         "official": cell.official,
         "level": level,
+        "simulated_level": simulated,
         "why": cell.why,
     }
 

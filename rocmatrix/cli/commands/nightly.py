@@ -7,16 +7,17 @@ import os
 import shlex
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.records import Nightly
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, engine_lock, owner
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
+from rocmatrix.host import simulated
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.nightly import bake, plan
@@ -50,7 +51,7 @@ def nightly(asked: Nightly) -> None:
         return
     path = keeping.evidence_file()
     try:
-        with alone(path):
+        with alone(path), alone_on_engine(cells):
             _night(cells, asked, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
@@ -58,16 +59,38 @@ def nightly(asked: Nightly) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM671.
+    """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM621, RM671.
 
     The locks are the kernel's: they go with the night, however it ends.
     """
-    folder = ROOT / ".rocmatrix" / "nightly"
-    try:
-        with held(folder / "night.lock"), held(path.with_name(f"{path.name}.night")):
-            yield
-    except HeldError as error:
-        raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+    with ExitStack() as stack:
+        for lock in (ROOT / ".rocmatrix" / "nightly" / "night.lock", path.with_name(f"{path.name}.night")):
+            try:
+                stack.enter_context(held(lock))
+            except HeldError as error:
+                raise RocmatrixError("RM671", what=f"{error} works on it", where=str(path)) from None
+            except OSError as error:
+                what = f"the journal cannot be kept: {error.strerror}"
+                raise RocmatrixError("RM621", what=what, where=str(lock)) from error
+        yield
+
+
+@contextmanager
+def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
+    """Keep nights of other checkouts on this engine off the same cells: the first one goes on. Raises RM201, RM671.
+
+    What jobs left on it whose program was killed is removed first.
+    """
+    with ExitStack() as stack:
+        client = stack.enter_context(closing(engine.connect()))
+        for name in sorted(bake.candidate(cell) for cell in cells):
+            try:
+                stack.enter_context(engine_lock.alone(client, name))
+            except HeldError as error:
+                what = f"{error}, of another checkout on this engine, works on {name}"
+                raise RocmatrixError("RM671", what=what, where=engine.address()) from None
+        owner.sweep(client)
+        yield
 
 
 def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
@@ -76,7 +99,8 @@ def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
     base = _base(asked.base or None)
     inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
-    planned = Plan(cells=tuple(cell.name for cell in cells), inputs=inputs, base=asked.base or None)
+    names, base_name = tuple(cell.name for cell in cells), asked.base or None
+    planned = Plan(cells=names, inputs=inputs, base=base_name, simulated=simulated.root() is not None)
     night, goes_on = journal.begin(planned, name=asked.night or None, fresh=asked.fresh)
     say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(asked)} at a time")
     os.environ[keeping.NIGHT] = night.name

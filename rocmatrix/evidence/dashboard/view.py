@@ -10,7 +10,7 @@ from itertools import groupby
 from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.evidence.dashboard.plot import Plot, plot
 from rocmatrix.evidence.figure import Figure, figures
-from rocmatrix.evidence.level import NO_CARD, Standing, standings, why_not
+from rocmatrix.evidence.level import NO_CARD, Standing, known_images, standings, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix import card_names as cards
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -32,7 +32,8 @@ class Square:
     @property
     def words(self) -> str:
         """All of it for a reader who sees no colour."""
-        parts = [self.standing.level, *([f"seen {self.age}"] if self.age else [])]
+        named = f"simulated: {self.standing.level}" if self.standing.simulated else self.standing.level
+        parts = [named, *([f"seen {self.age}"] if self.age else [])]
         parts += [f"failing: {', '.join(self.standing.failing)}"] if self.standing.failing else []
         parts += [f"{len(self.regressed)} regressed"] if self.regressed else []
         return "; ".join(parts)
@@ -44,6 +45,7 @@ class Row:
 
     cell: Cell
     squares: tuple[Square, ...]
+    simulated: tuple[Square, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +86,11 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class CellPage:
-    """Everything that is known of a cell."""
+    """Everything that is known of a cell. `simulated` are its squares on machines that were simulated."""
 
     cell: Cell
     squares: tuple[Square, ...]
+    simulated: tuple[Square, ...]
     changes: tuple[Change, ...]
     suites: tuple[Run, ...]
     benches: tuple[Run, ...]
@@ -109,7 +112,8 @@ def _section(architecture: str | None, pages: Sequence[CellPage]) -> Section:
     for page in pages:
         by_card = {square.card: square for square in page.squares}
         blank = next(iter(by_card.values()))
-        rows.append(Row(cell=page.cell, squares=tuple(by_card.get(name) or _unseen(blank, name) for name in names)))
+        squares = tuple(by_card.get(name) or _unseen(blank, name) for name in names)
+        rows.append(Row(cell=page.cell, squares=squares, simulated=page.simulated))
     return Section(architecture=architecture or CPU, cards=names, rows=tuple(rows))
 
 
@@ -122,11 +126,13 @@ def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current:
     """Gather what the records say of `cell`. `current` is the hash of what it would be made of now."""
     own = ordered(record for record in records if record.cell == cell.name)
     changes = tuple(_changes(cell, own))
-    runs = tuple(Run(record=record, aside=why_not(record, cell) or "") for record in reversed(own))
+    images = known_images(own, cell)
+    runs = tuple(Run(record=record, aside=why_not(record, cell, images=images) or "") for record in reversed(own))
     proofs = [run for run in runs if run.record.kind == "prove"]
     return CellPage(
         cell=cell,
         squares=tuple(_squares(cell, own, changes, rendered=rendered, current=current, now=now)),
+        simulated=tuple(_simulated(cell, own, rendered=rendered, current=current, now=now)),
         changes=changes,
         suites=tuple(_newest(run for run in runs if run.record.kind == "smoke")),
         benches=tuple(_newest(run for run in runs if run.record.kind == "bench")),
@@ -152,6 +158,13 @@ def _squares(
         standing = seen.get(card, blank[0])
         told = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
         yield Square(card=card, standing=standing, age=_age(standing, now), regressed=told)
+
+
+def _simulated(
+    cell: Cell, own: Sequence[Record], *, rendered: bool, current: str | None, now: datetime
+) -> Iterable[Square]:
+    for standing in standings(cell, own, rendered=rendered, current_inputs=current, simulated=True):
+        yield Square(card=_known_as(standing.card, cell), standing=standing, age=_age(standing, now), regressed=())
 
 
 def _known_as(card: str, cell: Cell) -> str:

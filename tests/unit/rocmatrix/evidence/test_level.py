@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.evidence.level import LEVELS, standings, why_not
-from rocmatrix.evidence.record import Hardware
+from rocmatrix.evidence.record import Hardware, Verdict
 from tests.fixtures.evidence import CARD, OTHER_INPUTS, record, rocm, smoke
 
 
@@ -59,7 +59,7 @@ def test_training_on_one_card_says_that_two_were_not_shown():
 
 SET_ASIDE = [
     {"marks": ("stand-in",)},
-    {"marks": ("simulation",)},
+    {"marks": ("simulated",)},
     {"marks": ("synthetic",)},
     {"marks": ("other-base",)},
     {"marks": ("nvidia",), "hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
@@ -132,3 +132,57 @@ def test_age_and_currency():
     (standing,) = standings(CELL, CLIMB[:3], rendered=True, current_inputs=OTHER_INPUTS)
     assert standing.age_days(datetime(2026, 11, 3, 14, tzinfo=UTC)) == 2.0
     assert standing.current is False
+
+
+SIMULATION = {"marks": ("stand-in", "simulated", "other-base")}
+
+
+def test_what_was_simulated_has_a_standing_of_its_own_and_gives_the_cell_none():
+    records = [record("build", 0, **SIMULATION), record("prove", 1, **SIMULATION), smoke(2, **SIMULATION)]
+    (own,) = standings(CELL, records, rendered=True)
+    assert (own.level, own.simulated, own.set_aside) == ("rendered", False, 3)
+    (found,) = standings(CELL, records, rendered=True, simulated=True)
+    assert (found.level, found.simulated, found.set_aside) == ("smoked", True, 0)
+
+
+def test_what_was_not_simulated_raises_no_simulated_level():
+    records = [record("build", 0, **SIMULATION), record("prove", 1), smoke(2)]
+    assert standings(CELL, records[1:], rendered=True, simulated=True) == ()
+    (found,) = standings(CELL, records, rendered=True, simulated=True)
+    assert found.level == "built"
+
+
+@pytest.mark.parametrize("mark", ["synthetic", "nvidia", "unlocked", "forced"])
+def test_other_marks_set_aside_in_a_simulation_too(mark):
+    records = [record("build", 0, **SIMULATION), record("prove", 1, **SIMULATION), smoke(2, marks=("simulated", mark))]
+    (found,) = standings(CELL, records, rendered=True, simulated=True)
+    assert (found.level, found.set_aside) == ("proven", 1)
+
+
+def test_a_pass_in_an_image_that_no_build_or_proof_names_is_set_aside_and_a_failure_counts():
+    other = {"image": "sha256:" + "d" * 64}
+    before = [record("build", 0), record("prove", 1)]
+    (found,) = standings(CELL, [*before, smoke(2, **other)], rendered=True)
+    assert (found.level, found.set_aside) == ("proven", 1)
+    (found,) = standings(CELL, [*before, smoke(2), smoke(3, status="fail", **other)], rendered=True)
+    assert (found.level, found.failures) == ("proven", ("blas",))
+    proven_elsewhere = [*before, record("prove", 2, **other), smoke(3, **other)]
+    (found,) = standings(CELL, proven_elsewhere, rendered=True)
+    assert found.level == "smoked"
+
+
+def test_two_cards_are_shown_by_the_newest_run_that_held_a_verdict_on_them():
+    def both(hours, cards):
+        verdict = Verdict(probe="two_gpu_step", status="pass", cards=cards, present=("0", "1"))
+        return smoke(hours, verdicts=(Verdict(probe="device", status="pass"), verdict))
+
+    before = [record("build", 0), record("prove", 1), both(2, ("0", "1"))]
+    assert standings(CELL, before, rendered=True)[0].level == "two-gpu"
+    assert standings(CELL, [*before, both(3, ("0",))], rendered=True)[0].level == "smoked"
+    assert standings(CELL, [*before, smoke(3)], rendered=True)[0].level == "two-gpu"  # it held none
+
+
+def test_a_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
+    assert why_not(record("build"), CELL, simulated=True) == "it was not simulated"
+    assert why_not(record("build", **SIMULATION), CELL, simulated=True) is None
+    assert why_not(record("build", **SIMULATION), CELL) == "marked stand-in, simulated, other-base"

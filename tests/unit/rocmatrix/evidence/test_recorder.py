@@ -1,6 +1,7 @@
 """Every run leaves a record, and no store can change how a run ends."""
 
 import contextlib
+import dataclasses
 import errno
 import json
 import os
@@ -294,3 +295,13 @@ def test_a_refused_file_adds_nothing(path, tmp_path, capsys):
     assert "RM622" in said
     assert "line 3" in said
     assert not path.exists()
+
+
+def test_an_older_image_that_is_up_to_date_again_becomes_the_newest_build_on_record(path):
+    keeping.keep_build(cells.CPU, BUILT)
+    newer = dataclasses.replace(BUILT, inputs="7" * 64, image=dataclasses.replace(IMAGE, id="sha256:" + "7" * 64))
+    keeping.keep_build(cells.CPU, newer)
+    again = dataclasses.replace(BUILT, rebuilt=False)
+    for _ in range(2):  # the second time it is known
+        keeping.keep_build(cells.CPU, again)
+    assert [r.inputs[0] for r in store.read(path)] == ["8", "7", "8"]

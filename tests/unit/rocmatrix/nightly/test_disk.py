@@ -1,8 +1,11 @@
 """A night removes what nights made. Images of others stay, whatever labels and layers they inherited."""
 
+from types import SimpleNamespace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocmatrix.nightly import disk
 from rocmatrix.nightly.disk import OWN_TAGS, Held, own, prune_argv, to_remove
 
 TAGS = st.sampled_from([f"{OWN_TAGS}a", f"{OWN_TAGS}b", "rocmatrix:a", "mine:latest", "rocmatrix-test/base:1"])
@@ -32,3 +35,15 @@ def test_a_stranger_without_a_tag_stays():
 
 def test_only_a_named_builder_is_pruned():
     assert "--builder=mine" in prune_argv("mine", 5)
+
+
+def test_images_are_listed_in_one_answer_since_another_program_may_remove_one_meanwhile():
+    listed = [
+        {"Id": "sha256:a", "RepoTags": ["rocmatrix:night-x"], "Size": 3},
+        {"Id": "sha256:b", "RepoTags": None, "Size": 4},
+        {"Id": "sha256:c", "RepoTags": ["<none>:<none>"], "Size": 5},
+    ]
+    client = SimpleNamespace(api=SimpleNamespace(images=lambda: listed))  # and nothing else can be asked
+    assert [(each.id, each.tags, each.size) for each in disk.held(client)] == [
+        ("sha256:a", ("rocmatrix:night-x",), 3), ("sha256:b", (), 4), ("sha256:c", (), 5),
+    ]  # fmt: skip

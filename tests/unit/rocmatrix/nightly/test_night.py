@@ -211,3 +211,19 @@ def test_a_clock_set_back_changes_neither_the_night_to_go_on_with_nor_the_one_be
     newest, _ = journal.begin(PLAN)
     at("2026-11-23T02:00:00.000Z")
     assert journal.begin(PLAN) == (newest, True)
+
+
+def test_a_night_on_a_simulated_machine_is_compared_with_none_on_a_real_one(path, done):
+    real, _ = night(path, Simulated(done))
+    journal = Journal(path)
+    simulated = plan.Plan(cells=PLAN.cells, inputs=PLAN.inputs, simulated=True)
+    begun, goes_on = journal.begin(simulated)
+    assert not goes_on
+    assert journal.last_good(CELLS[0].name, before=begun.name) is None
+    for stage in STAGES:
+        journal.mark(begun.name, CELLS[0].name, stage, "passed")
+    journal.end(begun.name)
+    again, _ = journal.begin(simulated)
+    assert journal.last_good(CELLS[0].name, before=again.name) == begun.name
+    newest, _ = journal.begin(PLAN)
+    assert journal.last_good(CELLS[0].name, before=newest.name) == real.name

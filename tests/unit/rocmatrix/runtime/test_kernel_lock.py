@@ -1,5 +1,7 @@
 """Locks that go with their process: also one that was killed, stopped on a full disk, or led astray by a link."""
 
+import errno
+import os
 import signal
 import subprocess
 import sys
@@ -71,3 +73,24 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
     with pytest.raises(OSError), held(tmp_path / "lock"):
         pass
     assert precious.read_text() == "kept"
+
+
+def test_a_lock_of_another_user_that_can_only_be_read_keeps_others_out_all_the_same(tmp_path, monkeypatch, holder):
+    path = tmp_path / "lock"
+    with held(path, open_to_all=True):
+        assert path.stat().st_mode & 0o777 == 0o666
+    signed, opened = path.read_text(), os.open
+
+    def closed(place, flags, *mode):
+        if flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, "Permission denied", str(place))
+        return opened(place, flags, *mode)
+
+    monkeypatch.setattr(os, "open", closed)
+    with held(path, open_to_all=True):
+        assert path.read_text() == signed  # it cannot be signed
+    monkeypatch.undo()
+    process = holder()
+    monkeypatch.setattr(os, "open", closed)
+    with pytest.raises(HeldError, match=str(process.pid)), held(path, open_to_all=True):
+        pytest.fail("two hold it")

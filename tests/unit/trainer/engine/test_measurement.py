@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from tests.fixtures.tokens import IGNORED, Toy, counted, sequences, token_loss
 from tests.fixtures.training import gone_on, interrupted, network, part, same, training, weights
 from trainer.device.precision import Precision
+from trainer.engine.callbacks.callback import Callback, TakenSteps
+from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import fit
 from trainer.engine.state import Epoch
 from trainer.engine.steps.step_strategy import choose_step
@@ -82,15 +84,18 @@ def planned(**more: Any) -> Training:
 
 def record(made: Training, losses: list[tuple[float, float]]) -> None:
     """Note each step's loss and weight when its optimizer step is done."""
+    weights_seen: list[float] = []
 
     def note(*_: Any) -> None:
         state = made.state
         rows = made.sampler.sizes(state.epoch)[state.batch].item()
-        weight = rows if made.weigh is None else state.weights[state.batch].item()
-        losses.append((pending[-1], weight))
+        weights_seen.append(rows if made.weigh is None else state.weights[state.batch].item())
 
-    pending: list[float] = []
-    made.watch.gradients_are_there = lambda step, rows, loss: pending.append(loss.item())  # type: ignore[method-assign]
+    class Losses(Callback):
+        def on_step_end(self, run: Any, taken: TakenSteps) -> None:
+            losses.append((taken.losses[-1].item(), weights_seen[-1]))
+
+    made.callbacks = Callbacks([Losses()])
     made.optimizer.register_step_post_hook(note)
 
 

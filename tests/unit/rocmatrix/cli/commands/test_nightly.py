@@ -8,6 +8,7 @@ import pytest
 from rocmatrix.cli.commands import nightly
 from rocmatrix.cli.options.records import Nightly
 from rocmatrix.nightly.journal import Journal
+from rocmatrix.runtime.errors import RocmatrixError
 
 HOLD = """
 import sys, time
@@ -75,3 +76,11 @@ def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, ca
     choices, _ = asked
     nightly.nightly(Nightly(cells="cpu", jobs=1, budget=choices.budget, dry_run=True))
     assert "printed" in capsys.readouterr().out
+
+
+def test_a_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RocmatrixError) as caught, nightly.alone(tmp_path / "file" / "evidence.db"):
+        pytest.fail("it was begun")
+    assert caught.value.code == "RM621"

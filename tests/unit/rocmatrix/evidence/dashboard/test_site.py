@@ -341,3 +341,15 @@ def test_the_command_reads_the_store(tmp_path, monkeypatch, capsys):
     command.dashboard(Dashboard(out=str(tmp_path / "out"), port=0))
     assert f"{len(RECORDS)} records" in capsys.readouterr().err
     assert CARD not in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_what_was_simulated_has_a_badge_and_no_level_of_its_own():
+    marks = ("stand-in", "simulated", "other-base")
+    records = [record("build", marks=marks), record("prove", 1, marks=marks), smoke(2, marks=marks)]
+    pages = command.pages_of(MATRIX, records, NOW)
+    written = site.files(pages, view.sections(MATRIX, pages), now="2026-11-21 00:00 UTC")
+    assert {square.standing.level for square in pages[CELL].squares} == {"rendered"}
+    assert 'class="level l-aside">simulated: smoked<' in written[f"cells/{CELL}.html"]
+    assert "no evidence of the cell" in written[f"cells/{CELL}.html"]
+    assert '<span class="badge l-aside">simulated: smoked' in written["index.html"]
+    assert 'class="level l-smoked">smoked' not in written["index.html"].partition('id="gfx1100"')[2]

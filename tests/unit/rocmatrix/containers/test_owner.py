@@ -1,0 +1,67 @@
+"""Containers of programs that are gone are told from those that run, and from those of other machines."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from rocmatrix.containers import owner
+from rocmatrix.runtime import process_name
+
+
+@pytest.fixture
+def gone():
+    """Return the label of a process that has ended."""
+    code = "from rocmatrix.containers import owner; print(owner.label()[owner.LABEL])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {owner.LABEL: done.stdout.strip()}
+
+
+def test_a_container_of_a_process_that_runs_is_nobody_elses_to_remove(gone):
+    assert not owner.is_lost(owner.label())
+    assert owner.is_lost(gone)
+
+
+@pytest.mark.parametrize("label", ["", "1", "another host | boot | 1:1", "x"])
+def test_what_names_no_process_of_this_host_is_not_taken_for_lost(label):
+    assert not owner.is_lost({owner.LABEL: label})
+
+
+def test_a_process_of_an_earlier_boot_is_gone():
+    named = f"{process_name.host()} | another boot | {process_name.process(os.getpid())}"
+    assert owner.is_lost({owner.LABEL: named})
+
+
+class Api:
+    """An engine's containers: (id, labels, status, hours since it was made)."""
+
+    def __init__(self, *rows):
+        self.rows, self.removed = {row[0]: row for row in rows}, {}
+
+    def containers(self, **_):
+        return [{"Id": name, "Labels": labels} for name, labels, *_ in self.rows.values()]
+
+    def inspect_container(self, name):
+        _, _, status, hours = self.rows[name]
+        at = f"{datetime.now(UTC) - timedelta(hours=hours):%Y-%m-%dT%H:%M:%S}"
+        return {"Created": at, "State": {"Status": status, "FinishedAt": at}}
+
+    def remove_container(self, name, *, force, v):
+        self.removed[name] = force
+
+
+def test_what_is_lost_goes_at_once_and_what_cannot_be_told_goes_when_it_is_old(gone):
+    unknown = {owner.LABEL: "1"}
+    api = Api(
+        ("lost-and-running", gone, "running", 0),
+        ("own", owner.label(), "running", 0),
+        ("kept", gone, "created", 0),
+        ("unknown-and-new", unknown, "exited", 0),
+        ("unknown-and-old", unknown, "exited", 1),
+        ("unknown-and-running", unknown, "running", 5),
+    )
+    owner.sweep(SimpleNamespace(api=api), keep="kept")
+    assert api.removed == {"lost-and-running": True, "unknown-and-old": False}

@@ -1,0 +1,212 @@
+"""No level rises, and no tag moves, where a check has not looked: each one fails, or is left out, in turn.
+
+No engine is needed: the STAND-IN trainer runs as a program of this machine, and what it sends is recorded as if its
+container had. The machine is SIMULATED.
+"""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.evidence import collect, store
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence.level import standings
+from rocmatrix.host.hardware import survey
+from rocmatrix.images import labels
+from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
+from rocmatrix.matrix.resolver.request import Request
+from rocmatrix.nightly import stages
+from rocmatrix.nightly.stages import OnEngine
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import proof
+from rocmatrix.verify.finding import Check, Finding
+from tests.container.rehearsal import checkout as making
+from tests.fixtures import cells, sysfs
+
+CELL = cells.MATRIX.cell(making.GFX1100)
+PROBES = [p["probe"] for p in json.loads((making.ROOT / "rocmatrix/runtime/trainer/probes.json").read_text())]
+INPUTS, IMAGE, OTHER = "a" * 64, "sha256:" + "b" * 64, "sha256:" + "c" * 64
+LABELS = {labels.INPUTS: INPUTS, labels.SIMULATED: "yes", labels.STAND_IN: "wheels", labels.BASE: "other:1"}
+CHECKS = sorted(proof.EVERY_CHECK)
+
+
+class Chain:
+    """The seams from a job's end to a level: an evidence file, a machine, and the stand-in trainer."""
+
+    def __init__(self, folder, path):
+        self.folder, self.path = folder, path
+        self.place = keeping.Place(
+            cell=CELL, hardware=replace(survey(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
+            where="container", image=IMAGE, labels=LABELS, asked=tuple(PROBES),
+        )  # fmt: skip
+        shutil.copytree(making.HERE / "stand_in_trainer", folder / "inside/trainer")
+        shutil.copy(making.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")
+
+    def build(self, **more):
+        marks = collect.marks_of(CELL, labels=LABELS)
+        about = {"inputs": INPUTS, "image": IMAGE, "seconds": 1.0, "log": "", "marks": marks}
+        store.add(self.path, [collect.of_build(CELL, **about | more)])
+
+    def prove(self, checks=None, image=IMAGE):
+        found = checks or tuple(Check(name=name, summary="simulated") for name in CHECKS)
+        made = proof.Proof(cell=CELL.name, architecture="gfx1100", subject="image", checks=found, of_image=True)
+        marks = collect.marks_of(CELL, labels=LABELS)
+        store.add(self.path, [collect.of_proof(CELL, made, inputs=INPUTS, image=image, marks=marks)])
+        return made.proven
+
+    def smoke(self, *, image=IMAGE, **scene):
+        (self.folder / "scenario.json").write_text(json.dumps(making.SCENES[making.GFX1100] | scene))
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.folder / "inside"),
+            "REHEARSAL_FOLDER": str(self.folder),
+            "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
+        }
+        wanted = Wanted(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
+        with keeping.watched(wanted, replace(self.place, image=image)) as keep:
+            argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
+            return keep(launch.run(argv, environment=environment, show=lambda _: None))
+
+    @property
+    def standing(self):
+        records = store.read(self.path)
+        (own,) = standings(CELL, records, rendered=True)
+        assert own.level == "rendered"  # of the cell itself nothing was shown
+        (found,) = standings(CELL, records, rendered=True, simulated=True)
+        return found
+
+
+@pytest.fixture
+def chain(tmp_path, monkeypatch):
+    path = tmp_path / "evidence.db"
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
+    return Chain(tmp_path, path)
+
+
+@pytest.fixture
+def proven(chain):
+    chain.build()
+    assert chain.prove()
+    return chain
+
+
+def test_a_chain_in_which_every_check_looked_rises(proven):
+    assert proven.smoke().passed
+    assert (proven.standing.level, proven.standing.failing) == ("two-gpu", ())
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_it_back(proven, probe):
+    proven.smoke()
+    for scene in ({"probes": {probe: "fail"}}, {"omit": [probe]}, {"omit": [probe], "status": 0}):
+        assert not proven.smoke(**scene).passed
+        assert (proven.standing.level, proven.standing.failures) == ("proven", (probe,))
+    assert proven.smoke().passed
+    assert proven.standing.level == "two-gpu"
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        {"omit": PROBES},
+        {"omit": PROBES, "status": 0},
+        {"probes": dict.fromkeys(PROBES, "not-applicable"), "status": 0},
+        {"probes": dict.fromkeys(PROBES, "crash")},
+        {"probes": {"device": "passed, I think"}, "status": 0},
+        {"status": 3},
+        {"cut": "device"},
+        {"cut": PROBES[-1]},
+    ],
+)
+def test_a_suite_that_shows_nothing_raises_nothing(proven, scene):
+    assert not proven.smoke(**scene).passed
+    assert proven.standing.level == "proven"
+    assert proven.standing.failing == ("smoke",)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_of_a_proof_that_fails_or_never_looked_proves_nothing(chain, check):
+    chain.build()
+    whole = {name: Check(name=name, summary="simulated") for name in CHECKS}
+    failed = whole | {check: Check(name=check, summary="simulated", findings=(Finding(code="RM210", what="wrong"),))}
+    left_out = {name: found for name, found in whole.items() if name != check}
+    skipped = whole | {check: Check(name=check, summary="simulated", skipped=True)}
+    variants = [failed, left_out, *([] if check in proof.MAY_BE_LEFT_OUT else [skipped])]
+    for checks in variants:
+        assert not chain.prove(tuple(checks.values()))
+        chain.smoke()
+        assert chain.standing.level == "built"
+    assert chain.prove()
+    assert chain.standing.level == "two-gpu"
+
+
+def test_without_a_build_on_record_there_is_no_rung_at_all(chain):
+    chain.prove()
+    chain.smoke()
+    assert chain.standing.level == "rendered"
+    chain.build(image=None)
+    assert (chain.standing.level, chain.standing.failing) == ("rendered", ("build",))
+
+
+def test_what_passed_in_an_image_that_no_build_or_proof_names_is_set_aside(proven):
+    assert proven.smoke(image=OTHER).passed
+    assert (proven.standing.level, proven.standing.set_aside) == ("proven", 1)
+    assert not proven.smoke(image=OTHER, probes={"blas": "fail"}).passed
+    assert proven.standing.failures == ("blas",)  # a failure counts wherever it was
+
+
+class Night(OnEngine):
+    """Stages whose inputs are known without a checkout."""
+
+    def _inputs(self, cell):
+        return INPUTS
+
+
+def night(chain):
+    return Night(
+        matrix=cells.MATRIX, root=Path("/nowhere"), night="n", hardware=chain.place.hardware, needed=(),
+        evidence=chain.path, budget=0, today="2026-11-22",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        ["build"],
+        ["prove", "build"],
+        ["build", "smoke"],
+        ["build", "prove-fails", "smoke"],
+        ["build", "prove", "smoke-fails"],
+        ["build", "prove", "smoke", "smoke-fails"],
+        ["build", "prove", "smoke", "prove-fails"],
+        ["build", "prove", "smoke-of-another-image"],
+        ["build", "prove-of-another-image", "smoke"],
+    ],
+    ids="-".join,
+)
+def test_no_tag_moves_without_a_proof_and_a_smoke_of_the_same_image(chain, steps, monkeypatch):
+    does = {
+        "build": chain.build,
+        "prove": chain.prove,
+        "prove-fails": lambda: chain.prove(
+            (Check(name="files", summary="", findings=(Finding(code="RM660", what=""),)),)
+        ),
+        "prove-of-another-image": lambda: chain.prove(image=OTHER),
+        "smoke": chain.smoke,
+        "smoke-fails": lambda: chain.smoke(probes={"blas": "fail"}),
+        "smoke-of-another-image": lambda: chain.smoke(image=OTHER),
+    }
+    for step in steps:
+        does[step]()
+    monkeypatch.setattr(stages.engine, "connect", lambda **_: pytest.fail("asked the engine to move a tag"))
+    with pytest.raises(RocmatrixError) as caught:
+        night(chain).promote(CELL)
+    assert caught.value.code == "RM652"

@@ -25,7 +25,8 @@ def test_a_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_
     for node in tmp_path.glob("dev/**/*"):
         node.chmod(0o666)
     spec = run_spec(
-        cells.GFX1100, simulated.here(), Chosen(image="i", command=["smoke"], run_folder=tmp_path, user="1:1"))  # fmt: skip
+        cells.GFX1100, simulated.here(), Chosen(image="i", command=["smoke"], run_folder=tmp_path, user="1:1")
+    )
     assert [(d.host, d.container) for d in spec.of(Device)] == [
         (f"{tmp_path}/dev/{name}", f"/dev/{name}") for name in ("kfd", "dri/renderD128", "dri/renderD129")
     ]

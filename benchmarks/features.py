@@ -1,8 +1,10 @@
-"""54 features of 1.7 million SYNTHETIC minute bars: CSV to Arrow, wall time and peak memory of all processes.
+"""All features of SYNTHETIC minute bars: CSV to Arrow, wall time and peak memory of all processes.
 
-    python -m benchmarks.features [--bars 1700000] [--workers 2]
+    python -m benchmarks.features [--bars 1700000] [--workers 2] [--market futures|crypto]
 
-Raw results are kept in benchmarks/results/features.json. The machine is named there; the bars are synthetic.
+futures: 1.7 million bars at 0.25 with a VIX, sessions 09:30-16:00; crypto: a year around the clock at 0.01, a day of
+which spans about 200,000 rows. Raw results are kept in benchmarks/results/features.json and features_crypto.json. The
+machine is named there, with its load; the bars are synthetic.
 """
 
 from __future__ import annotations
@@ -20,38 +22,78 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).parent / "results" / "features.json"
+RESULTS = Path(__file__).parent / "results"
+MARKETS = {"futures": (1_700_000, "features.json", ()), "crypto": (525_600, "features_crypto.json", ("--tick=0.01",))}
+AROUND_THE_CLOCK = ("--session=00:00-24:00", "--session-zone=UTC", "--half-days=none")
 
 
 def main() -> None:
     """Run once for one worker and once for as many as asked, and write what was seen."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--bars", type=int, default=1_700_000)
+    arguments.add_argument("--market", choices=MARKETS, default="futures")
+    arguments.add_argument("--bars", type=int)
     arguments.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     asked = arguments.parse_args()
+    usual, name, options = MARKETS[asked.market]
+    bars = asked.bars or usual
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "synthetic.csv"
-        make = "import sys; from pathlib import Path; from tests.fixtures.synthetic_bars import write_synthetic as w; "
-        subprocess.run([sys.executable, "-c", make + f"w(Path({str(data)!r}), {asked.bars})"], cwd=ROOT, check=True)
-        runs = [measured(data, Path(folder), workers) for workers in sorted({1, asked.workers})]
+        write(asked.market, data, bars)
+        options = (*options, *(AROUND_THE_CLOCK if asked.market == "crypto" else ()))
+        runs = [measured(data, Path(folder), workers, options) for workers in sorted({1, asked.workers})]
     same = len({run.pop("sha256") for run in runs}) == 1
     said = {
-        "data": f"synthetic: {asked.bars:,} seeded minute bars",
-        "what": "one process from CSV text to an Arrow file of 54 features, the start of Python included",
+        "data": f"SYNTHETIC: {bars:,} seeded minute bars, {asked.market}",
+        "what": "one process from CSV text to an Arrow file of features, the start of Python included",
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, shared with other work",
         "load_average": os.getloadavg(),
         "python": platform.python_version(),
         "files_equal_for_all_workers": same,
         "runs": runs,
     }
-    RESULTS.write_text(json.dumps(said, indent=1) + "\n")
+    (RESULTS / name).write_text(json.dumps(said, indent=1) + "\n")
     print(json.dumps(said, indent=1))
 
 
-def measured(data: Path, folder: Path, workers: int) -> dict[str, object]:
+def write(market: str, path: Path, bars: int) -> None:
+    """Write SYNTHETIC bars of a market."""
+    made = f"write_synthetic(Path({str(path)!r}), {bars})"
+    make = f"from pathlib import Path; from tests.fixtures.synthetic_bars import write_synthetic; {made}"
+    if market == "crypto":
+        make = f"from pathlib import Path; from benchmarks.features import crypto; crypto(Path({str(path)!r}), {bars})"
+    subprocess.run([sys.executable, "-c", make], cwd=ROOT, check=True)
+
+
+def crypto(path: Path, bars: int) -> None:
+    """Write SYNTHETIC minute bars around the clock near 60,000 at 0.01."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(3)
+    close = 60_000 * np.exp(np.cumsum(rng.normal(0, 0.0007, bars)))
+    first = np.concatenate([close[:1], close[:-1]])
+    high = np.maximum(first, close) * (1 + np.abs(rng.normal(0, 0.0003, bars)))
+    low = np.minimum(first, close) * (1 - np.abs(rng.normal(0, 0.0003, bars)))
+    prices = {name: values.round(2) for name, values in (("open", first), ("high", high), ("low", low))}
+    times = np.datetime64("2025-01-01", "ms") + 60_000 * np.arange(bars)
+    volume = (rng.exponential(10, bars) + 0.001).round(3)
+    frame = pl.DataFrame({"date": times, **prices, "close": close.round(2), "volume": volume})
+    frame.with_columns(pl.col("date").dt.strftime("%Y-%m-%dT%H:%M:%S+00:00")).write_csv(path)
+
+
+def measured(data: Path, folder: Path, workers: int, options: tuple[str, ...]) -> dict[str, object]:
     """Return seconds, peak resident memory of the process with its workers, and the features' hash."""
     out = folder / "features.arrow"
-    argv = [sys.executable, "-m", "trainer", "features", f"--data={data}", f"--out={out}", f"--workers={workers}"]
+    argv = [
+        sys.executable,
+        "-m",
+        "trainer",
+        "features",
+        f"--data={data}",
+        f"--out={out}",
+        f"--workers={workers}",
+        *options,
+    ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -1,13 +1,17 @@
 """Microseconds a bar of developing profiles by rows of a session, beside a minimal loop of numba where it is installed.
 
-SYNTHETIC bars, one core, processor time, the best of three. Run: `python -m benchmarks.profile_range`.
+SYNTHETIC bars, one core, processor time, the best of three. Run: `python -m benchmarks.profile_range`. Results are kept
+in benchmarks/results/profile_range.json, with the machine's load: a processor shared with others is slower.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from trainer.data.profiles.profile import BarRows
 
 CASES = ((390, 100), (390, 500), (390, 2_500), (390, 45_000), (1440, 500), (1440, 45_000))  # bars, about rows
 SESSIONS = 16
+RESULTS = Path(__file__).parent / "results" / "profile_range.json"
 
 
 def bars_of(bars: int, rows: int) -> tuple[BarRows, np.ndarray[Any, Any]]:
@@ -73,16 +78,23 @@ def main() -> None:
         loop = None
         print("numba is not installed here: its column is empty")
     print("bars  rows    us/bar  numba us/bar")
+    cases = []
     for bars, rows in CASES:
         made, starts = bars_of(bars, rows)
         ends = [*starts[1:], len(made)]
         spans = [int(made.high[a:b].max() - made.low[a:b].min()) + 1 for a, b in zip(starts, ends, strict=True)]
         ours = best(lambda made=made, starts=starts: developing_levels(made, starts, ProfileConventions()))  # type: ignore[misc]
         theirs = ""
+        case: dict[str, float] = {"bars_a_session": bars, "rows_a_session": round(float(np.mean(spans)))}
+        case["microseconds_a_bar"] = round(ours / len(made) * 1e6, 2)
         if loop is not None:
             arguments = made.low, made.high, made.share, starts
             theirs = f"{best(lambda arguments=arguments: loop(*arguments)) / len(made) * 1e6:.2f}"  # type: ignore[misc]
+            case["numba_microseconds_a_bar"] = float(theirs)
+        cases.append(case)
         print(f"{bars:>4} {np.mean(spans):>6.0f} {ours / len(made) * 1e6:>8.2f}  {theirs}")
+    said = {"data": "SYNTHETIC", "processors": os.cpu_count(), "load_average": os.getloadavg(), "cases": cases}
+    RESULTS.write_text(json.dumps(said, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -254,7 +254,7 @@ def _failed(run: Record) -> Collection[str]:
 def _answered(run: Record) -> Collection[str]:
     failed = set(_failed(run))
     passed = [v.probe for v in run.verdicts if v.status in PASSED and v.probe not in failed]
-    return [*passed, *([SUITE] if run.passed and not failed else [])]
+    return [*passed, *([SUITE] if not failed else [])]
 
 
 def _two_cards(record: Record) -> bool:

@@ -16,6 +16,7 @@ CLASS_WEIGHTS = ("none", "balanced")
 BadRowPolicy = Literal["error", "drop", "repair"]
 BAD_ROW_POLICIES: tuple[BadRowPolicy, ...] = get_args(BadRowPolicy)
 MISSING = ("error", "drop", "fill")
+IDENTIFIERS = ("leave-out", "keep")
 UNKNOWN = ("zero", "error")
 COLUMN_ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
 
@@ -46,6 +47,7 @@ ATTENTION_KERNELS = ("flash", "efficient", "math")  # in the order of preference
 ATTENTION = ("auto", *ATTENTION_KERNELS)
 ADAPTERS = ("none", "lora", "qlora")
 EXPORTS = ("onnx",)
+FAST = ("auto", "off", "nondeterministic")
 
 # Optimizer and loop.
 SCHEDULES = ("constant", "cosine", "linear", "wsd", "inverse-sqrt")

@@ -44,13 +44,15 @@ def choose(requested: str) -> Accelerator:
     return _automatic(cards) if requested == "auto" else _named(requested, cards)
 
 
-def make_reproducible(*, seed: int, threads: int) -> None:
+def make_reproducible(*, seed: int, threads: int, deterministic: bool = True) -> None:
     """Seed all generators, fix the CPU thread count and allow deterministic kernels only; call before a device is used.
 
     The thread count is set, not taken from the machine: sums over several threads round otherwise with each.
+    deterministic: False leaves kernels and their workspaces to torch, and results differ from run to run on a card.
     """
-    os.environ.update(DETERMINISTIC_ENVIRONMENT)
-    torch.use_deterministic_algorithms(True)
+    if deterministic:
+        os.environ.update(DETERMINISTIC_ENVIRONMENT)
+    torch.use_deterministic_algorithms(deterministic)
     # Torch would fill all memory it is given with NaN, in a kernel of its own: a captured small step takes 8 % longer.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(threads)

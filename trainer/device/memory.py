@@ -106,18 +106,24 @@ class Undo:
     @classmethod
     def of(cls, model: nn.Module, device: torch.device) -> Undo:
         """Remember the state before a step."""
-        return cls(moment=Moment.now(device), buffers=[buffer.clone() for buffer in model.buffers()])
+        return cls(moment=Moment.now(device), buffers=[buffer.clone() for buffer in changing_buffers(model)])
 
     @torch.no_grad()
     def apply(self, model: nn.Module, device: torch.device) -> None:
         """Make it as if the step had never begun: no gradients, old buffers, the same random numbers again."""
         model.zero_grad(set_to_none=True)
-        for buffer, before in zip(model.buffers(), self.buffers, strict=True):
+        for buffer, before in zip(changing_buffers(model), self.buffers, strict=True):
             buffer.copy_(before)
         self.moment.again(device)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)  # the size that failed says nothing about the next
             torch.cuda.empty_cache()  # pieces of the larger micro-batch would be in the way of the smaller one's
+
+
+def changing_buffers(model: nn.Module) -> list[torch.Tensor]:
+    """Return the buffers, without those of modules that call themselves constant (frozen weights in 4 bits)."""
+    modules = [module for module in model.modules() if not getattr(module, "constant", False)]
+    return [buffer for module in modules for buffer in module.buffers(recurse=False)]
 
 
 def reserve(optimizer: torch.optim.Optimizer) -> None:

@@ -179,8 +179,14 @@ def new_training(
 
 
 def changing_state(model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights that training changes and the buffers; frozen weights are made again from where they came."""
+    """Return the weights that training changes, and the buffers that are not constant.
+
+    Frozen weights, in 4 bits or whole, are made again from where they came.
+    """
     frozen = {name for name, weight in model.named_parameters() if not weight.requires_grad}
+    for prefix, module in model.named_modules():
+        if getattr(module, "constant", False):
+            frozen |= {f"{prefix}.{name}" for name, _ in module.named_buffers(recurse=False)}
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 

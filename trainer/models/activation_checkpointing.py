@@ -33,6 +33,8 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
         raise TrainerError("RM563", what=f"--activation-checkpointing {choice}: the model has no layers to recompute")
     more = {"context_fn": selective_contexts()} if choice == "selective" else {}
     for layer in layers:
+        if choice == "selective" and getattr(getattr(layer, "fast", None), "selective", False):
+            continue  # such a layer keeps products alone by itself; to watch its operations would double the step
         layer.__class__ = recomputing(type(layer), more)  # a copy of the layer recomputes itself, not this one
     return model
 
@@ -64,6 +66,7 @@ def expensive_operations() -> list[Any]:
         "bmm.default",
         "_scaled_dot_product_flash_attention.default",
         "_scaled_dot_product_efficient_attention.default",
+        "_scaled_dot_product_cudnn_attention.default",
         "_scaled_dot_product_flash_attention_for_cpu.default",
     )
     found = []

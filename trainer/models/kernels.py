@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 BACKENDS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}  # of torch's SDPBackend
+# cuDNN's is there on NVIDIA alone, and its values depend on cuDNN's version: it is tried for decoders only.
+DECODER_BACKENDS = {**BACKENDS, "cudnn": "CUDNN_ATTENTION"}
 
 
 def only(kernel: str | None) -> AbstractContextManager[Any]:
@@ -18,5 +20,5 @@ def only(kernel: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    chosen: AbstractContextManager[Any] = sdpa_kernel(getattr(SDPBackend, BACKENDS[kernel]))
+    chosen: AbstractContextManager[Any] = sdpa_kernel(getattr(SDPBackend, DECODER_BACKENDS[kernel]))
     return chosen

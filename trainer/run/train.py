@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,9 @@ import torch
 from torch import nn
 
 from trainer.config.recipe import as_recipe
+from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.sections.run import RunConfig
+from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible
 from trainer.device.capacity import require_memory
@@ -45,6 +47,7 @@ from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
 from trainer.run.resume_settings import (
     checked,
+    given,
     longer,
     require_same_data,
     settings_of,
@@ -58,7 +61,7 @@ from trainer.runtime.events import emit, say
 from trainer.runtime.signals import stop_on_sigterm
 from trainer.storage.run_folder import RunFolder, folder_of, open_run, to_resume
 from trainer.tasks.choose import task_of
-from trainer.tasks.task import LearningTask, NetworkSpec, Placement
+from trainer.tasks.task import Computing, LearningTask, NetworkSpec, Placement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,7 @@ class Prepared:
     precision: Precision
     model: nn.Module
     attention: Chosen | None
+    fast: dict[str, Any] | None
     callbacks: tuple[UserCallback, ...] = ()
 
 
@@ -109,8 +113,9 @@ def train(config: TrainConfig) -> None:
 
 def run(attempt: Attempt) -> None:
     """Train in four phases: prepare, assemble, resume if asked to, finish."""
+    task, attempt = read(attempt)
     config, lobby = attempt.config, attempt.lobby
-    prepared = prepare(attempt)
+    prepared = prepare(attempt, task)
     needed = size_estimate(prepared.model, config.loop.epochs, steps_of(config.loop, prepared.task.train_rows))
     with (
         open_on(lobby, config.run, attempt.name, need_bytes=needed) as folder,
@@ -128,19 +133,39 @@ def run(attempt: Attempt) -> None:
         complete(prepared.task, attempt, folder, record, history)
 
 
-def prepare(attempt: Attempt) -> Prepared:
-    """Read the data, choose device and precision, and build the network; nothing is written yet.
+def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
+    """Read the data, and return the task with the settings that it decides where a run begins and they were not given.
+
+    Raises:
+        TrainerError: where data or settings do not allow the run.
+    """
+    config = attempt.config
+    config.model.require_fitting(config.unused())
+    task = task_of(config, shown=attempt.lobby.leads)
+    if attempt.name:
+        return task, attempt
+    chosen = task.defaults(config.loop, given(config))
+    if chosen and attempt.lobby.leads:
+        say(f"chosen for {task.train_rows:,} training rows: {worded(chosen)}")
+    return task, replace(attempt, config=config.having(**chosen))
+
+
+def worded(settings: Mapping[str, Any]) -> str:
+    """Return settings as flags."""
+    return ", ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in settings.items())
+
+
+def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
+    """Choose device and precision, and build the network; nothing is written yet.
 
     Raises:
         TrainerError: where data, settings or device do not allow the run.
     """
     config, lobby = attempt.config, attempt.lobby
-    config.model.require_fitting(config.unused())
     users = load_all(config.telemetry.callback, leads=lobby.leads, world_size=lobby.world_size)
-    task = task_of(config, shown=lobby.leads)
     require_rows(config.loop.batch_schedule, task.train_rows)
     require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
-    make_reproducible(seed=config.loop.seed, threads=config.compute.threads)
+    make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not results_may_vary(config))
     require_alike(lobby, config, task.data_sha256)
     accelerator = choose(device_of_rank(config.compute.device))
     require_best_on(config, accelerator.device, lobby)
@@ -148,7 +173,7 @@ def prepare(attempt: Attempt) -> Prepared:
     network = task.network()
     if config.distributed.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
-    model, attention = built(network, attempt, accelerator.device, precision)
+    model, attention, fast = built(network, attempt, accelerator.device, precision)
     if attempt.settings and attempt.name:
         require_same_data(task, attempt.name, attempt.settings)
     return Prepared(
@@ -158,16 +183,27 @@ def prepare(attempt: Attempt) -> Prepared:
         precision=precision,
         model=model,
         attention=attention,
+        fast=fast,
         callbacks=users,
     )
 
 
-def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precision) -> tuple[nn.Module, Chosen | None]:
-    """Return the network with its first weights where it is to be, and the attention kernel that it uses."""
+def results_may_vary(config: TrainConfig) -> bool:
+    """Return whether kernels are allowed whose results differ from run to run."""
+    return isinstance(config.model, DecoderConfig) and config.model.fast == "nondeterministic"
+
+
+def built(
+    network: NetworkSpec, attempt: Attempt, device: str, precision: Precision
+) -> tuple[nn.Module, Chosen | None, dict[str, Any] | None]:
+    """Return the network with its first weights where it is to be, its attention kernel, and its faster ways."""
     config, lobby = attempt.config, attempt.lobby
     model = network.build().to(dtype=precision.weights)
     if network.load:
         network.load(model)
+    computing = computing_of(attempt, device, precision)
+    if network.tune:
+        network.tune.hold(model, computing)
     model = placed(model, device, config.distributed, lobby)
     before = (attempt.settings or {}).get("attention")
     attention = attend(
@@ -180,8 +216,42 @@ def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precis
         ranks=lobby,
         before=before,
     )
+    fast = tuned(network, model, computing, lobby)
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
-    return model, attention
+    return model, attention, fast
+
+
+def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computing:
+    """Return how the network is to be computed; an unfinished run keeps its choices."""
+    config = attempt.config
+    return Computing(
+        device=device,
+        precision=precision,
+        rows=rows_tried(config),
+        checkpointing=config.compute.activation_checkpointing,
+        parallel=config.distributed.parallel,
+        before=(attempt.settings or {}).get("fast"),
+    )
+
+
+def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, lobby: Ranks) -> dict[str, Any] | None:
+    """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective."""
+    if network.tune is None:
+        return None
+    found = network.tune.use(model, computing) if lobby.leads else None
+    if lobby.world_size > 1:
+        names = lobby.broadcast(names_of(found))
+        found = found or network.tune.use(model, replace(computing, before=names))
+    if lobby.leads and found:
+        emit("fast", **found)
+        for part, choice in found.items():
+            say(f"fast    {part}: {choice['name']}: {choice['why']}")
+    return found
+
+
+def names_of(fast: dict[str, Any] | None) -> dict[str, str] | None:
+    """Return the name of each part's choice."""
+    return None if fast is None else {part: choice["name"] for part, choice in fast.items()}
 
 
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
@@ -190,6 +260,8 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     record = metadata(folder.name, attempt.config, entries, prepared.accelerator)
     record["precision"] = {"name": prepared.precision.name, "reason": prepared.precision.reason}
     record["attention"] = prepared.attention.facts() if prepared.attention else None
+    if prepared.fast is not None:
+        record["fast"] = prepared.fast
     record["allocator"] = allocator_settings(os.environ)
     if prepared.callbacks:
         record["callbacks"] = [each.facts() for each in prepared.callbacks]
@@ -218,7 +290,8 @@ def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str
 def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that the run was started with; a resume changes its length alone."""
     started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
-    return {**started, "attention": prepared.attention.kernel if prepared.attention else None}
+    attention = {"attention": prepared.attention.kernel if prepared.attention else None}
+    return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
 
 
 def resume_if_asked(

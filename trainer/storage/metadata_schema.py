@@ -221,7 +221,7 @@ class LanguageMetadata:
     """A run with `task: language`: what it shares with other runs, and `language` instead of features and targets.
 
     `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are beside it in Hugging
-    Face layout, or as an adapter in peft's.
+    Face layout, or as an adapter in peft's. `fast` names for each part what computed it, why, and what was tried.
     """
 
     schema_version: Annotated[int, SCHEMA_VERSION]
@@ -246,6 +246,7 @@ class LanguageMetadata:
     absent: dict[str, str]
     metrics: dict[str, Any]
     artifacts: dict[str, ArtifactRecord]
+    fast: dict[str, Any] | None = None
     callbacks: list[CallbackRecord] | None = None
 
 

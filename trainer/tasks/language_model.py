@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.loading.batch import call
 from trainer.data.tokens.chat_template import ChatTemplate
@@ -27,6 +28,7 @@ from trainer.runtime.paths import SAMPLE
 from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
 from trainer.tasks.language.inputs import template_of, tokenizer_of
 from trainer.tasks.language.network import build, load_weights, lora_of, new_config, pretrained_vocabulary
+from trainer.tasks.language.tuning import LanguageTuner
 from trainer.tasks.task import Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained, Weigh
 
 
@@ -60,6 +62,10 @@ class LanguageTask:
         """Number of sequences to train on."""
         return len(self.data.train)
 
+    def defaults(self, loop: LoopConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return nothing: those of language models do not depend on the data."""
+        return {}
+
     def network(self) -> NetworkSpec:
         """Return the decoder that the settings describe, new or from a folder, with its adapter."""
         config, adapter = self.decoder, self.decoder.adapter
@@ -77,6 +83,7 @@ class LanguageTask:
             description=chosen | ({"lora": vars(lora_of(adapter))} if adapter.adapter != "none" else {}),
             build=partial(build, raw, config, self.data.method, seed=self.seed),
             load=partial(load_weights, folder=config.model) if config.model else None,
+            tune=LanguageTuner(asked=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,16 +11,18 @@ import numpy as np
 import torch
 
 from trainer.config.sections.network import MlpConfig
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
 from trainer.tasks import export
-from trainer.tasks.metrics.score import as_numbers, score_of
+from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
 from trainer.tasks.scaling import fed, scaled
+from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (
     AttentionShape,
     Evaluation,
@@ -56,6 +58,10 @@ class RowTask:
         """Number of rows of the training part."""
         return len(self.data.split.train)
 
+    def defaults(self, loop: LoopConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return nothing: bars are trained as every run's defaults have it."""
+        return {}
+
     def network(self) -> NetworkSpec:
         """Return the network from these inputs to the target."""
         description = model_record(self.model, self.data)
@@ -83,9 +89,10 @@ class RowTask:
         """Return the figures on the validation and the test part, in the weights' precision."""
         split = self.data.split
         parts = {"validation": split.validation, "test": split.test}
-        return {
-            name: score_of(self.data, part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()
-        }
+        outputs = {name: (part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()}
+        figures: dict[str, Any] = {name: score_of(self.data, *each) for name, each in outputs.items()}
+        confusions = confusions_of(self.data, outputs)
+        return figures | ({"confusion": confusions} if confusions else {})
 
     def describe(self, network: NetworkSpec) -> dict[str, Any]:
         """Return the entries of metadata.json that the first schema has."""
@@ -110,6 +117,10 @@ class BarTask(RowTask):
 
 class TableTask(RowTask):
     """One column of a table from the others."""
+
+    def defaults(self, loop: LoopConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return learning rate, epochs and patience by the number of training rows, where they are not `given`."""
+        return table_defaults(loop, self.train_rows, given)
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ The loop, the steps, the records and the export call these methods and know noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.loading.batch import Batch
 from trainer.device.capacity import ParameterCount
+from trainer.device.precision import Precision
 
 LossSum = Callable[[Any, Any], Tensor]
 """From outputs and targets to the sum of the loss over all rows of a batch, a scalar.
@@ -88,6 +90,31 @@ class AttentionShape:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Computing:
+    """How a network is to be computed, for what is tried before training.
+
+    rows: of a step, at a time. before: each part's choice of an unfinished run, or of rank 0; these alone are tried.
+    """
+
+    device: str
+    precision: Precision
+    rows: int
+    checkpointing: str
+    parallel: str
+    before: Mapping[str, str] | None = None
+
+
+class Tuner(Protocol):
+    """Has a network use faster ways of computing the same, where they pass their trials."""
+
+    def hold(self, model: nn.Module, computing: Computing) -> None:
+        """Bring weights to the dtype they are held in; called on the host, before the network goes to its device."""
+
+    def use(self, model: nn.Module, computing: Computing) -> dict[str, Any]:
+        """Try and choose; return each part's choice for metadata.json: `{part: {"name": ..., "why": ...}}`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NetworkSpec:
     """A network before it exists.
 
@@ -99,6 +126,7 @@ class NetworkSpec:
         load: puts weights from elsewhere (a pretrained model) into a network on the host; None for none. Called on
             each rank, after `build` and the cast to the run's dtype, and before the network goes to its device.
         attention: shape of the attention whose kernel is to be chosen, None for a network without.
+        tune: has the network compute faster, None where there is one way only.
         remedy: from a number of parameters that would fit into memory to the next step of RM521.
     """
 
@@ -106,6 +134,7 @@ class NetworkSpec:
     build: Callable[[], nn.Module]
     load: Callable[[nn.Module], None] | None = None
     attention: AttentionShape | None = None
+    tune: Tuner | None = None
     remedy: Callable[[int], str] = lambda most: f"a network of at most {most:,} parameters would fit"
 
     def parameters(self) -> ParameterCount:
@@ -170,6 +199,9 @@ class LearningTask(Protocol):
     @property
     def train_rows(self) -> int:
         """Number of rows of the training part; batches, epochs and schedules are counted in them."""
+
+    def defaults(self, loop: LoopConfig, given: Collection[str]) -> dict[str, Any]:
+        """Return values, by name, of settings that are not `given` and that these data decide."""
 
     def network(self) -> NetworkSpec:
         """Return the network that the settings describe for these data.

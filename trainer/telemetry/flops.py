@@ -23,13 +23,24 @@ def flops_per_row(model: nn.Module, row: Values) -> float | None:
 
     rows = 2  # one row would let a product become a product with a vector, which is counted otherwise
     try:
-        twin = keeping(copy.deepcopy(model)).to("meta")
+        twin = keeping(_without_data(model))
         with FlopCounterMode(display=False) as counter:
             outputs = call(twin, apply(lambda one: one.new_empty(rows, *one.shape[1:], device="meta"), row))
             torch.stack([each.sum() for each in tensors(outputs)]).sum().backward()
     except (RuntimeError, NotImplementedError):  # an operation without a meta kernel
         return None
     return float(counter.get_total_flops()) / rows
+
+
+def _without_data(model: nn.Module) -> nn.Module:
+    """Return a copy on the meta device; at no time are the weights on their own device twice."""
+    held: dict[int, torch.Tensor] = {}
+    for weight in model.parameters():
+        held[id(weight)] = nn.Parameter(weight.detach().to("meta"), requires_grad=weight.requires_grad)
+    for buffer in model.buffers():
+        held[id(buffer)] = buffer.detach().to("meta")
+    twin: nn.Module = copy.deepcopy(model, dict[int, object](held))
+    return twin.to("meta")
 
 
 def utilisation(flops: float | None, rows_per_second: float, peak: float | None) -> float | None:

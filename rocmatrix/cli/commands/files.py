@@ -10,7 +10,7 @@ from rocmatrix.runtime.console import edge, say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
-PIN_FILES = ("base", "dev")
+PIN_FILES = ("base", "dev", "kernels")
 
 
 @edge

@@ -99,8 +99,8 @@ def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
     base = _base(asked.base or None)
     inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
-    names, base_name = tuple(cell.name for cell in cells), asked.base or None
-    planned = Plan(cells=names, inputs=inputs, base=base_name, simulated=simulated.root() is not None)
+    names = tuple(cell.name for cell in cells)
+    planned = Plan(cells=names, inputs=inputs, base=asked.base or None, simulated=simulated.root() is not None)
     night, goes_on = journal.begin(planned, name=asked.night or None, fresh=asked.fresh)
     say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(asked)} at a time")
     os.environ[keeping.NIGHT] = night.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rocmatrix.cli import rooms, suite
@@ -32,6 +33,19 @@ def test(*, paths: str, only: str, room: str = "") -> None:
     else:
         argv = suite.argv(runner.python, only, cores=len(os.sched_getaffinity(0)))
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
+
+
+@edge
+def test_mutants(*, module: str, others: Sequence[str] = ()) -> None:
+    """Run the mutants of every module that decides, or of one. Raises RM404 where other options stand with it."""
+    if any(others):
+        raise RocmatrixError("RM404", what="--mutants takes --module alone, and --module belongs to --mutants")
+    from rocmatrix.images import native_env as native
+
+    runner = native.prepare(known_matrix(), ROOT, cell=None)
+    native.install_requirements(ROOT, "dev")
+    argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", module] if module else [])]
+    sys.exit(subprocess.run(argv, cwd=ROOT, check=False).returncode)
 
 
 def chosen_tests(paths: str, room: str, root: Path) -> list[str]:

@@ -100,7 +100,7 @@ def _overrides(matrix: Matrix, request: Request, asked: list[Release]) -> Iterat
 
 
 def nearest_cells(matrix: Matrix, request: Request) -> list[Cell]:
-    """Return up to three working cells that keep most of what was asked, the architecture first.
+    """Return up to three working cells of the architecture asked for that keep most of the versions asked for.
 
     Where the architecture has no cell: those of the one whose code an override runs on it, else the CPU's.
     """
@@ -108,8 +108,7 @@ def nearest_cells(matrix: Matrix, request: Request) -> list[Cell]:
     def kept(cell: Cell) -> int:
         same_rocm = request.rocm is not None and same_version(request.rocm, cell.release.rocm)
         same_torch = request.torch is not None and same_version(request.torch, cell.release.torch)
-        same_card = request.gpu is not None and cell.architecture == request.gpu
-        return 3 * same_card + same_rocm + same_torch
+        return same_rocm + same_torch
 
     working = sorted((cell for cell in matrix.cells if not cell.broken_by), key=preference(request))
     if request.gpu is None:

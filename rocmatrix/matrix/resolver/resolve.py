@@ -73,10 +73,9 @@ def architecture_of(matrix: Matrix, name: str) -> str:
 def _agreeing(matrix: Matrix, request: Request) -> Cell:
     """Return the cell asked for by name. Raises RM010 for an unknown name, RM011 where another axis contradicts it."""
     cell = matrix.cell(str(request.cell))
-    others = replace(request, cell=None, gpu=None if request.gpu == "auto" else request.gpu)
-    others, _ = with_hardware(matrix, others, ())
+    others, _ = with_hardware(matrix, request, ())
     _check_names(matrix, others)
-    open_card = request.gpu in (None, "auto") and request.rocm not in CPU_WORDS
+    open_card = (request.gpu or "auto").strip().casefold() == "auto" and request.rocm not in CPU_WORDS
     if not fits(cell, replace(others, gpu=None) if open_card else others):
         why = f"{cell.name} is {_axes(cell)}"
         leave = f"leave out one of them\n{advice([cell])}"

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from trainer.config.choices import ADAPTERS, LM
+from trainer.config.choices import ADAPTERS, FAST, LM
 from trainer.config.parsing import names, number, one_of, or_none, path, share, switch, whole
 from trainer.config.setting import Flag, OnResume
 from trainer.runtime.errors import TrainerError
@@ -50,6 +50,15 @@ class DecoderConfig:
     decoder_width: Annotated[int, _fixed("width of a new decoder, a multiple of 32", whole(32, 2**17))] = 128
     adapter: AdapterConfig = field(default_factory=AdapterConfig)
     dpo_beta: Annotated[float, _fixed("how strongly DPO holds to the reference", number(1e3))] = 0.1
+
+    fast: Annotated[
+        str,
+        _fixed(
+            "faster ways on a card that equal fp64 within limits; "
+            "nondeterministic: also those whose results differ from run to run",
+            one_of(*FAST),
+        ),
+    ] = "auto"
 
     def require_fitting(self, unused: Mapping[str, Any]) -> None:
         """Raise RM557 for a kernel of attention, which no setting chooses here; `unused` are of other kinds."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar
 
-from trainer.config.choices import MISSING, UNKNOWN
+from trainer.config.choices import IDENTIFIERS, MISSING, UNKNOWN
 from trainer.config.parsing import names, one_of, whole
 from trainer.config.sections.rows import ReadingConfig, RowsConfig
 from trainer.config.setting import Flag, OnResume
@@ -24,6 +24,10 @@ class ColumnsConfig:
     ] = "auto"
     categories: Annotated[tuple[str, ...], _fixed("columns of numbers that are names, such as post codes", names)] = ()
     ignore: Annotated[tuple[str, ...], _fixed("columns of a table that are no input", names)] = ()
+    identifiers: Annotated[
+        str,
+        _fixed("columns called like an id with another value in every row", one_of(*IDENTIFIERS), sparse=True),
+    ] = "leave-out"
 
 
 @dataclass(frozen=True, kw_only=True)

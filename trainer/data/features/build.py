@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,7 +47,9 @@ DECIDING = (
     "data/features/intraday.py",
     "data/features/profile_features.py",
     "data/features/session_features.py",
+    "data/features/workers.py",
     "data/profiles/developing.py",
+    "data/profiles/finished.py",
     "data/profiles/moments.py",
     "data/profiles/profile.py",
     "data/profiles/rolling.py",
@@ -57,6 +59,7 @@ DECIDING = (
     "data/profiles/value_area.py",
     "data/profiles/value_search.py",
     "data/profiles/volume_nodes.py",
+    "data/profiles/zones.py",
     "data/readers/arrow.py",
     "data/readers/bad_rows.py",
     "data/readers/bar_checks.py",
@@ -158,7 +161,7 @@ class Build:
 
         return write_table(path, self._rows(), self.settings.names, record)
 
-    def _rows(self) -> Iterator[Rows]:
+    def _rows(self) -> Generator[Rows, None, None]:
         for rows in intraday_rows(self._bars(), self.settings, counts=self.counts, workers=self.workers):
             self.unknown += int((~np.isfinite(rows.features).all(axis=1)).sum())
             self.tell(len(rows.date))

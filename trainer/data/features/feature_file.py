@@ -6,7 +6,7 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class FeatureTable:
 
 
 def write_table(
-    path: Path, rows: Iterator[Rows], names: tuple[str, ...], record: Callable[[], dict[str, Any]]
+    path: Path, rows: Generator[Rows, None, None], names: tuple[str, ...], record: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     """Write features to `path` and what `record` says at the end to `path`.json; both appear whole or not at all.
 
@@ -82,7 +82,7 @@ def beside(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _sink(path: Path, rows: Iterator[Rows], names: tuple[str, ...]) -> None:
+def _sink(path: Path, rows: Generator[Rows, None, None], names: tuple[str, ...]) -> None:
     """Let polars take one frame after the other, so that no more than a few are in memory.
 
     polars writes in a thread of its own and features are computed in the caller's: Python delivers Ctrl-C and SIGTERM
@@ -99,6 +99,7 @@ def _sink(path: Path, rows: Iterator[Rows], names: tuple[str, ...]) -> None:
         writer.broken.set()
         raise
     finally:
+        rows.close()  # now, and not when the error is forgotten: it may have processes that compute
         writer.join()
     if writer.failure is not None:
         raise writer.failure
@@ -111,7 +112,7 @@ class _Writer(threading.Thread):
         super().__init__(name="feature-file", daemon=True)
         self.path, self.names, self.waiting = path, names, waiting
         self.broken = threading.Event()
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     def put(self, frame: pl.DataFrame | None) -> None:
         """Hand over a frame; where writing failed, raise why."""
@@ -131,7 +132,7 @@ class _Writer(threading.Thread):
         try:
             lazy = register_io_source(self._frames, schema=schema)
             lazy.sink_ipc(self.path, compression="uncompressed", record_batch_size=BATCH, maintain_order=True)
-        except Exception as error:
+        except BaseException as error:  # polars raises KeyboardInterrupt here, in a thread of ours
             self.failure = error
 
     def _frames(self, columns: list[str] | None, *_: Any) -> Iterator[pl.DataFrame]:

@@ -14,9 +14,10 @@ import numpy as np
 from trainer.data.bar import Floats
 from trainer.data.conventions import ProfileConventions
 from trainer.data.features.profile_features import FinishedSessions, side
+from trainer.data.profiles.finished import Finished, composite_poc
 from trainer.data.profiles.profile import level
 from trainer.data.profiles.session_blocks import Block
-from trainer.data.profiles.value_area import Integers, peak
+from trainer.data.profiles.value_area import Integers
 from trainer.data.ticks import whole_ticks
 
 SESSIONS = 20  # how far back a bar looks
@@ -32,8 +33,7 @@ class Summary:
     low: float
     close: float
     last_close: float  # in currency
-    first_row: int
-    profile: Integers
+    profile: Finished
     volume: Floats
     vix: float
 
@@ -95,14 +95,8 @@ class History:
         """Return the point of control of the last `sessions` profiles added up, in ticks."""
         if len(self.past) < sessions:
             return float("nan")
-        parts = list(self.past)[-sessions:]
-        first = min(part.first_row for part in parts)
-        total = np.zeros(max(part.first_row + len(part.profile) for part in parts) - first, np.int64)
-        for part in parts:
-            total[part.first_row - first : part.first_row - first + len(part.profile)] += part.profile
-        ends = np.zeros(1, np.int64), np.full(1, len(total) - 1)
-        row = peak(total[np.newaxis], *ends, self.conventions) + first
-        return float(level(row, "poc", self.conventions)[0])
+        row = composite_poc([part.profile for part in list(self.past)[-sessions:]], self.conventions)
+        return float(level(np.array([row]), "poc", self.conventions)[0])
 
     def _naked(self, low: Floats, high: Floats, close: Floats, atr: float) -> dict[str, Floats]:
         """Return distances to the nearest naked points of control, and strike out those that were visited."""
@@ -153,7 +147,6 @@ class History:
         poc, high, low = (
             float(level(getattr(done, which)[session : session + 1], which, self.conventions)[0]) for which in LEVELS
         )
-        first_row, profile = done.profiles[session]
         volume = np.full(self.slots, np.nan)
         volume[self._slots(block, rows)] = block.bars.volume[rows]
         close, vix = float(block.bars.close[rows.stop - 1]), block.bars.vix_close
@@ -163,8 +156,7 @@ class History:
             low=low,
             close=float(np.rint(close / self.conventions.tick)),
             last_close=close,
-            first_row=first_row,
-            profile=profile,
+            profile=done.profiles[session],
             volume=volume,
             vix=float("nan") if vix is None else float(vix[rows.stop - 1]),
         )

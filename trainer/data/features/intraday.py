@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from trainer.data.features.profile_features import (
     session_profiles,
 )
 from trainer.data.features.session_features import session_features
+from trainer.data.features.workers import unless_stopped, worker_pool
 from trainer.data.profiles.session_blocks import Block, Counts, blocks
 from trainer.data.profiles.session_grid import Grid
 
@@ -97,22 +97,18 @@ def _in_order(cut: Iterator[Block], settings: Settings, workers: int) -> Iterato
     """Yield computed blocks in order, at most one more than there are workers waiting: memory stays bounded.
 
     Workers are processes: the many short array operations of a block would wait for each other in threads.
-    They are started afresh, because a fork of a program that has threads may hang.
     """
     if workers <= 1:
         yield from ((block, compute(block, settings)) for block in cut)
         return
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    try:
+    with worker_pool(workers) as pool:
         waiting: deque[tuple[Block, Future[Computed]]] = deque()
         for block in cut:
-            waiting.append((block, pool.submit(compute, block, settings)))
+            waiting.append((block, pool.submit(unless_stopped, compute, block, settings)))
             if len(waiting) > workers + 1:
                 yield _result(*waiting.popleft())
         while waiting:
             yield _result(*waiting.popleft())
-    finally:
-        pool.shutdown(cancel_futures=True)  # blocks that wait are not computed any more; one takes under a second
 
 
 def _result(block: Block, future: Future[Computed]) -> tuple[Block, Computed]:

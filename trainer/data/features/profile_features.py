@@ -9,8 +9,9 @@ import numpy as np
 from trainer.data.bar import Floats
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.developing import developing_levels
+from trainer.data.profiles.finished import Finished, finished_profiles
 from trainer.data.profiles.moments import shape
-from trainer.data.profiles.profile import BarRows, Levels, bar_rows, finished_profiles, level
+from trainer.data.profiles.profile import BarRows, Levels, bar_rows, level
 from trainer.data.profiles.rolling import ratio
 from trainer.data.profiles.session_blocks import Block
 from trainer.data.profiles.session_grid import Grid
@@ -23,15 +24,12 @@ DRIFT = 30  # bars
 
 @dataclass(frozen=True, kw_only=True)
 class SessionProfiles:
-    """The profiles of a block: each bar's levels so far, its nodes, and each session's finished profile.
-
-    finished: per session the lowest row and the volume of each row, in units.
-    """
+    """The profiles of a block: each bar's levels so far, its nodes, and each session's finished profile."""
 
     rows: BarRows
     levels: Levels
     nodes: Nodes
-    finished: list[tuple[int, Integers]]
+    finished: list[Finished]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +39,7 @@ class FinishedSessions:
     poc: Integers
     high: Integers
     low: Integers
-    profiles: list[tuple[int, Integers]]
+    profiles: list[Finished]
 
 
 def finished_sessions(block: Block, profiles: SessionProfiles) -> FinishedSessions:

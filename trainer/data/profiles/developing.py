@@ -16,7 +16,7 @@ from trainer.data.profiles.profile import PAD, BarRows, Levels, require_rows
 from trainer.data.profiles.segments import segment_levels
 from trainer.data.profiles.value_area import EDGE, Integers, grow, peak
 
-MANY_ROWS = 700  # of a session, from which segments are faster
+MANY_ROWS = 400  # of a session, from which zones are faster
 TILE_CELLS = 500_000  # 4 MB, a processor's cache; profiles are grown a tile at a time
 
 
@@ -56,7 +56,7 @@ class Store:
 def developing_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:
     """Return, for each bar, the levels of its session's profile up to and including it.
 
-    Sessions begin at `starts`. Both ways give the same levels; where sessions have many rows, segments are faster.
+    Sessions begin at `starts`. Both ways give the same levels; where sessions have many rows, zones are faster.
     """
     rows = np.maximum.reduceat(bars.high, starts) - np.minimum.reduceat(bars.low, starts) + 1
     if conventions.rows == "dense" and conventions.expansion == "one" and int(rows.max()) > MANY_ROWS:

@@ -145,14 +145,6 @@ def in_bins(bars: BarRows, height: Integers) -> BarRows:
     )
 
 
-def finished_profiles(bars: BarRows, starts: Integers) -> list[tuple[int, Integers]]:
-    """Return, of each run of bars begun at one of `starts`, the lowest row and the volume of each row."""
-    flat, place, lowest = session_profiles(bars, starts)
-    rows = np.maximum.reduceat(bars.high, starts) - lowest + 1
-    places = zip(lowest.tolist(), place.tolist(), rows.tolist(), strict=True)
-    return [(first, flat[begin : begin + count].copy()) for first, begin, count in places]
-
-
 def difference_profile(bars: BarRows, first: int, rows: int) -> Integers:
     """Return the profile of all `bars` on `rows` rows from row `first`, in units, shape (rows,)."""
     change = np.zeros(rows + 2, np.int64)

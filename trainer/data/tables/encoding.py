@@ -63,6 +63,13 @@ class Parsed:
         """The cells as text, (rows,); made when asked for, as numbers take several times their room as words."""
         return _plain(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
 
+    @property
+    def beyond(self) -> Flags:
+        """Which wrong cells are infinite or too large for 32 bits, rather than words, (rows,)."""
+        if self.column.dtype.is_numeric() or not self.wrong.any():
+            return self.wrong
+        return self.wrong & self.text.cast(pl.Float64, strict=False).is_not_null().to_numpy()
+
     def repaired(self) -> Parsed:
         """Return the cells with those that are wrong as missing ones."""
         return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
@@ -111,10 +118,10 @@ def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
     if name in named:
         return "category", "named in --categories"
     present = int((~cells.missing).sum())
-    share = 1 - cells.wrong.sum() / present if present else 0.0
-    if share == 1:
+    share = 1 - (cells.wrong & ~cells.beyond).sum() / present if present else 0.0
+    if share == 1 and not cells.wrong.any():
         return "number", "every value is a number"
-    if share >= MOSTLY:
+    if share >= MOSTLY:  # infinities and numbers too large are no words, however many
         return "number", f"{share:.1%} of the values are numbers"
     return "category", "values are words" if present else "no value is known"
 

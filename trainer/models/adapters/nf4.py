@@ -6,6 +6,7 @@ of another package decides whether the values are right on a card.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -63,6 +64,7 @@ class NF4Linear(nn.Module):
     The dense weight exists only within the product, and again in the backward pass.
     """
 
+    constant = True  # its buffers never change: neither a checkpoint nor an undone step needs copies of them
     packed: Tensor
     scales: Tensor
     bias: Tensor | None
@@ -95,9 +97,9 @@ class NF4Linear(nn.Module):
         """Where the weight is."""
         return self.packed.device
 
-    def dense(self, dtype: torch.dtype) -> Tensor:
-        """Return the weight (outputs, inputs)."""
-        return dequantize(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype)
+    def dense(self, dtype: torch.dtype, by: Callable[..., Tensor] = dequantize) -> Tensor:
+        """Return the weight (outputs, inputs), `by` a function that computes what `dequantize` does."""
+        return by(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return inputs times the dequantised weight, plus the bias."""

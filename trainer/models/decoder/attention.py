@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +39,11 @@ class Attention(nn.Module):
 
     `backend` is sdpa (torch chooses the kernel), math (torch's composite kernel alone), flex (FlexAttention) or
     documents (one call per packed document, so that memory grows with the longest document and not with the row).
+    `kernel` computes causal attention without a mask from query, key, value and scale; None: torch chooses.
     """
 
     backend: str = "sdpa"
+    kernel: Callable[[Tensor, Tensor, Tensor, float], Tensor] | None = None
 
     def __init__(self, width: int, config: AttentionConfig, norm: NormConfig, *, layer: int, window: int | None):
         super().__init__()
@@ -66,13 +69,18 @@ class Attention(nn.Module):
         cache: LayerCache | None = None,
     ) -> Tensor:
         """Return (rows, tokens, width)."""
+        query, key, value = self.projected(states, rotation)
+        if cache is not None:
+            key, value = cache.extend(key, value)
+        outputs: Tensor = self.o_proj(self.attend(query, key, value, layout).transpose(1, 2).flatten(2))
+        return outputs
+
+    def projected(self, states: Tensor, rotation: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return query, key and value as (rows, heads, tokens, head_dim), rotated."""
         query, key, value = self._projected(states)
         if rotation is not None:
             query, key = rotate(query, *rotation), rotate(key, *rotation)
-        if cache is not None:
-            key, value = cache.extend(key, value)
-        outputs: Tensor = self.o_proj(self._attend(query, key, value, layout).transpose(1, 2).flatten(2))
-        return outputs
+        return query, key, value
 
     def _projected(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return query, key and value as (rows, heads, tokens, head_dim)."""
@@ -87,9 +95,12 @@ class Attention(nn.Module):
             query, key = self.q_norm(query), self.k_norm(key)
         return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
+        """Return (rows, heads, tokens, head_dim) of query, key and value, by the backend or the kernel chosen."""
         if self.backend == "flex":
             return self._flex(query, key, value, layout)
+        if self.kernel is not None and self._takes_kernel(query, layout):
+            return self.kernel(query, key, value, self.scale)
         groups = self.config.heads // self.config.kv_heads
         if groups > 1:  # fused kernels other than flash refuse grouped heads, and torch would fall back to math
             key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
@@ -98,6 +109,10 @@ class Attention(nn.Module):
         plain = layout.is_plain(self.window)
         with _kernels(self.backend):
             return self._sdpa(query, key, value, None if plain else layout.dense(self.window))
+
+    def _takes_kernel(self, query: Tensor, layout: AttentionLayout) -> bool:
+        causal = self.backend == "sdpa" and layout.is_plain(self.window)
+        return causal and query.device.type != "meta" and not (self.training and self.config.dropout)
 
     def _sdpa(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         dropout = self.config.dropout if self.training else 0.0

@@ -5,6 +5,8 @@ A loss takes hidden states and the head's weight, and forms logits in chunks; `f
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -19,7 +21,12 @@ Cache = list[LayerCache]
 
 
 class Block(nn.Module):
-    """x + attention(norm(x)), then x + feed-forward(norm(x)): (rows, tokens, width) to the same."""
+    """x + attention(norm(x)), then x + feed-forward(norm(x)): (rows, tokens, width) to the same.
+
+    `fast` computes the same in another way, see models.fast; None, and wherever there is a cache: as written here.
+    """
+
+    fast: Callable[..., Tensor] | None = None
 
     def __init__(self, config: DecoderConfig, layer: int) -> None:
         super().__init__()
@@ -38,7 +45,18 @@ class Block(nn.Module):
         cache: LayerCache | None = None,
     ) -> Tensor:
         """Return (rows, tokens, width)."""
+        if self.fast is not None and cache is None and states.device.type != "meta":
+            return self.fast(self, states, layout, turn)
         states = states + self._dropped(self.self_attn(self.input_layernorm(states), layout, turn, cache))
+        return states + self._dropped(self.mlp(self.post_attention_layernorm(states)))
+
+    def entered(self, states: Tensor, turn: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return query, key and value (rows, heads, tokens, head_dim): `forward` up to attention."""
+        return self.self_attn.projected(self.input_layernorm(states), turn)
+
+    def left(self, states: Tensor, attended: Tensor) -> Tensor:
+        """Return (rows, tokens, width): `forward` from attention's result on."""
+        states = states + self._dropped(self.self_attn.o_proj(attended.transpose(1, 2).flatten(2)))
         return states + self._dropped(self.mlp(self.post_attention_layernorm(states)))
 
     def _dropped(self, states: Tensor) -> Tensor:
@@ -46,7 +64,14 @@ class Block(nn.Module):
 
 
 class Backbone(nn.Module):
-    """Embeddings, blocks and the last norm: (rows, tokens) to (rows, tokens, width)."""
+    """Embeddings, blocks and the last norm: (rows, tokens) to (rows, tokens, width).
+
+    `stream` is the dtype of the residual stream, None for that of the embeddings; `last_norm` computes the last norm
+    in another way, see models.fast.
+    """
+
+    stream: torch.dtype | None = None
+    last_norm: Callable[[nn.Module, Tensor], Tensor] | None = None
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
@@ -61,9 +86,13 @@ class Backbone(nn.Module):
     def forward(self, tokens: Tensor, positions: Tensor, layout: AttentionLayout, cache: Cache | None) -> Tensor:
         """Return hidden states after the last norm."""
         states = self._embedded(tokens, positions)
+        if self.stream is not None and states.device.type != "meta":
+            states = states.to(self.stream)
         turn = self._rotation(positions)
         for number, block in enumerate(self.layers):
             states = block(states, layout, turn, None if cache is None else cache[number])
+        if self.last_norm is not None and cache is None and states.device.type != "meta":
+            return self.last_norm(self.norm, states)
         outputs: Tensor = self.norm(states)
         return outputs
 

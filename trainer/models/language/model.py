@@ -8,7 +8,11 @@ from torch import Tensor, nn
 from trainer.data.tokens.labels import IGNORED
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.models.decoder.model import Decoder
-from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.language.linear_cross_entropy import (
+    PLAIN,
+    linear_cross_entropy_sum,
+    token_log_probabilities,
+)
 from trainer.models.language.preference_loss import dpo_loss_sum
 
 
@@ -20,7 +24,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, decoder: Decoder, *, drop_ignored: bool = False) -> None:
         super().__init__()
-        self.decoder, self.drop_ignored = decoder, drop_ignored
+        self.decoder, self.drop_ignored, self.head = decoder, drop_ignored, PLAIN
 
     @property
     def blocks(self) -> list[nn.Module]:
@@ -42,7 +46,7 @@ class LanguageModel(nn.Module):
         if self.drop_ignored and hidden.device.type != "meta":
             there = (flat != IGNORED).nonzero().squeeze(1)
             hidden, flat, scale = hidden[there], flat[there], None if scale is None else scale[there]
-        return linear_cross_entropy_sum(hidden, self.decoder.head_weight, flat, scale)
+        return linear_cross_entropy_sum(hidden, self.decoder.head_weight, flat, scale, head=self.head)
 
 
 class PreferenceModel(nn.Module):
@@ -50,7 +54,7 @@ class PreferenceModel(nn.Module):
 
     def __init__(self, decoder: Decoder, *, beta: float) -> None:
         super().__init__()
-        self.decoder, self.beta = decoder, beta
+        self.decoder, self.beta, self.head = decoder, beta, PLAIN
 
     @property
     def blocks(self) -> list[nn.Module]:
@@ -67,5 +71,7 @@ class PreferenceModel(nn.Module):
     def log_probabilities(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
         """Return the answers' log-probabilities, (pairs, 2)."""
         hidden = self.decoder.hidden(tokens.flatten(0, 1), documents=documents.flatten(0, 1))
-        values = token_log_probabilities(hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten())
+        values = token_log_probabilities(
+            hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten(), head=self.head
+        )
         return values.view(labels.shape).sum(-1)

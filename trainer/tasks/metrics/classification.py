@@ -33,6 +33,37 @@ def balanced_accuracy(target: NDArray[np.int64], answer: NDArray[np.int64]) -> f
     return float(np.mean([(answer[target == each] == each).mean() for each in np.unique(target)]))
 
 
+def confusion(target: NDArray[np.int64], answer: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Return how many rows of each class (lines) got each answer (columns)."""
+    return np.bincount(target * classes + answer, minlength=classes * classes).reshape(classes, classes)
+
+
+def macro_f1(counts: NDArray[np.int64]) -> float:
+    """Return the mean of F1 = 2 * hits / (rows of the class + answers of it) over classes that occur in either."""
+    hits, both = np.diag(counts), counts.sum(axis=0) + counts.sum(axis=1)
+    return float(np.mean(2 * hits[both > 0] / both[both > 0]))
+
+
+def auc(target: NDArray[np.int64], chances: Floats) -> float | None:
+    """Return the area under the ROC curve: how often a row of a class gets it a higher chance than one of another.
+
+    Ties count half (Mann and Whitney 1947). Of several classes the mean over those that occur, each against the rest;
+    None where fewer than two occur.
+    """
+    found = np.unique(target)
+    if len(found) < 2:
+        return None
+    chosen = found[1:] if chances.shape[1] == 2 else found
+    return float(np.mean([_auc_of(target == each, chances[:, each]) for each in chosen]))
+
+
+def _auc_of(inside: NDArray[np.bool_], chance: Floats) -> float:
+    _, place, count = np.unique(chance, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]  # equal chances share the mean of their ranks
+    own = int(inside.sum())
+    return float((rank[inside].sum() - own * (own + 1) / 2) / (own * (len(inside) - own)))
+
+
 def calibration(target: NDArray[np.int64], chances: Floats) -> list[dict[str, Any]]:
     """Return, for ten bins of the answer's probability, rows, mean probability and share of right answers."""
     sure, right = chances.max(axis=1), chances.argmax(axis=1) == target
@@ -59,6 +90,8 @@ def class_score(train: Dataset, part: Dataset, chances: Floats) -> dict[str, flo
         "rows": len(part),
         "accuracy": float((answer == target).mean()),
         "balanced_accuracy": balanced_accuracy(target, answer),
+        "macro_f1": macro_f1(confusion(target, answer, chances.shape[1])),
+        "auc": auc(target, chances),
         "log_loss": log_loss(target, chances),
         "calibration_error": calibration_error(calibration(target, chances)),
         "accuracy_of_majority": float((target == counts.argmax()).mean()),

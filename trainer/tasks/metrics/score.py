@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.tasks.metrics.classification import CLASS_BASELINES, class_score, probabilities
-from trainer.tasks.metrics.regression import BASELINES, score
+from trainer.tasks.metrics.classification import CLASS_BASELINES, class_score, confusion, probabilities
+from trainer.tasks.metrics.intervals import accuracy_interval, r2_interval
+from trainer.tasks.metrics.regression import BASELINES, baseline_forecasts, score
 from trainer.tasks.prepared import Task
 
 
@@ -23,8 +25,31 @@ def baselines_of(task: Task) -> dict[str, str]:
 def score_of(task: Task, part: Dataset, outputs: Floats) -> dict[str, Any]:
     """Return the figures of a network's raw outputs (rows, outputs) on `part`."""
     if task.labels:
-        return class_score(task.split.train, part, probabilities(outputs))
-    return score(task.split.train, part, task.targets.unscale(outputs[:, 0]), codes_apart(task))
+        figures: dict[str, Any] = class_score(task.split.train, part, probabilities(outputs))
+        return figures | ({} if task.horizon else accuracy_interval((outputs.argmax(axis=1) == part.target) * 1.0))
+    forecast = task.targets.unscale(outputs[:, 0])
+    figures = score(task.split.train, part, forecast, codes_apart(task))
+    return figures | ({} if task.horizon else _r2_intervals(task, part, forecast, figures))
+
+
+def _r2_intervals(task: Task, part: Dataset, forecast: Floats, figures: Mapping[str, Any]) -> dict[str, float]:
+    """Return the intervals of R² against each baseline that is not exact."""
+    found: dict[str, float] = {}
+    for name, values in baseline_forecasts(task.split.train, part, codes_apart(task)).items():
+        if figures[f"r2_vs_{name}"] is not None:
+            found |= r2_interval(name, (part.target - forecast) ** 2, (part.target - values) ** 2)
+    return found
+
+
+def confusions_of(task: Task, parts: Mapping[str, tuple[Dataset, Floats]]) -> dict[str, Any]:
+    """Return, for classes, how many rows of each class got each answer, by part; nothing for a number."""
+    if not task.labels:
+        return {}
+    count = len(task.labels)
+    return {
+        name: confusion(part.target.astype(np.int64), outputs.argmax(axis=1), count).tolist()
+        for name, (part, outputs) in parts.items()
+    }
 
 
 def codes_apart(task: Task) -> list[int]:

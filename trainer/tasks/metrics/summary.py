@@ -7,6 +7,7 @@ from typing import Any
 
 from trainer.tasks.task import Trained
 
+MOST_SHOWN = 4  # pairs of classes that are taken for each other
 WORDS = {"mean": "the training mean", "persistence": "persistence", "linear": "a linear fit"}
 
 
@@ -34,13 +35,41 @@ def _scores(record: Mapping[str, Any]) -> dict[str, str]:
     metrics = record["metrics"]
     if not record["target"]["classes"]:
         words = {name: words for name, words in WORDS.items() if name in record["baselines"]}
-        return {"R²": "validation / test: " + ", ".join(_against(record, name, words[name]) for name in words)}
+        line = "validation / test: " + ", ".join(_against(record, name, words[name]) for name in words)
+        return {"R²": line + _between(metrics["test"], "r2_vs_mean", ", of the test's R² against the mean")}
     parts = [metrics[part] for part in ("validation", "test")]
     shown = {name: " / ".join(_shown(part[name], 3) for part in parts) for name in parts[0] if name != "rows"}
     return {
         "right": f"validation / test: {shown['accuracy']}, the most frequent class {shown['accuracy_of_majority']}; "
-        f"log loss {shown['log_loss']}, of the shares alone {shown['log_loss_of_prior']}"
+        f"log loss {shown['log_loss']}, of the shares alone {shown['log_loss_of_prior']}; "
+        f"AUC {shown['auc']}, F1 {shown['macro_f1']}{_between(parts[1], 'accuracy', ' of the right test answers')}",
+        **_confused(record),
     }
+
+
+def _between(figures: Mapping[str, Any], name: str, of: str) -> str:
+    """Return the bootstrap's interval of a figure as words, or nothing where there is none."""
+    if figures.get(f"{name}_low") is None:
+        return ""
+    return f"; 95 % interval{of}: {figures[f'{name}_low']:.3f} to {figures[f'{name}_high']:.3f}"
+
+
+def _confused(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the line on which classes the test's wrong answers took for which, the most frequent first."""
+    counts, labels = record["metrics"].get("confusion", {}).get("test"), record["target"]["labels"]
+    if not counts:
+        return {}
+    wrong = [
+        (count, labels[true], labels[answer])
+        for true, line in enumerate(counts)
+        for answer, count in enumerate(line)
+        if count and true != answer
+    ]
+    shown = [
+        f"{true} taken for {answer}: {count:,}" for count, true, answer in sorted(wrong, reverse=True)[:MOST_SHOWN]
+    ]
+    more = f"; and {len(wrong) - MOST_SHOWN} other pairs" if len(wrong) > MOST_SHOWN else ""
+    return {"wrong": f"test: {', '.join(shown)}{more}"} if shown else {}
 
 
 def _against(record: Mapping[str, Any], baseline: str, words: str) -> str:

@@ -45,14 +45,36 @@ def matrix_of(reading: Reading, kinds: Kinds, parts: Parts, folder: Path | None)
     """
     order = np.concatenate([parts.train, parts.validation, parts.test])
     columns, missing, inputs = [], {}, []
+    unfit: dict[str, TrainerError] = {}
     for name, kind in kinds.items():
         cells = reading.parsed(name)
-        columns.append(fit_column(name, *kind, cells, parts.train))
+        try:
+            columns.append(fit_column(name, *kind, cells, parts.train))
+        except TrainerError as error:
+            if error.code != "RM582":
+                raise
+            unfit[name] = error
+        if unfit:  # only the other columns of words are of interest now
+            reading.forget(name)
+            continue
         missing[name] = int(cells.missing[reading.kept].sum())
         ordered = (values[order] for values in encode(columns[-1], cells)[0])
         inputs += [values if folder is None else mapped([values], folder) for values in ordered]
         reading.forget(name)
+    if unfit:
+        raise of_all(unfit)
     return Matrix(columns=columns, missing=missing, order=order, values=side_by_side(inputs, folder))
+
+
+def of_all(unfit: Mapping[str, TrainerError]) -> TrainerError:
+    """Return one error for all columns of too many words, so that one command leaves them out."""
+    errors = list(unfit.values())
+    if len(errors) == 1:
+        return errors[0]
+    what = "; ".join(str(error.what) for error in errors)
+    return TrainerError(
+        "RM582", what=what, next=f"Leave them out with --ignore {','.join(unfit)}, or make fewer words."
+    )
 
 
 def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:

@@ -20,6 +20,7 @@ from trainer.data.readers.files import DataFile, digest_of, recorded_source
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of
+from trainer.data.tables.identifiers import called_identifier, is_identifier
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
@@ -29,6 +30,8 @@ from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
+
+MOST_SHOWN = 5  # classes that are named
 
 
 def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
@@ -41,7 +44,8 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     """
     require_apart(config)
     reading, names, time = opened(config, disk)
-    kinds = settled(reading, names, config)
+    identifiers = identifiers_of(reading, names, config)
+    kinds = settled(reading, [name for name in names if name not in identifiers], config)
     labels, why = classes_of(reading, config)
     values = target_values(reading, config, labels)
     dates = times_of(reading, time, config)
@@ -51,8 +55,9 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, cells)
-    made = made_of(config, matrix) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
+    made = made_of(config, matrix, identifiers) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     tell(made, matrix.columns, parts)
+    say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     codes = codes_of(matrix.columns)
     inputs, targets = scalers(split.train, codes, labels)
@@ -100,7 +105,25 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
     return kinds
 
 
-def made_of(config: TableConfig, matrix: Matrix) -> dict[str, Any]:
+def identifiers_of(reading: Reading, names: Sequence[str], config: TableConfig) -> tuple[str, ...]:
+    """Return the columns that are left out as identifiers, and report them.
+
+    Raises:
+        TrainerError: RM580 where no other column is left.
+    """
+    if config.columns.identifiers == "keep":
+        return ()
+    candidates = [name for name in names if called_identifier(name) and name not in config.columns.categories]
+    found = tuple(name for name in candidates if is_identifier(name, reading.parsed(name), reading.kept))
+    if found and len(found) == len(names):
+        what = f"no column but identifiers is left as an input: {', '.join(found)}"
+        raise TrainerError("RM580", what=what, where=str(reading.cells.path), next="With --identifiers keep they stay.")
+    if found:
+        say(f"table   left out as identifiers, another value in every row: {', '.join(found)} (--identifiers keep)")
+    return found
+
+
+def made_of(config: TableConfig, matrix: Matrix, identifiers: Sequence[str]) -> dict[str, Any]:
     """Return how inputs were made, for the metadata."""
     return {
         "set": "table",
@@ -113,7 +136,7 @@ def made_of(config: TableConfig, matrix: Matrix) -> dict[str, Any]:
             "cells": {name: count for name, count in matrix.missing.items() if count},
         },
         "unknown": config.unknown,
-        "ignored": list(config.columns.ignore),
+        "ignored": [*config.columns.ignore, *identifiers],
     }
 
 
@@ -232,6 +255,14 @@ def file_of(cells: Cells) -> DataFile:
     digest = digest_of(cells.path)
     source = recorded_source(cells.path.parent, digest)
     return DataFile(name=cells.path.name, sha256=digest, source=source, read=cells.read)
+
+
+def described(target: str, labels: Sequence[str] | None) -> str:
+    """Return what is learned: a number, or which classes."""
+    if not labels:
+        return f"{target!r} is a number"
+    more = f" and {len(labels) - MOST_SHOWN} more" if len(labels) > MOST_SHOWN else ""
+    return f"{target!r} is one of {len(labels)} classes ({', '.join(labels[:MOST_SHOWN])}{more})"
 
 
 def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:

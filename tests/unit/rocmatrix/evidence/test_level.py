@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.evidence.level import LEVELS, standings, why_not
-from rocmatrix.evidence.record import Hardware, Verdict
+from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from tests.fixtures.evidence import CARD, OTHER_INPUTS, record, rocm, smoke
 
 
@@ -68,6 +68,7 @@ SET_ASIDE = [
     {"hardware": rocm("gfx1030")},
     {"hardware": Hardware(device="none", cards=(CARD,), gfx=("gfx1100",), seen=("gfx1100",))},  # of several kinds
     {"hardware": Hardware(device="rocm", cards=(CARD,), gfx=("gfx1031",), seen=("gfx1100",))},  # an override
+    {"hardware": Hardware(device="rocm", cards=(CARD,), gfx=("gfx1100", "gfx1030"), seen=("gfx1030", "gfx1100"))},
     {"where": "native", "image": None, "inputs": None},
     {"where": "native"},
 ]
@@ -126,6 +127,54 @@ def test_the_cell_of_the_cpu_is_smoked_by_a_cpu_and_by_no_card():
     base = [record("build", cell=CPU.name), record("prove", 1, cell=CPU.name)]
     assert level(*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu")), cell=CPU) == "smoked"
     assert level(*base, smoke(2, cell=CPU.name), cell=CPU) == "proven"
+
+
+def test_a_card_of_the_cpu_is_the_cpu_and_of_an_amd_cell_its_name():
+    base = [record("build", cell=CPU.name), record("prove", 1, cell=CPU.name)]
+    (found,) = standings(CPU, [*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu"))], rendered=True)
+    assert (found.cell, found.card, found.inputs) == (CPU.name, "CPU", base[0].inputs)
+    (found,) = standings(CELL, CLIMB[:3], rendered=True)
+    assert (found.cell, found.card, found.inputs) == (CELL.name, CARD, CLIMB[0].inputs)
+    (found,) = standings(CELL, CLIMB[:2], rendered=True)
+    assert (found.card, found.level) == ("-", "proven")
+
+
+def test_records_of_another_cell_and_benches_are_not_counted_as_set_aside():
+    others = [record("build", cell="another"), record("bench", 5), smoke(6, cell="another", status="fail")]
+    (found,) = standings(CELL, [*CLIMB, *others], rendered=True)
+    assert (found.set_aside, found.troubles, found.level) == (0, 0, "trained")
+    lost = smoke(7, trouble=Trouble(stage="disk", words="simulated"))
+    (found,) = standings(CELL, [*CLIMB, lost, smoke(8, marks=("stand-in",))], rendered=True)
+    assert (found.set_aside, found.troubles) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (record("bench"), "bench"),
+        (record("build", inputs=None), "what the image was made of"),
+        (record("prove", inputs=None), "what the image was made of"),
+        (smoke(2, hardware=rocm("gfx1030")), "met gfx1030,"),
+        (smoke(2, hardware=Hardware(device="rocm", cards=(CARD,))), "met no card,"),
+        (smoke(2, hardware=Hardware(device="rocm", gfx=("b", "a"), seen=("c",))), "met a, b, c,"),
+    ],
+)
+def test_a_record_that_is_no_evidence_states_why(refused, words):
+    assert words in why_not(refused, CELL)
+
+
+def test_a_level_that_nothing_was_run_for_has_no_time():
+    (found,) = standings(CELL, [], rendered=True)
+    assert (found.level, found.at, found.age_days(datetime(2026, 11, 3, tzinfo=UTC))) == ("rendered", None, None)
+
+
+@pytest.mark.parametrize(
+    ("records", "inputs", "current"),
+    [((), "a" * 64, None), (CLIMB[:1], None, None), (CLIMB[:1], "a" * 64, True), (CLIMB[:1], OTHER_INPUTS, False)],
+)
+def test_an_image_is_compared_with_the_checkout_where_both_are_known(records, inputs, current):
+    (found,) = standings(CELL, records, rendered=True, current_inputs=inputs)
+    assert found.current is current
 
 
 def test_age_and_currency():

@@ -74,6 +74,24 @@ def test_a_probe_that_passes_by_itself_answers_no_failure():
         assert (found.level, found.failures) == ("proven", ("blas",))
 
 
+def test_a_suite_that_left_a_probe_out_or_contradicts_itself_answers_no_failure():
+    failed = suite(9, {"device": "pass", "blas": "fail"})
+    for status in ("not-applicable", "not checked"):
+        assert standing(*CLIMB, failed, suite(10, {"device": "pass", "blas": status}, passed=True)).failures == (
+            "blas",
+        )
+    both = tuple(Verdict(probe="blas", status=status) for status in ("pass", "fail"))
+    assert standing(*CLIMB, failed, smoke(10, verdicts=both, passed=True)).failures == ("blas",)
+    ended = suite(9, {"blas": "pass"}, passed=False)
+    assert standing(*CLIMB, ended).failures == ("the suite",)
+    assert standing(*CLIMB, ended, suite(10, {"conv": "fail"}, passed=True)).failures == ("the suite", "conv")
+
+
+def test_a_suite_on_two_cards_whose_pair_was_not_tried_is_no_level_of_two():
+    alone = suite(3, {"device": "pass", "two_gpu_step": "not-applicable"})
+    assert (alone.passed, standing(*CLIMB[:2], alone).level) == (True, "smoked")
+
+
 def test_a_whole_suite_on_one_card_answers_no_failure_of_two():
     found = standing(*CLIMB, suite(9, dict.fromkeys(PROBES, "pass") | {"two_gpu_step": "fail"}), smoke(10))
     assert (found.level, found.failures) == ("proven", ("two_gpu_step",))
@@ -86,7 +104,7 @@ def test_a_failure_without_a_card_counts_on_every_card():
     found = standings(CELL, [*both, FAILED_WHOLLY["no device"]], rendered=True)
     assert [s.level for s in found] == ["proven"] * 2
     found = standings(CELL, [*both, FAILED_WHOLLY["no device"], smoke(12, hardware=other), smoke(13)], rendered=True)
-    assert {s.card: s.failing for s in found}.values()
+    assert {s.card: s.failures for s in found} == dict.fromkeys((CARD, other.cards[0]), ("two_gpu_step",))
 
 
 @pytest.mark.parametrize("kind", ["build", "prove", "smoke", "train"])
@@ -112,6 +130,16 @@ def test_the_cards_that_took_part_are_named_and_those_that_did_not():
     for none in ("", "a", "aa"):
         assert standing(*CLIMB[:2], paired(3, none)).level == "smoked"
     assert standing(*CLIMB[:3], paired(3, "ab", whole=False)).level == "smoked"
+    failed = standing(*CLIMB[:2], paired(3, "ab"), smoke(4, status="fail"))
+    assert (failed.level, failed.took_part, failed.left_out) == ("proven", (), ())
+
+
+def test_the_cards_of_another_probe_took_no_part_in_the_step_of_two():
+    two = Verdict(probe="two_gpu_step", status="pass", cards=("a", "b"), present=("a", "b"))
+    other = Verdict(probe="transfer", status="pass", cards=("c",), present=("c", "d"))
+    lost = Verdict(probe="two_gpu_step", status="not-applicable", cards=("e",), present=("f",))
+    found = standing(*CLIMB[:2], record("smoke", 3, verdicts=(two, other, lost), hardware=rocm(cards=2)))
+    assert (found.level, found.took_part, found.left_out) == ("two-gpu", ("a", "b"), ())
 
 
 STATUSES = st.sampled_from(["pass", "fail", "crash", "no verdict", "not-applicable"])

@@ -7,6 +7,7 @@ from packaging.version import Version
 from rocmatrix.matrix import derived_rules as derive
 from rocmatrix.matrix.library import Libraries
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.statement import Selector
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.derived_rules}
@@ -75,3 +76,70 @@ def test_no_release_at_all_gives_no_rule():
 def test_every_torch_from_2_0_to_2_15_is_there():
     minors = {Version(release.torch).release[:2] for release in MATRIX.releases}
     assert minors >= {(2, minor) for minor in range(16)}
+
+
+def of(name):
+    return MATRIX.release_by_name[name]
+
+
+def derived(*names, architectures=("gfx1030", "gfx1100", "gfx803")):
+    found = derive.rules([of(name) for name in names], architectures, NO_LIBRARIES)
+    return {rule.id: rule for rule in found}
+
+
+def test_each_rule_follows_from_its_releases_in_every_part():
+    first, second = of("rocm6.1-torch2.5.1"), of("rocm6.2-torch2.5.1")
+    found = derived(first.name, second.name, "cpu-torch2.13.0")
+    assert list(found) == [
+        "gfx803-in-no-release",
+        "not-compiled-rocm6.1-torch2.5.1",
+        "not-compiled-rocm6.2-torch2.5.1",
+        "rocm-versions-of-torch-2.5.1",
+    ]
+    assert {(rule.verdict, rule.evidence.confidence) for rule in found.values()} == {("broken", "derived")}
+    never = found["gfx803-in-no-release"]
+    assert never.when == Selector(architectures=["gfx803"], rocm=">=0")
+    assert never.reason == "none of the 2 ROCm releases of torch known here holds device code for gfx803"
+    assert never.evidence.sources == ["the architecture lists in matrix/releases.yaml, each with its own sources"]
+    assert never.evidence.date == max(each.device_code.evidence.date for each in (first, second))
+    left_out = found["not-compiled-rocm6.2-torch2.5.1"]
+    assert left_out.when == Selector(architectures=["gfx803"], torch="==2.5.1", rocm="==6.2")
+    held = ", ".join(second.architectures)
+    assert left_out.reason == f"torch 2.5.1 for ROCm 6.2 holds device code for {held} only"
+    assert left_out.evidence.sources == second.device_code.evidence.sources
+    assert left_out.evidence.date == second.device_code.evidence.date
+    assert left_out.expires == derive.look_again(left_out.evidence.date)
+    paired = found["rocm-versions-of-torch-2.5.1"]
+    assert paired.when == Selector(torch="==2.5.1", rocm="!=6.1,!=6.2")
+    assert paired.reason == "torch 2.5.1 was released for ROCm 6.1, 6.2 only"
+    assert paired.evidence.sources == list(dict.fromkeys([*first.evidence.sources, *second.evidence.sources]))
+    assert paired.evidence.date == max(first.evidence.date, second.evidence.date)
+
+
+def test_a_torch_with_a_release_that_is_not_known_whole_has_no_rule_on_its_pairs():
+    assert "rocm-versions-of-torch-2.15.0" not in derived(
+        *(release.name for release in MATRIX.releases if release.torch == "2.15.0")
+    )
+
+
+def test_only_an_architecture_that_every_release_left_out_is_in_none():
+    assert "gfx1100-in-no-release" not in derived("rocm6.1-torch2.5.1", "rocm6.2-torch2.5.1")
+    assert [rule for rule in derived("cpu-torch2.13.0") if rule.endswith("in-no-release")] == []
+
+
+def test_each_entry_of_a_library_is_a_rule_of_its_own():
+    entries = [*MATRIX.libraries.rocblas, *MATRIX.libraries.rccl]
+    found = derive.library_rules(MATRIX.libraries)
+    assert [rule.id for rule in found] == [entry.id for entry in entries]
+    for rule, entry in zip(found, entries, strict=True):
+        library = "rocBLAS" if entry in MATRIX.libraries.rocblas else "RCCL"
+        assert rule.reason == f"{library} has no kernels for it: {entry.note}"
+        assert (rule.when, rule.evidence, rule.verdict) == (entry.when, entry.evidence, "broken")
+        assert rule.expires == derive.look_again(entry.evidence.date)
+    everything = derive.rules(MATRIX.releases, MATRIX.architectures, MATRIX.libraries)
+    assert everything[-len(found) :] == found
+    assert everything[: -len(found)] == RELEASE_RULES
+
+
+def test_a_statement_asks_to_be_looked_at_again_after_a_year():
+    assert derive.look_again("2026-11-21") == "2027-11-21"

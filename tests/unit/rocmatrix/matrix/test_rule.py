@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.matrix.rule import verdict_of
+from rocmatrix.matrix.rule import Claim, verdict_of
 from rocmatrix.matrix.statement import within
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
@@ -79,6 +79,41 @@ def test_a_rule_of_another_package_does_not_speak_of_torch():
     combination = axes("gfx1100", "2.12.1", "7.2")
     assert not rule.when.matches(**combination)
     assert rule.when.matches(**combination, package="tensorflow-rocm")
+
+
+@pytest.mark.parametrize(
+    ("given", "stands", "words"),
+    [
+        (None, None, "it stops"),
+        ("an iGPU is visible", None, "where an iGPU is visible: it stops"),
+        (None, True, "it stops. Reported: it runs; this stands"),
+        ("an iGPU is visible", False, "where an iGPU is visible: it stops. Reported: it runs; refuted"),
+    ],
+)
+def test_the_words_of_a_rule_name_its_circumstance_and_what_became_of_a_claim(given, stands, words):
+    rule = MATRIX.rules[0]
+    claim = None if stands is None else Claim(says="it runs", stands=stands, evidence=rule.evidence)
+    when = rule.when.model_copy(update={"given": given})
+    made = rule.model_copy(update={"reason": "it stops", "when": when, "claim": claim})
+    assert (made.words, made.decides) == (words, given is None)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([], "untested"),
+        (["untested"], "untested"),
+        (["untested", "works"], "works"),
+        (["works", "degraded"], "degraded"),
+        (["degraded", "broken", "works"], "broken"),
+    ],
+)
+def test_the_most_severe_of_the_deciding_verdicts_is_taken(verdicts, expected):
+    open_rule = MATRIX.rules[0].model_copy(update={"when": MATRIX.rules[0].when.model_copy(update={"given": None})})
+    caution = open_rule.when.model_copy(update={"given": "somewhere"})
+    rules = [open_rule.model_copy(update={"verdict": verdict}) for verdict in verdicts]
+    assert verdict_of(rules) == verdict_of(rules[::-1]) == expected
+    assert verdict_of([*rules, open_rule.model_copy(update={"verdict": "broken", "when": caution})]) == expected
 
 
 def test_every_rule_expires_after_it_was_read():

@@ -82,6 +82,21 @@ def test_a_package_is_known_by_its_metadata_not_by_its_folder(tmp_path):
 
 def test_a_clean_image_passes():
     assert strays(CLEAN).findings == ()
+    assert strays(CLEAN).name == "hygiene"
+    assert strays(CLEAN).summary == f"{len(hygiene.RULES)} rules on {len(CLEAN)} files"
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        entry("/usr/bin/link", b"", mode=0o6777, kind="link"),  # the mode of a link is no one's
+        entry("/opt/venv/lib/a/__pycache__/c.pyc", b"\xa7\r\r\n\1\0\0\0\5" + bytes(7)),
+        entry("/opt/venv/lib/a.json", b'{"url": "file:///home/me"}'),
+        entry("/opt/direct_url.json", b'{"url": "file:///home/me"}', kind="folder"),
+    ],
+)
+def test_what_resembles_a_stray_is_none(there):
+    assert strays([*CLEAN, there]).findings == ()
 
 
 def test_every_rule_of_hygiene_is_broken_once_here():

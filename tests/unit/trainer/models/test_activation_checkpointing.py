@@ -98,3 +98,15 @@ def test_a_copy_recomputes_itself_and_not_the_original() -> None:
 def test_without_layers_there_is_nothing_to_recompute() -> None:
     with pytest.raises(TrainerError, match="RM563"):
         checkpointed(nn.ReLU(), "full", [])
+
+
+def test_selective_leaves_layers_that_select_by_themselves_as_they_are():
+    class Way:
+        selective = True
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    model[0].fast = Way()
+    checkpointed(model, "selective", list(model))
+    assert [hasattr(type(each), "recomputed") for each in model] == [False, True]
+    checkpointed(model, "full", [model[0]])
+    assert hasattr(type(model[0]), "recomputed")

@@ -62,22 +62,30 @@ def test_days_of_many_rows_come_with_a_row_height() -> None:
     assert "--row-ticks" not in of_sessions(record, 900)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_features_end_within_seconds_and_leave_nothing(tmp_path: Path, number: int, status: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 1), (signal.SIGINT, 130, 2)]
+)
+def test_stopped_features_end_within_seconds_and_leave_nothing(
+    tmp_path: Path, number: int, status: int, workers: int
+) -> None:
+    """SIGINT goes to the workers, too, as it does from a terminal."""
     path, out = tmp_path / "bars.csv", tmp_path / "out"
     write_synthetic(path, 390 * 600)
     out.mkdir()
     command = [sys.executable, "-m", "trainer", "features", "--data", str(path), "--out", str(out / "f.arrow")]
     process = subprocess.Popen(
-        [*command, "--tick", "0.01", "--workers", "1"], stderr=subprocess.PIPE, env=dict(os.environ)
+        [*command, "--tick", "0.01", "--workers", str(workers)], stderr=subprocess.PIPE, start_new_session=True
     )
+    assert process.stderr
     try:
         deadline = time.monotonic() + 120
         while not list(out.glob(".*partial")) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert process.poll() is None
-        process.send_signal(number)
-        assert process.wait(timeout=60) == status, process.stderr.read() if process.stderr else b""
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == status, said
+        assert b"Traceback" not in said
     finally:
         process.kill()
         process.wait()

@@ -173,3 +173,8 @@ def test_killed_run_resumed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, 
     assert main(["train", *options, "--run", "whole"]) == 0
     name = "adapter_model.safetensors"
     assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_run_on_a_cpu_records_plain_torch_and_the_reason(base):
+    fast = json.loads((base / "metadata.json").read_text())["fast"]
+    assert fast["blocks"]["name"] == "plain" and "CPU" in fast["blocks"]["why"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.conventions import VOLUME_BITS, ProfileConventions
-from trainer.data.profiles import developing, segments
+from trainer.data.profiles import developing, finished, segments, zones
 from trainer.data.profiles.developing import developing_levels
+from trainer.data.profiles.finished import composite_poc, finished_profiles
 from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
 from trainer.runtime.errors import TrainerError
 
@@ -165,18 +167,75 @@ def test_conventions_that_are_none_are_refused(wrong: dict[str, object]) -> None
         ProfileConventions(**wrong)  # type: ignore[arg-type]
 
 
-@given(bars=BARS, c=CONVENTIONS, cut=st.integers(0, 10), part=st.integers(1, 9), scale=st.sampled_from([1, 1, 37]))
+@given(
+    bars=BARS,
+    c=CONVENTIONS,
+    cut=st.integers(0, 10),
+    span=st.integers(1, 9),
+    cells=st.sampled_from([1, 40, 400]),
+    scale=st.sampled_from([1, 1, 37]),
+)
 @settings(deadline=None, max_examples=400)
-def test_levels_in_segments_are_those_in_rows(
-    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int, part: int, scale: int
+def test_segment_levels_for_any_span_and_batch_equal_those_of_rows(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int, span: int, cells: int, scale: int
 ) -> None:
     c = replace(c, rows="dense", expansion="one")
     wide = [(low * scale, body * scale, top, volume) for low, body, top, volume in bars]
     rows = bar_rows(*arrays(wide), c)
     starts = np.array([0, min(cut, len(bars) - 1)] if min(cut, len(bars) - 1) else [0])
-    expected = developing_levels(rows, starts, c)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "PART", part)
-        actual = segments.segment_levels(rows, starts, c)
+        patch.setattr(developing, "MANY_ROWS", 10**9)
+        patch.setattr(segments, "span_of", lambda bars: span)
+        for module in (segments, zones):
+            patch.setattr(module, "BATCH_CELLS", cells)
+        assert_same(segments.segment_levels(rows, starts, c), developing_levels(rows, starts, c))
+
+
+@pytest.mark.parametrize("allocation", ["uniform", "proportional"])
+@pytest.mark.parametrize(("row_ticks", "most"), [(1, 3), (7, 2000)])  # few volumes: many rows tie
+def test_segment_levels_of_long_sessions_with_gaps_equal_those_of_rows(
+    monkeypatch: pytest.MonkeyPatch, allocation: Literal["uniform", "proportional"], row_ticks: int, most: int
+) -> None:
+    rng = np.random.default_rng(most + row_ticks)
+    close = 9000 + np.cumsum(rng.integers(-60, 61, 900)) + np.where(np.arange(900) % 450 > 300, 2500, 0)
+    low, high = close - rng.integers(0, 90, 900), close + rng.integers(0, 90, 900)
+    volume = np.where(rng.random(900) < 0.3, 0, rng.integers(1, most, 900)).astype(float)
+    c = ProfileConventions(allocation=allocation, row_ticks=row_ticks)
+    rows, starts = bar_rows(low * 0.25, high * 0.25, close * 0.25, volume, c), np.array([0, 1, 40, 450])
+    fast = developing_levels(rows, starts, c)
+    monkeypatch.setattr(developing, "MANY_ROWS", 10**9)
+    assert_same(fast, developing_levels(rows, starts, c))
+
+
+@pytest.mark.parametrize(("poc_tie", "expected"), [("middle", 2), ("middle_upper", 8), ("low", 2), ("high", 8)])
+def test_segment_levels_of_two_peaks_in_one_zone_follow_the_tie_rule(
+    monkeypatch: pytest.MonkeyPatch, poc_tie: Literal["middle", "middle_upper", "low", "high"], expected: int
+) -> None:
+    low, high = np.array([0, 2, 8, 0, 0, 0]), np.array([10, 2, 8, 10, 10, 10])
+    none = np.zeros(6, np.int64)
+    rows = BarRows(low=low, high=high, share=np.array([1, 4, 4, 1, 0, 1]), more_low=none, more_high=none)
+    monkeypatch.setattr(segments, "span_of", lambda bars: 3)
+    levels = segments.segment_levels(rows, np.array([0]), ProfileConventions(poc_tie=poc_tie))
+    assert levels.poc[2:].tolist() == [expected] * 4
+
+
+@given(bars=BARS, c=CONVENTIONS, cut=st.integers(1, 10))
+@settings(deadline=None, max_examples=150)
+def test_composite_poc_of_segments_equals_that_of_rows(
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int
+) -> None:
+    c = replace(c, rows="dense")
+    rows, starts = bar_rows(*arrays(bars), c), np.array([0, cut] if cut < len(bars) else [0])
+    of_rows = finished_profiles(rows, starts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finished, "FEW_ROWS", 0)
+        of_segments = finished_profiles(rows, starts)
+    assert all(part.of_rows for part in of_rows)
+    expected = oracle(bars, c)[0]
+    for parts in (of_rows, of_segments, [of_rows[0], *of_segments[1:]]):
+        assert composite_poc(parts, c) == expected
+
+
+def assert_same(actual: Levels, expected: Levels) -> None:
     for name in vars(expected):
         np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), err_msg=name)

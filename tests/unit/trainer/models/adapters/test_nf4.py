@@ -49,3 +49,15 @@ def test_cast_of_the_model_leaves_the_scales_in_fp32():
     before = model[0].scales.clone()
     model.to(torch.bfloat16)
     assert torch.equal(model[0].scales, before)
+
+
+def test_undone_step_and_checkpoint_copy_no_four_bit_weight():
+    from trainer.device.memory import changing_buffers
+    from trainer.engine.training import changing_state
+    from trainer.models.adapters.nf4 import quantize_linear_layers
+
+    model = torch.nn.Sequential(torch.nn.Linear(64, 2), torch.nn.BatchNorm1d(2))
+    quantize_linear_layers(model, ["0"])
+    assert {name.split(".")[0] for name in model.state_dict()} == {"0", "1"}
+    assert {name.split(".")[0] for name in changing_state(model)} == {"1"}
+    assert len(changing_buffers(model)) == 3  # the norm's

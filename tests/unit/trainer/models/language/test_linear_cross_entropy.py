@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from trainer.data.tokens.labels import IGNORED
-from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.language.linear_cross_entropy import Head, linear_cross_entropy_sum, token_log_probabilities
 from trainer.models.language.preference_loss import dpo_loss_sum
 
 TOKENS, WIDTH, VOCABULARY = 23, 8, 31
@@ -32,7 +32,7 @@ def test_linear_cross_entropy_for_any_chunk_equals_torch(chunk, weighted):
     hidden, weight, labels = inputs()
     weights = torch.rand(TOKENS, dtype=torch.float64) if weighted else torch.ones(TOKENS, dtype=torch.float64)
     plain = functional.cross_entropy(hidden @ weight.t(), labels, reduction="none", ignore_index=IGNORED) * weights
-    ours = linear_cross_entropy_sum(hidden, weight, labels, weights if weighted else None, chunk=chunk)
+    ours = linear_cross_entropy_sum(hidden, weight, labels, weights if weighted else None, head=Head(chunk=chunk))
     assert torch.allclose(ours, plain.sum(), rtol=1e-12)
     scale = 0.37  # a later division must reach both gradients
     pairs = zip(gradients(ours * scale, hidden, weight), gradients(plain.sum() * scale, hidden, weight), strict=True)
@@ -45,7 +45,7 @@ def test_token_log_probabilities_equal_torch_and_take_weights_afterwards(chunk, 
     hidden, weight, labels = inputs()
     weight.requires_grad_(not frozen)
     plain = -functional.cross_entropy(hidden @ weight.t(), labels, reduction="none", ignore_index=IGNORED)
-    ours = token_log_probabilities(hidden, weight, labels, chunk=chunk)
+    ours = token_log_probabilities(hidden, weight, labels, head=Head(chunk=chunk))
     assert torch.allclose(ours, plain, rtol=1e-12)
     later = torch.randn(TOKENS, dtype=torch.float64)
     learned = (hidden,) if frozen else (hidden, weight)
@@ -83,7 +83,7 @@ def test_linear_cross_entropy_without_gradients_forms_none():
 
 def test_linear_cross_entropy_in_bf16_sums_in_fp32():
     hidden, weight, labels = inputs(torch.bfloat16)
-    ours = linear_cross_entropy_sum(hidden, weight, labels, chunk=7)
+    ours = linear_cross_entropy_sum(hidden, weight, labels, head=Head(chunk=7))
     exact = functional.cross_entropy(
         hidden.double() @ weight.double().t(), labels, reduction="sum", ignore_index=IGNORED
     )

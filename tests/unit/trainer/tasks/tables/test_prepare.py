@@ -299,6 +299,63 @@ def test_a_column_that_reads_as_times_is_told(tmp_path: Path, capsys: pytest.Cap
     assert "times" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("PassengerId", list(range(1, 301))),
+        ("customer_id", [f"C{row:04}" for row in range(300)]),
+        ("ID", list(range(300, 0, -1))),
+        ("Unnamed: 0", list(range(300))),
+    ],
+)
+def test_identifier_is_left_out_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, values: list[object]
+) -> None:
+    path = written(mixed().with_columns(pl.Series(name, values)), tmp_path)
+    task = task_of(path)
+    assert name not in columns(task)
+    assert task.made["ignored"] == [name]
+    assert f"left out as identifiers, another value in every row: {name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("humid", list(range(300))),  # no word that ends in id
+        ("paid", list(range(300))),
+        ("shop_id", [row % 299 for row in range(300)]),  # one comes twice
+        ("grid", list(range(300))),
+        ("fluid_id", [row / 2 for row in range(300)]),  # no whole numbers
+        ("价格", list(range(300))),
+    ],
+)
+def test_column_that_is_no_identifier_stays(tmp_path: Path, name: str, values: list[object]) -> None:
+    assert name in columns(task_of(written(mixed().with_columns(pl.Series(name, values)), tmp_path)))
+
+
+def test_identifier_is_kept_where_asked(tmp_path: Path) -> None:
+    path = written(mixed().with_columns(pl.Series("PassengerId", list(range(300)))), tmp_path)
+    assert "PassengerId" in columns(task_of(path, identifiers="keep"))
+
+
+@pytest.mark.parametrize("word", ["inf", "-Infinity", "1e300"])
+@pytest.mark.parametrize("every", [3, 100])
+def test_infinite_or_huge_value_is_named_with_row_and_column(tmp_path: Path, word: str, every: int) -> None:
+    values = [word if row % every == 2 else str(row / 7) for row in range(300)]
+    error = refused(written(mixed().with_columns(pl.Series("size", values)), tmp_path), "RM580")
+    assert f"{word!r} in column 'size'" in error.what
+    assert ":4" in error.where or "line 4" in error.where
+    task = task_of(written(mixed().with_columns(pl.Series("size", values)), tmp_path), on_bad_row="repair")
+    assert columns(task)["size"]["kind"] == "number"
+
+
+def test_all_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
+    words = {name: pl.Series([f"{name} {row}" for row in range(300)]) for name in ("Name", "Ticket", "Cabin")}
+    error = refused(written(mixed().with_columns(**words), tmp_path), "RM582")
+    assert all(f"column {name!r}" in error.what for name in words)
+    assert "--ignore Name,Ticket,Cabin" in error.next
+
+
 def test_an_hour_that_no_clock_showed_is_told_with_the_zone(tmp_path: Path) -> None:
     times = ["2020-03-08 01:00:00", "2020-03-08 02:30:00"] * 150
     path = written(mixed().with_columns(pl.Series("when", times)), tmp_path)

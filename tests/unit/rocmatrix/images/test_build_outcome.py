@@ -1,0 +1,285 @@
+"""What came of a build: reused, rebuilt, or failed, and what of the host ended it. The engine is a stand-in."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import docker.errors
+import pytest
+
+from rocmatrix.containers import engine
+from rocmatrix.images import base, build
+from rocmatrix.images.room import LEAST_FREE, Room
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import CPU, GFX1100, MATRIX
+
+UNLOCKED = next(cell for cell in MATRIX.cells if cell.unlocked_because)
+OTHER = base.OtherBase(name="mirror/u:1", id="sha256:1")
+PLANNED = build.Built(tag="t", inputs="abc" * 8, argv=("docker", "x"))
+ROOM = Room(folder=None)
+
+
+def image(inputs="abc" * 8, *, sealed=True):
+    return engine.Image(id="sha256:a", labels={build.INPUTS_LABEL: inputs}, size=1, sealed=sealed)
+
+
+@dataclass
+class Client:
+    """A stand-in for the engine: `gone` is what it raises when asked whether it is there."""
+
+    gone: Exception | None = None
+    closed: list[bool] = field(default_factory=list)
+
+    def ping(self):
+        if self.gone:
+            raise self.gone
+
+    def close(self):
+        self.closed.append(True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "dry run: nothing was built"),
+        ({"image": image()}, "t is up to date (inputs abcabcabcabc)"),
+        ({"image": image(), "rebuilt": True, "seconds": 61.6}, "built t in 62 s (inputs abcabcabcabc)"),
+    ],
+)
+def test_the_outcome_is_one_line(changes, words):
+    assert build.Built(tag="t", inputs="abc" * 8, argv=(), **changes).words == words
+
+
+def test_a_plan_is_not_rebuilt_and_took_no_time():
+    assert (PLANNED.rebuilt, PLANNED.seconds, PLANNED.image, PLANNED.labels) == (False, 0.0, None, {})
+
+
+@pytest.mark.parametrize(
+    ("code", "stage"),
+    [("RM202", "engine"), ("RM204", "registry"), ("RM104", "registry"), ("RM205", "disk"), ("RM206", "disk")],
+)
+def test_what_is_not_buildkits_own_is_trouble_of_the_host_by_its_code(code, stage):
+    error = RocmatrixError(code, what="one", where="two", why="three", next="four")
+    found = build.failed(error, PLANNED, Client(), ROOM)
+    assert isinstance(found, build.BuildFailedError)
+    assert (found.code, found.what, found.where, found.why, found.next) == (code, "one", "two", "three", "four")
+    assert (found.planned, found.trouble.stage, found.trouble.words) == (PLANNED, stage, error.render())
+
+
+@pytest.mark.parametrize("code", ["RM101", "RM102", "RM103", "RM203"])
+def test_what_was_refused_before_a_build_began_stays_what_it_is(code):
+    error = RocmatrixError(code, what="one")
+    assert build.failed(error, PLANNED, Client(), ROOM) is error
+
+
+@pytest.mark.parametrize(
+    ("status", "least", "gone", "stage"),
+    [
+        (1, None, None, None),
+        (255, LEAST_FREE, None, None),
+        (1, LEAST_FREE - 1, None, "disk"),
+        (-2, None, None, "signal"),
+        (-9, LEAST_FREE - 1, docker.errors.APIError("gone"), "signal"),
+        (1, None, docker.errors.APIError("gone"), "engine"),
+        (1, None, ConnectionError("gone"), "engine"),
+    ],
+)
+def test_what_ended_buildkit_is_known_by_its_status_the_room_and_the_engine(status, least, gone, stage):
+    error = build.BuildKitError(status, what="a", where="b", why="no space left on device", next="d")
+    room = Room(folder=None, least=least)
+    found = build.failed(error, PLANNED, Client(gone), room)
+    assert isinstance(found, build.BuildFailedError)
+    assert (found.code, found.where, found.next, error.status) == ("RM202", "b", "d", status)
+    assert (found.trouble and found.trouble.stage) == stage
+    assert found.trouble is None or found.trouble.words == error.render()
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """A build in which each step only writes down that it was taken."""
+    steps = []
+    monkeypatch.setattr(engine, "require_buildx", lambda: steps.append("buildx"))
+    monkeypatch.setattr(engine, "obtain", lambda client, name: steps.append(("obtain", name)))
+    monkeypatch.setattr(engine, "sealed", lambda client, tag: steps.append(("sealed", tag)) or image())
+    monkeypatch.setattr(build.room, "of_engine", lambda client: ROOM)
+    monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
+    monkeypatch.setattr(build, "run_buildx", lambda argv, **more: steps.append(("run", argv, more)))
+    return steps
+
+
+def made(cell, tmp_path, *, held=None, planned=PLANNED):
+    return build._build(Client(), planned, cell, held=held, wheels=tmp_path / "a" / "w", log=tmp_path / "log")
+
+
+def test_an_image_of_these_inputs_is_reused_and_nothing_is_asked_for(called, tmp_path):
+    found = made(CPU, tmp_path, held=image())
+    assert (found.image, found.rebuilt, found.inputs, called) == (image(), False, PLANNED.inputs, [])
+
+
+@pytest.mark.parametrize("held", [None, image("other"), image(sealed=False)])
+def test_an_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(called, tmp_path, held):
+    found = made(CPU, tmp_path, held=held)
+    assert called == [
+        "buildx",
+        ("obtain", CPU.base.reference),
+        ("fetch", CPU.name, tmp_path / "a" / "w"),
+        ("run", PLANNED.argv, {"log": tmp_path / "log", "watched": ROOM}),
+        ("sealed", "t"),
+    ]
+    assert (found.image, found.rebuilt, found.tag) == (image(), True, "t")
+    assert 0 <= found.seconds < 60
+
+
+def test_another_base_is_not_fetched_a_second_time_and_an_unlocked_cell_fetches_no_wheel(called, tmp_path):
+    labelled = build.Built(tag="t", inputs="abc" * 8, argv=(), labels={build.BASE_LABEL: "mirror/u:1"})
+    for _ in range(2):  # the folder may be there
+        made(UNLOCKED, tmp_path, planned=labelled)
+    assert (tmp_path / "a" / "w").is_dir()
+    assert [step for step in called if step[0] in ("obtain", "fetch")] == []
+
+
+def test_a_build_that_brings_other_inputs_is_refused_with_its_log(called, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "sealed", lambda *_: image("other"))
+    with pytest.raises(RocmatrixError, match="RM202") as caught:
+        made(CPU, tmp_path)
+    assert caught.value.where == str(tmp_path / "log")
+    assert not isinstance(caught.value, build.BuildFailedError)
+
+
+def test_labels_and_inputs_name_another_base_and_forced_rules():
+    labels = build.labels_of("abc", other=OTHER, forced=["a", "b"])
+    assert labels == {
+        "org.rocmatrix.inputs": "abc",
+        "org.rocmatrix.forced": "a,b",
+        "org.rocmatrix.base": "mirror/u:1",
+        "org.rocmatrix.base.id": "sha256:1",
+    }
+    assert build.labels_of("abc") == {"org.rocmatrix.inputs": "abc"}
+
+
+@pytest.fixture
+def few(monkeypatch, tmp_path):
+    """A checkout with the files of one cell and a trainer of two files."""
+    for cell in (CPU, GFX1100, UNLOCKED):
+        for name in build.CELL_FILES:
+            path = tmp_path / "images" / cell.name / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(name)
+    for name in ("trainer/a.py", "trainer/b/c.py", "trainer/b/__pycache__/c.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def test_the_hash_of_inputs_is_over_the_base_forced_rules_and_each_file_by_name(few):
+    files = [*(f"cell/{name}" for name in build.CELL_FILES), "trainer/a.py", "trainer/b/c.py"]
+    content = [name.removeprefix("cell/") for name in files]
+    lines = [
+        f"{name}\0{hashlib.sha256(text.encode()).hexdigest()}\n" for name, text in zip(files, content, strict=True)
+    ]
+    for own, forced in ((CPU.base.reference, ()), ("sha256:1", ("r1", "r2"))):
+        head = f"base\0{own}\n" + "".join(f"forced\0{rule}\n" for rule in forced)
+        expected = hashlib.sha256("".join([head, *sorted(lines)]).encode()).hexdigest()
+        assert build.input_hash(CPU, few, base=None if own == CPU.base.reference else own, forced=forced) == expected
+
+
+def test_the_prune_stage_counts_by_names_of_its_own(few):
+    assert [name for name, _ in build.pruner_files(GFX1100)] == [f"pruner/{name}" for name in build.PRUNER_FILES]
+    assert all(path.is_file() for _, path in build.pruner_files(GFX1100))
+    assert list(build.pruner_files(CPU)) == []
+
+
+@pytest.fixture
+def reached(monkeypatch):
+    """What `build` hands to the engine's part."""
+    seen = SimpleNamespace(client=Client(), held=image("held"), asked=[], told={})
+    monkeypatch.setattr(engine, "connect", lambda *, work: seen.client if work else None)
+    monkeypatch.setattr(engine, "image", lambda client, tag: seen.held if tag == build.tag(CPU) else None)
+    monkeypatch.setattr(build, "chosen", lambda *asked: seen.asked.append(asked) or OTHER)
+    monkeypatch.setattr(
+        build, "_build", lambda client, planned, cell, **more: seen.told.update(more, cell=cell) or planned
+    )
+    return seen
+
+
+def test_a_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, reached):
+    planned = build.build(CPU, root=few, base="asked", forced=["r"])
+    assert reached.asked == [(reached.client, "asked", reached.held)]
+    assert reached.client.closed == [True]
+    folder = few / ".rocmatrix"
+    assert reached.told == {
+        "cell": CPU,
+        "held": reached.held,
+        "wheels": folder / "wheelhouse" / f"{CPU.lock_name}-py{CPU.python}",
+        "log": folder / "logs" / f"build-{CPU.image_name}.log",
+    }
+    assert planned.inputs == build.input_hash(CPU, few, base="sha256:1", forced=["r"])
+    assert planned.labels == build.labels_of(planned.inputs, other=OTHER, forced=["r"])
+    expected = {"base": "mirror/u:1", "base_id": "sha256:1", "forced": ["r"], "inputs": planned.inputs}
+    assert list(planned.argv) == build.buildx_argv(CPU, root=few, wheelhouse=reached.told["wheels"], **expected)
+    assert {"org.rocmatrix.base=mirror/u:1", "org.rocmatrix.base.id=sha256:1"} <= set(planned.argv)
+    assert planned.tag == build.tag(CPU)
+
+
+def test_without_another_base_the_cells_own_counts(few, reached, monkeypatch):
+    monkeypatch.setattr(build, "chosen", lambda *_: None)
+    planned = build.build(CPU, root=few, wheelhouse=few / "w")
+    assert (planned.inputs, reached.told["wheels"]) == (build.input_hash(CPU, few), few / "w")
+    assert planned.labels == {build.INPUTS_LABEL: planned.inputs}
+
+
+@pytest.mark.parametrize("code", ["RM204", "RM201"])
+@pytest.mark.parametrize("asked", ["mirror/u:9", None])
+def test_a_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(
+    few, reached, monkeypatch, code, asked
+):
+    def refuse(*_):
+        raise RocmatrixError(code, what="mirror/u:9")
+
+    monkeypatch.setattr(build, "chosen", refuse)
+    with pytest.raises(RocmatrixError, match=code) as caught:
+        build.build(CPU, root=few, base=asked)
+    assert isinstance(caught.value, build.BuildFailedError) is (code == "RM204")
+    if code == "RM204":
+        assert (caught.value.trouble.stage, caught.value.what) == ("registry", "mirror/u:9")
+        assert "mirror/u:9" in caught.value.trouble.words
+        assert caught.value.planned.labels.get(build.BASE_LABEL) == asked
+        assert caught.value.planned.inputs == build.input_hash(CPU, few, base=asked)
+
+
+def test_an_unlocked_cell_is_planned_where_that_is_allowed_alone(few, capsys):
+    with pytest.raises(RocmatrixError, match="RM102") as caught:
+        build.build(UNLOCKED, root=few, dry_run=True)
+    assert caught.value.where == f"matrix/locks.yaml, {UNLOCKED.lock_name}, Python {UNLOCKED.python}"
+    assert caught.value.why == UNLOCKED.unlocked_because
+    assert build.build(UNLOCKED, root=few, dry_run=True, allow_unlocked=True).image is None
+
+
+def test_a_dry_run_on_another_base_names_it_without_an_id(few, capsys):
+    planned = build.build(CPU, root=few, base="mirror/u:9", dry_run=True)
+    assert planned.labels == {build.INPUTS_LABEL: planned.inputs, build.BASE_LABEL: "mirror/u:9"}
+    assert planned.inputs == build.input_hash(CPU, few, base="mirror/u:9")
+    assert build.build(CPU, root=few, dry_run=True).labels.keys() == {build.INPUTS_LABEL}
+
+
+@pytest.mark.parametrize("line", ["#12 [runtime 1/2] RUN x", "#1 [internal] load"])
+def test_a_step_is_cut_to_the_width_of_a_line(line, tmp_path, capfd):
+    long = line + "y" * 300
+    build.run_buildx(["echo", long], log=tmp_path / "a" / "b" / "log")
+    assert capfd.readouterr().err == f"  {long.partition(' ')[2][: build.STEP_WIDTH]}\n"
+    assert (tmp_path / "a" / "b" / "log").read_text() == long + "\n"
+
+
+def test_the_room_on_the_disk_is_looked_at_with_every_line(tmp_path):
+    looks = []
+    watched = SimpleNamespace(look=lambda: looks.append(1))
+    build.run_buildx(["printf", "a\\nb\\nc\\n"], log=tmp_path / "log", watched=watched)
+    assert len(looks) == 3
+
+
+def test_a_builder_ended_by_a_signal_has_a_negative_status(tmp_path):
+    with pytest.raises(build.BuildKitError) as caught:
+        build.run_buildx(["sh", "-c", "kill -9 $$"], log=Path(tmp_path) / "log")
+    assert caught.value.status == -9
+    assert "docker system df" not in caught.value.next

@@ -1,0 +1,31 @@
+"""Columns that number or name the rows, and say nothing of what is to be learned."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from trainer.data.tables.encoding import Flags, Parsed
+
+FEWEST_ROWS = 20  # fewer differ by chance
+LAST_WORDS = frozenset({"id", "identifier", "uuid", "guid", "rowid"})
+WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0"})
+
+
+def is_identifier(name: str, cells: Parsed, kept: Flags) -> bool:
+    """Return whether a column is called like an identifier and has another whole number or word in every row."""
+    rows = int(kept.sum())
+    if rows < FEWEST_ROWS or (cells.missing & kept).any() or not called_identifier(name):
+        return False
+    if not cells.wrong.any() and not (cells.number[kept] == np.floor(cells.number[kept])).all():
+        return False
+    return cells.text.filter(kept).n_unique() == rows
+
+
+def called_identifier(name: str) -> bool:
+    """Return whether a name ends in the word id, as PassengerId and customer_id do, or is that of a row's number."""
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
+    if not words:  # of letters of another alphabet nothing is known
+        return not name.strip()
+    return " ".join(words) in WHOLE_NAMES or words[-1] in LAST_WORDS

@@ -1,0 +1,334 @@
+"""Have a decoder use the faster ways that pass: attention kernel, blocks, the loss; each with its reason."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from trainer.device.memory import OutOfMemory
+from trainer.models.adapters.lora import LoraLinear
+from trainer.models.decoder.attention import Attention
+from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.model import Block, Decoder
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise
+from trainer.models.fast.proof import FASTER, Choice, Trial, first_line, judged, reason, relative_error, seconds_of
+
+FEW = 64  # tokens of the comparison with fp64, on the host
+MOST = 2**16  # tokens of the timing: fewer would measure launches where training measures arithmetic
+SPREAD = 0.05  # of the residual stream's numbers in the comparison: the block's own part then outweighs its input
+Work = Callable[[Block, Tensor, AttentionLayout, Any], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What training computes: rows of so many tokens at a time, products in `dtype`, under which checkpointing.
+
+    before: the names chosen by an unfinished run, which keeps its bits; empty for a new one.
+    """
+
+    rows: int
+    tokens: int
+    dtype: torch.dtype
+    device: torch.device
+    checkpointing: str = "off"
+    before: Mapping[str, str] | None = None
+    rotated: bool = True
+
+    @property
+    def stream(self) -> torch.dtype:
+        """The dtype of the residual stream: bf16 has the range for it, fp16 has not."""
+        return torch.promote_types(self.dtype, torch.float32) if self.dtype == torch.float16 else self.dtype
+
+    def earlier(self, part: str) -> str | None:
+        """Return what an unfinished run chose for a part."""
+        return None if self.before is None else self.before.get(part)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What is used for each part of the model."""
+
+    choices: dict[str, Choice]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what metadata holds."""
+        return {part: choice.facts() for part, choice in self.choices.items()}
+
+    def names(self) -> dict[str, str]:
+        """Return what a resumed run is to use again."""
+        return {part: choice.name for part, choice in self.choices.items()}
+
+
+def hold_frozen_weights_in(model: nn.Module, dtype: torch.dtype) -> None:
+    """Cast the frozen weights of linear layers, and with bf16 of embeddings, to the dtype they are computed in.
+
+    Autocast rounds them the same way at each use. Norms stay as they are.
+    """
+    kinds: tuple[type[nn.Module], ...] = (nn.Linear, nn.Embedding) if dtype == torch.bfloat16 else (nn.Linear,)
+    for module in model.modules():
+        if isinstance(module, kinds):
+            for name, weight in list(module.named_parameters(recurse=False)):
+                if not weight.requires_grad:
+                    setattr(module, name, nn.Parameter(weight.detach().to(dtype), requires_grad=False))
+
+
+def use_fast(model: nn.Module, request: Request) -> Chosen:
+    """Try what is faster on this device and in this dtype, and have `model` (with a decoder) use what passes."""
+    decoder: Decoder = model.decoder  # type: ignore[assignment]
+    request = replace(request, rotated=decoder.config.rope is not None)
+    choices = {"attention": _attention(decoder, request), "blocks": _blocks(decoder, request)}
+    choices["loss"] = _loss(model, decoder, request)
+    return Chosen(choices=choices)
+
+
+def _attention(decoder: Decoder, request: Request) -> Choice:
+    config, first = decoder.config, _first(decoder)
+    if any(window is not None and window < request.tokens for window in config.windows):
+        return Choice(name="torch's choice", why="the layers have a window, which is a mask")
+    rows = max(1, min(request.rows, MOST // request.tokens))
+    call = attention.Call(
+        config=config.attention,
+        scale=first.self_attn.scale,
+        rows=rows,
+        tokens=request.tokens,
+        device=request.device,
+        dtype=request.dtype,
+    )
+    kernel, choice = attention.choose(call, request.earlier("attention"))
+    for module in decoder.modules():
+        if isinstance(module, Attention):
+            module.kernel = kernel
+    return choice
+
+
+def _first(decoder: Decoder) -> Block:
+    return cast(Block, decoder.model.layers[0])
+
+
+def _blocks(decoder: Decoder, request: Request) -> Choice:
+    """Choose how blocks are computed; the stream's dtype belongs to it."""
+    blocks = [cast(Block, block) for block in decoder.model.layers]
+    activation = decoder.config.feed_forward.activation
+    ways, why = _ways(blocks, activation, request)
+    wanted = request.earlier("blocks")
+    if wanted == "plain":
+        return Choice(name="plain", why="the unfinished run computed them so")
+    plain = Trial(name="plain")
+    if ways:
+        plain = _plain(blocks[0], request)
+    trials, kept = [plain], None
+    for name, make in ways.items():
+        if wanted not in (None, name):
+            continue
+        trials.append(_tried(blocks[0], make, request, plain, name))
+        if _better(trials[-1], plain, asked=wanted is not None):
+            kept = name
+            break
+    decoder.model.stream = request.stream if request.dtype.itemsize == 2 else None
+    if kept is None:
+        return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if ways else ())
+    _install(decoder, blocks, ways[kept], request)
+    return Choice(name=kept, why=f"right, and faster than plain: {reason(trials)}", trials=tuple(trials))
+
+
+def _plain(block: Block, request: Request) -> Trial:
+    """Return plain torch's trial; where it does not even fit into memory, any way that fits is better."""
+    try:
+        return _examined(block, None, request, name="plain")
+    except OutOfMemory as error:
+        torch.cuda.empty_cache()
+        return Trial(name="plain", refused=first_line(error))
+
+
+def _better(trial: Trial, plain: Trial, *, asked: bool) -> bool:
+    if trial.refused or trial.seconds is None:
+        return False
+    return asked or plain.seconds is None or trial.seconds * FASTER < plain.seconds
+
+
+def _ways(blocks: list[Block], activation: str, request: Request) -> tuple[dict[str, Callable[[Block], Work]], str]:
+    """Return the ways by name, best first, each as what makes a block's; or why there is none."""
+    reasons = {adapted.why_not(block, activation) for block in blocks} - {None}
+    if not reasons:
+        ops = {
+            "adapters folded, compiled elementwise": elementwise.compiled(),
+            "adapters folded, plain elementwise": elementwise.PLAIN,
+        }
+        how: dict[str, Any] = {"dtype": request.dtype, "stream": request.stream}
+        return {name: partial(_adapted, activation, each, how) for name, each in ops.items()}, ""
+    if any(adapted.is_adapted(block) for block in blocks):
+        return {}, "; ".join(sorted(str(each) for each in reasons))
+    reasons = {compiled.why_not(block) for block in blocks} - {None}
+    if reasons:
+        return {}, "; ".join(sorted(str(each) for each in reasons))
+    shared = compiled.CompiledBlock()
+    return {"compiled": lambda block: shared}, ""
+
+
+def _adapted(activation: str, ops: elementwise.Elementwise, how: dict[str, Any], block: Block) -> Work:
+    return adapted.AdaptedBlock(block, activation, ops=ops, **how)
+
+
+def _install(decoder: Decoder, blocks: list[Block], make: Callable[[Block], Work], request: Request) -> None:
+    for block in blocks:
+        block.fast = make(block) if block.fast is None else block.fast
+    first = blocks[0].fast
+    ops = first.ops if isinstance(first, adapted.AdaptedBlock) else elementwise.compiled(dynamic=False)
+    last = partial(_last_norm, ops, request.dtype)
+    if not judged("last norm", _error_of_norm(last, decoder.model.norm, request), request.dtype).refused:
+        decoder.model.last_norm = last
+
+
+def _last_norm(ops: elementwise.Elementwise, dtype: torch.dtype, norm: nn.Module, states: Tensor) -> Tensor:
+    with torch.autocast(states.device.type, enabled=False):
+        return ops.normed(states, *elementwise.Norm.of(norm).arguments(), dtype)
+
+
+def _error_of_norm(last: Callable[[nn.Module, Tensor], Tensor], norm: nn.Module, request: Request) -> float:
+    """Return the error of the last norm's values and gradients against fp64."""
+    generator = torch.Generator().manual_seed(2)
+    width = next(norm.parameters()).shape[0]
+    states, upstream = (torch.randn(2, FEW, width, generator=generator).to(request.stream) for _ in range(2))
+
+    def results(module: nn.Module, work: Callable[[Tensor], Tensor], inputs: Tensor) -> list[Tensor]:
+        leaf = inputs.detach().requires_grad_()
+        weights = [weight for weight in module.parameters() if weight.requires_grad]
+        output = work(leaf)
+        gradients = torch.autograd.grad(output, [leaf, *weights], upstream.to(output.device, output.dtype))
+        return [output.detach(), *gradients]
+
+    twin = copy.deepcopy(norm).cpu().double()
+    exact = results(twin, twin, states.double())
+    return relative_error(results(norm, partial(last, norm), states.to(request.device)), exact)
+
+
+def _tried(block: Block, make: Callable[[Block], Work], request: Request, plain: Trial, name: str) -> Trial:
+    """Compare a way with fp64 and time it; the block keeps it where it is right, and computes plainly otherwise."""
+    try:
+        block.fast = make(block)
+        found = _examined(block, plain, request, name=name)
+    except Exception as error:  # a compiler may raise whatever its back end raises
+        found = Trial(name=name, refused=first_line(error))
+    if not _better(found, plain, asked=request.earlier("blocks") is not None):
+        block.fast = None
+    return found
+
+
+def _examined(block: Block, plain: Trial | None, request: Request, *, name: str) -> Trial:
+    """Return the error against fp64 on few tokens and the seconds on many, of the block as it computes now."""
+    adapters = [module for module in block.modules() if isinstance(module, LoraLinear)]
+    before = [module.lora_B.detach().clone() for module in adapters]
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for module in adapters:  # B begins as 0, and an adapter without effect would prove nothing
+            size = module.base.in_features**-0.5
+            module.lora_B.copy_(size * torch.randn(module.lora_B.shape, generator=generator))
+    try:
+        few = replace(request, rows=2, tokens=FEW // 2)
+        found = _results(block, few)
+        error = relative_error(found, _exact(block, few))
+        judgement = judged(name, error, request.dtype, None if plain is None else plain.error)
+        if judgement.refused:
+            return judgement
+        return replace(judgement, seconds=_time_of_most(block, request))
+    finally:
+        with torch.no_grad():
+            for module, weight in zip(adapters, before, strict=True):
+                module.lora_B.copy_(weight)
+
+
+def _exact(block: Block, request: Request) -> list[Tensor]:
+    """Return the results of a copy of the block in fp64 on the host, from the weights as they are."""
+    twin = _plain_copy(block)
+    exact = replace(request, dtype=torch.float64, device=torch.device("cpu"))
+    return _results(twin, exact, drawn_in=request)
+
+
+def _plain_copy(block: Block) -> Block:
+    kernel = block.self_attn.kernel
+    block.self_attn.kernel = None
+    try:
+        twin = copy.deepcopy(block).cpu().double()
+    finally:
+        block.self_attn.kernel = kernel
+    twin.fast = None
+    return twin
+
+
+def _inputs(block: Block, request: Request, drawn_in: Request) -> tuple[Tensor, Tensor, Any]:
+    """Return states, the gradient of the output, and the rotation (None for learned positions)."""
+    width, config = block.self_attn.o_proj, block.self_attn.config
+    outputs = width.base.out_features if isinstance(width, LoraLinear) else width.out_features
+    generator = torch.Generator().manual_seed(0)
+    size = (request.rows, request.tokens, outputs)
+    states, upstream = (torch.randn(size, generator=generator).to(drawn_in.stream) for _ in range(2))
+    if not request.rotated:
+        return (states * SPREAD).to(request.device), upstream.to(request.device), None
+    angles = torch.rand(request.rows, 1, request.tokens, config.head_dim // 2, generator=generator) * 6.28
+    doubled = torch.cat([angles, angles], dim=-1)
+    wide = torch.float64 if request.dtype == torch.float64 else torch.float32
+    turn = tuple(each.to(request.device, wide) for each in (doubled.cos(), doubled.sin()))
+    return (states * SPREAD).to(request.device), upstream.to(request.device), turn
+
+
+def _results(block: Block, request: Request, *, drawn_in: Request | None = None) -> list[Tensor]:
+    """Return output, gradient of the input and of each trained weight in order."""
+    states, upstream, turn = _inputs(block, request, drawn_in or request)
+    if request.dtype == torch.float64:
+        states, upstream = states.double(), upstream.double()
+    leaf = states.detach().requires_grad_()
+    output = _forward(block, leaf, request, turn)
+    weights = [weight for weight in block.parameters() if weight.requires_grad]
+    return [output.detach(), *torch.autograd.grad(output, [leaf, *weights], upstream.to(output.dtype))]
+
+
+def _forward(block: Block, states: Tensor, request: Request, turn: Any) -> Tensor:
+    layout = AttentionLayout(rows=request.rows, tokens=request.tokens, device=request.device)
+    half = request.dtype.itemsize == 2
+    with torch.autocast(request.device.type, dtype=request.dtype if half else None, enabled=half):
+        output: Tensor = block(states, layout, turn)
+    return output
+
+
+def _time_of_most(block: Block, request: Request) -> float:
+    """Return the seconds of a forward and backward over a micro-batch, of fewer rows where memory runs out."""
+    rows = max(1, min(request.rows, MOST // request.tokens))
+    while True:
+        try:
+            return _time(block, replace(request, rows=rows)) * request.rows / rows
+        except OutOfMemory:
+            if rows == 1:
+                raise
+            rows //= 2
+            torch.cuda.empty_cache()
+
+
+def _time(block: Block, request: Request) -> float:
+    states, upstream, turn = _inputs(block, request, request)
+    leaf = states.detach().requires_grad_()
+    weights = [weight for weight in block.parameters() if weight.requires_grad]
+
+    def work() -> None:
+        output = _forward(block, leaf, request, turn)
+        torch.autograd.grad(output, [leaf, *weights], upstream.to(output.dtype))
+
+    return seconds_of(work, request.device)
+
+
+def _loss(model: nn.Module, decoder: Decoder, request: Request) -> Choice:
+    call = cross_entropy.Call(
+        tokens=request.rows * request.tokens,
+        vocabulary=decoder.config.vocabulary,
+        dtype=request.dtype,
+        device=request.device,
+        checkpointing=request.checkpointing,
+    )
+    head, choice = cross_entropy.choose(call, request.earlier("loss"))
+    model.head = head  # type: ignore[assignment]
+    return choice

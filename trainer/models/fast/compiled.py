@@ -1,0 +1,50 @@
+"""A block whose weights are trained, compiled in two parts with attention between them.
+
+Attention stays outside: the compiler's cache keeps a graph with another attention kernel than the one that was chosen
+(seen with torch 2.11: `sdpa_kernel` had no effect on a graph from the cache).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.model import Block
+
+
+class CompiledBlock:
+    """Computes a block's forward; one compiled function serves all blocks of a model.
+
+    The compiler keeps the results of products and forms element-wise ones again, as selective checkpointing does.
+    """
+
+    selective = True
+
+    def __init__(self, *, compile_: Any = None) -> None:
+        make: Any = compile_ or torch.compile
+        self.enter, self.leave = make(Block.entered, dynamic=False), make(Block.left, dynamic=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """A copy of the block computes plainly."""
+
+    def __call__(
+        self, block: Block, states: Tensor, layout: AttentionLayout, turn: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        """Return (rows, tokens, width)."""
+        query, key, value = self.enter(block, states, turn)
+        outputs: Tensor = self.leave(block, states, block.self_attn.attend(query, key, value, layout))
+        return outputs
+
+
+def why_not(block: Block) -> str | None:
+    """Return why a block cannot be computed so, or None where it can."""
+    if block.dropout or block.self_attn.config.dropout:
+        return "the model has dropout, which compiled code draws otherwise"
+    if not any(weight.requires_grad for weight in block.parameters()):
+        return "no weight of the block is trained"
+    if any(type(module).__name__ == "NF4Linear" for module in block.modules() if isinstance(module, nn.Module)):
+        return "weights are held in 4 bits"
+    return None

@@ -1,0 +1,120 @@
+"""How logits become losses and gradients: torch's operations, compiled, or by a kernel that reads each row once."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.data.tokens.labels import IGNORED
+from trainer.models.fast.proof import Choice, Trial, fastest, first_line, judged, reason, relative_error, seconds_of
+from trainer.models.language.linear_cross_entropy import Head, Softmax, softmax_gradient, wide_product
+
+ROWS = 16  # of the comparison with fp64
+# Bytes of one chunk's logits. With full checkpointing the logits would otherwise be the largest tensor of a step.
+CHUNK_BYTES = {"off": 7 * 2**28, "selective": 7 * 2**28, "full": 5 * 2**26}
+LEAST_CHUNK, MOST_CHUNK = 256, 16384
+TIMED = 2048  # tokens of the timing: torch's operations take some four times the logits' memory in fp32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """What the loss is called with in training: logits (tokens, vocabulary) of a chunk at a time."""
+
+    tokens: int
+    vocabulary: int
+    dtype: torch.dtype
+    device: torch.device
+    checkpointing: str = "off"
+
+    @property
+    def chunk(self) -> int:
+        """Tokens of a chunk: a power of two whose logits take the bytes above at most."""
+        most = CHUNK_BYTES[self.checkpointing] // (self.vocabulary * self.dtype.itemsize)
+        size = 1 << max(most, 1).bit_length() - 1
+        return max(LEAST_CHUNK, min(size, MOST_CHUNK))
+
+
+def candidates() -> dict[str, Callable[[], Softmax]]:
+    """Return the ways by name, in the order of preference where times are alike."""
+    ways: dict[str, Callable[[], Softmax]] = {"plain": lambda: softmax_gradient, "compiled": _compiled}
+    if importlib.util.find_spec("triton") is not None:
+        ways["triton"] = _triton
+    return ways
+
+
+def _without_scatter(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """The same function in operations that a compiler joins into three passes over the logits."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    there = labels != IGNORED
+    most = wide.amax(-1, keepdim=True)
+    log = (wide - most).exp().sum(-1).log() + most[:, 0]
+    losses = log - wide.gather(1, labels.where(there, 0).unsqueeze(1))[:, 0]
+    shares = (wide - log.unsqueeze(1)).exp()
+    chosen = torch.arange(logits.shape[1], device=logits.device).unsqueeze(0) == labels.unsqueeze(1)
+    gradient = torch.where(chosen, shares - 1.0, shares) * scale.where(there, 0.0).unsqueeze(1)
+    return losses.where(there, 0.0), gradient.to(logits.dtype)
+
+
+def _compiled() -> Softmax:
+    made: Any = torch.compile(_without_scatter, dynamic=False)
+    return made  # type: ignore[no-any-return]
+
+
+def _triton() -> Softmax:
+    from trainer.models.fast import triton_softmax
+
+    def softmax(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        losses = torch.empty(len(logits), dtype=torch.float32, device=logits.device)
+        triton_softmax.launch(logits, labels, scale, losses, ignored=IGNORED)
+        return losses, logits
+
+    return softmax
+
+
+def choose(call: Call, only_name: str | None = None) -> tuple[Head, Choice]:
+    """Return how the head's losses are formed, and the choice; `only_name`: the way of an unfinished run."""
+    ways = candidates()
+    wanted = {name: make for name, make in ways.items() if only_name in (None, name)} or {"plain": ways["plain"]}
+    exact = softmax_gradient(*(_wide(each) for each in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))))
+    made: dict[str, Softmax] = {}
+    trials = [examined(name, make, call, exact, made) for name, make in wanted.items()]
+    best = fastest(trials)
+    name = best.name if best else "plain"
+    head = Head(softmax=made.get(name, softmax_gradient), chunk=call.chunk, wide=wide_product(call.device, call.dtype))
+    why = f"chunks of {call.chunk:,} tokens; the fastest that is right: {reason(trials)}"
+    return head, Choice(name=name, why=why, trials=tuple(trials))
+
+
+def _wide(value: Tensor) -> Tensor:
+    return value.double() if value.is_floating_point() else value
+
+
+def examined(
+    name: str, make: Callable[[], Softmax], call: Call, exact: Sequence[Tensor], made: dict[str, Softmax]
+) -> Trial:
+    """Compare one way with fp64 on a few rows of the very width, and time it on a chunk."""
+    try:
+        made[name] = softmax = make()
+        few = [value.to(call.device) for value in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))]
+        found = judged(name, relative_error(softmax(*few), exact), call.dtype)
+        if found.refused:
+            return found
+        logits, labels, scale = drawn(replace(call, tokens=min(call.chunk, call.tokens, TIMED)))
+        return replace(found, seconds=seconds_of(lambda: softmax(logits, labels, scale), call.device))
+    except Exception as error:  # a compiler may raise whatever its back end raises
+        return Trial(name=name, refused=first_line(error))
+
+
+def drawn(call: Call) -> tuple[Tensor, Tensor, Tensor]:
+    """Return logits, labels of which some carry no loss, and scales; drawn where the call computes."""
+    generator = torch.Generator(call.device).manual_seed(0)
+    how: dict[str, Any] = {"generator": generator, "device": call.device}
+    logits = (4 * torch.randn(call.tokens, call.vocabulary, **how)).to(call.dtype)
+    labels = torch.randint(call.vocabulary, (call.tokens,), **how)
+    labels[:: max(call.tokens // 4, 1)] = IGNORED
+    return logits, labels, torch.rand(call.tokens, **how)

@@ -1,0 +1,172 @@
+"""What stands between a block's products: norms, head rotation and gated activations, plain or compiled.
+
+All are computed in fp32 (fp64 for fp64) and rounded once at the end. Compiled, each is one pass over memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from trainer.models.adapters.nf4 import dequantize
+from trainer.models.decoder.config import AttentionConfig
+from trainer.models.decoder.layers import RMSNorm
+
+aten = torch.ops.aten
+Arguments = tuple[Tensor, Tensor | None, str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm:
+    """A frozen norm's numbers; `kind` as in NormConfig."""
+
+    kind: str
+    weight: Tensor
+    bias: Tensor | None
+    epsilon: float
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Norm:
+        """Read a decoder's norm."""
+        if isinstance(module, RMSNorm):
+            kind = "rms_plus_one" if module.plus_one else "rms"
+            return cls(kind=kind, weight=module.weight, bias=None, epsilon=module.epsilon)
+        assert isinstance(module, nn.LayerNorm)
+        return cls(kind="layer", weight=module.weight, bias=module.bias, epsilon=module.eps)
+
+    def arguments(self) -> Arguments:
+        """Return what `normed` takes after the states."""
+        return self.weight, self.bias, self.kind, self.epsilon
+
+
+def _wide(states: Tensor) -> Tensor:
+    return states if states.dtype == torch.float64 else states.float()
+
+
+def normed(
+    states: Tensor, weight: Tensor, bias: Tensor | None, kind: str, epsilon: float, dtype: torch.dtype
+) -> Tensor:
+    """Return the norm of (…, width) in `dtype`."""
+    wide = _wide(states)
+    factor = weight.to(wide.dtype)
+    if kind == "layer":
+        shift = None if bias is None else bias.to(wide.dtype)
+        return functional.layer_norm(wide, wide.shape[-1:], factor, shift, epsilon).to(dtype)
+    scaled = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
+    return (scaled * (1.0 + factor if kind == "rms_plus_one" else factor)).to(dtype)
+
+
+def added_and_normed(
+    states: Tensor,
+    more: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    kind: str,
+    epsilon: float,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """Return states + more in the states' dtype, and the norm of the sum in `dtype`."""
+    total = (_wide(states) + _wide(more)).to(states.dtype)
+    return total, normed(total, weight, bias, kind, epsilon, dtype)
+
+
+def heads(
+    joint: Tensor,
+    cosine: Tensor | None,
+    sine: Tensor | None,
+    query_norm: Arguments | None,
+    key_norm: Arguments | None,
+    count: int,
+    shared: int,
+    width: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return query, key and value (rows, tokens, heads, width) of the joint projection (rows, tokens, all)."""
+    query, key, value = joint.split([count * width, shared * width, shared * width], dim=-1)
+    query, key, value = (each.unflatten(-1, (-1, width)) for each in (query, key, value))
+    if query_norm is not None and key_norm is not None:
+        query, key = normed(query, *query_norm, joint.dtype), normed(key, *key_norm, joint.dtype)
+    if cosine is not None and sine is not None:
+        query, key = _turned(query, cosine, sine), _turned(key, cosine, sine)
+    return query, key, value
+
+
+def _turned(states: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotate (rows, tokens, heads, width) by (rows, 1, tokens, width)."""
+    wide = _wide(states)
+    first, second = wide.chunk(2, dim=-1)
+    turned = torch.cat([-second, first], dim=-1)
+    return (wide * cosine.transpose(1, 2) + turned * sine.transpose(1, 2)).to(states.dtype)
+
+
+ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
+    "silu": (functional.silu, aten.silu_backward),
+    "gelu": (functional.gelu, aten.gelu_backward),
+    "tanh": (partial(functional.gelu, approximate="tanh"), partial(aten.gelu_backward, approximate="tanh")),
+}
+KINDS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+
+
+def inner(joint: Tensor, kind: str, gated: bool) -> Tensor:
+    """Return act(gate) * up of the joint projection (tokens, 2 width), or act(up) of (tokens, width)."""
+    act, _ = ACTIVATIONS[kind]
+    if not gated:
+        return act(_wide(joint)).to(joint.dtype)
+    gate, up = joint.chunk(2, dim=-1)
+    return (act(_wide(gate)) * _wide(up)).to(joint.dtype)
+
+
+def inner_backward(joint: Tensor, gradient: Tensor, kind: str, gated: bool) -> tuple[Tensor, Tensor]:
+    """Return the gradient by the joint projection, and what `inner` returned, computed a second time."""
+    act, back = ACTIVATIONS[kind]
+    wide = _wide(gradient)
+    if not gated:
+        inputs = _wide(joint)
+        return back(wide, inputs).to(joint.dtype), act(inputs).to(joint.dtype)
+    gate, up = (_wide(each) for each in joint.chunk(2, dim=-1))
+    value = act(gate)
+    by_gate, by_up = back(wide * up, gate), wide * value
+    return torch.cat([by_gate.to(joint.dtype), by_up.to(joint.dtype)], dim=-1), (value * up).to(joint.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elementwise:
+    """The functions above, each plain or compiled; `name` for records."""
+
+    name: str
+    normed: Callable[..., Tensor] = normed
+    added_and_normed: Callable[..., tuple[Tensor, Tensor]] = added_and_normed
+    heads: Callable[..., tuple[Tensor, Tensor, Tensor]] = heads
+    inner: Callable[..., Tensor] = inner
+    inner_backward: Callable[..., tuple[Tensor, Tensor]] = inner_backward
+    dequantize: Callable[..., Tensor] = dequantize
+
+
+PLAIN = Elementwise(name="plain elementwise")
+
+
+def compiled(*, dynamic: bool | None = None) -> Elementwise:
+    """Return the functions compiled; they compile at their first call, and once more where lengths vary.
+
+    dynamic: False compiles each length for itself, which gradients of trained norms need: sums over all tokens.
+    """
+    make: Any = partial(torch.compile, dynamic=dynamic)
+    return Elementwise(
+        name="compiled elementwise",
+        normed=make(normed),
+        added_and_normed=make(added_and_normed),
+        heads=make(heads),
+        inner=make(inner),
+        inner_backward=make(inner_backward),
+        dequantize=make(dequantize),
+    )
+
+
+def head_shape(config: AttentionConfig) -> tuple[int, int, int]:
+    """Return what `heads` takes last."""
+    return config.heads, config.kv_heads, config.head_dim

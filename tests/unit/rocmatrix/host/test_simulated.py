@@ -1,6 +1,6 @@
 """A simulated machine is worked on under names of its own, and all that comes of it is marked."""
 
-from rocmatrix.containers.runspec import run_spec
+from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Device, Mount
 from rocmatrix.evidence import collect
 from rocmatrix.host import simulated
@@ -25,8 +25,8 @@ def test_a_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_
     for node in tmp_path.glob("dev/**/*"):
         node.chmod(0o666)
     spec = run_spec(
-        cells.GFX1100, simulated.here(), image="i", command=["smoke"], run_folder=tmp_path, user="1:1"
-    )  # fmt: skip
+        cells.GFX1100, simulated.here(), Chosen(image="i", command=["smoke"], run_folder=tmp_path, user="1:1")
+    )
     assert [(d.host, d.container) for d in spec.of(Device)] == [
         (f"{tmp_path}/dev/{name}", f"/dev/{name}") for name in ("kfd", "dri/renderD128", "dri/renderD129")
     ]

@@ -20,6 +20,7 @@ from rocmatrix.host.hardware import survey
 from rocmatrix.images import labels
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import stages
 from rocmatrix.nightly.stages import OnEngine
@@ -68,7 +69,7 @@ class Chain:
             "REHEARSAL_FOLDER": str(self.folder),
             "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
         }
-        wanted = Wanted(program="smoke", request=Request(cell=CELL.name), where="container", options={})
+        wanted = Wanted(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
         with keeping.watched(wanted, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
             return keep(launch.run(argv, environment=environment, show=lambda _: None))

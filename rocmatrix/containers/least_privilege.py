@@ -184,7 +184,7 @@ def files(cell: Cell, *, run_folder: str, owner: str) -> Iterator[Mount | Tmpfs]
         origin=HostText(volume) if isinstance(owner, HostText) else volume,
         target=CACHE_FOLDER,
         read_only=False,
-        reason="compiled kernels outlive the container. One volume a cell and user: nobody runs or overwrites what "
+        reason="compiled kernels outlive the container. One volume a cell and user: no user runs or overwrites what "
         "another compiled; a new one takes mode 1777 from the image, so any user id can write it",
         source="docs.docker.com/engine/storage/volumes; ROCm/MIOpen:docs/conceptual/cache.rst",
     )

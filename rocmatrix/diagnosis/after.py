@@ -44,7 +44,7 @@ def explained(log: Path, *, cell: Cell) -> Iterator[None]:
 
 
 def told(done: Finished) -> bytes | Path:
-    """Return what a job has told of its failure: its log, else its last words and its events that were no success."""
+    """Return what a job reported of its failure: its log, else its last lines and its events other than success."""
     if done.log is not None:
         return done.log
     failed = (event for event in done.events if event.get("status") != "pass")

@@ -17,7 +17,7 @@ from rocmatrix.matrix.rule import Rule
 OTHERS_SHOWN = 5
 CAUSES_SHOWN = 5
 NEXT: dict[Area, str] = {
-    "kernels": "`./invokew explain` says which releases hold code for the card; `./invokew smoke --probe device`.",
+    "kernels": "`./invokew explain` lists which releases hold code for the card; `./invokew smoke --probe device`.",
     "driver": "`./invokew doctor` examines driver, nodes and groups of this host.",
     "container": "`./invokew doctor`, then `./invokew run --dry-run` to compare the flags of the container.",
     "memory": "run once with half the micro-batch; `./invokew doctor` shows how much memory the card has.",
@@ -34,7 +34,7 @@ NEXT: dict[Area, str] = {
     "program": "the lines just above the match, in the log itself.",
 }
 NOTHING = (
-    "Look for the first line that speaks of an error, above the traceback; repeat once with AMD_SERIALIZE_KERNEL=3 "
+    "Look for the first line that reports an error, above the traceback; repeat once with AMD_SERIALIZE_KERNEL=3 "
     "and NCCL_DEBUG=INFO, and diagnose that log. `./invokew doctor` and `./invokew smoke` test the machine itself."
 )
 
@@ -90,7 +90,7 @@ def diagnose(
 
 
 def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
-    """Return the causes that a symptom can have, those first that log or host speak for."""
+    """Return the causes that a symptom can have, those first that log or host support."""
     return ordered(match.signature, found.here, signs=found.signs, failed=found.failed_checks)
 
 
@@ -144,7 +144,7 @@ def _touched(found: Diagnosis, signature: Signature) -> Iterator[str]:
 
 
 def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
-    """Return the rules that a signature names, and where it is about kernels what speaks against the cell itself.
+    """Return the rules that a signature names, and for one about kernels the rules against the cell itself.
 
     Rules on other architectures than the one at hand are left out.
     """

@@ -1,4 +1,4 @@
-"""The causes that one symptom can have, in the order in which log, host and versions speak for them."""
+"""The causes that one symptom can have, in the order of support by log, host and versions."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _figures(
 
 
 def _drift(unit: str, share: float) -> What | None:
-    """Name a drift of rates, times and sizes by more than WORSE_BY; of other units nobody knows which way is worse."""
+    """Name a drift of rates, times and sizes by more than WORSE_BY; other units have no known direction."""
     if unit.endswith("/s") and abs(share) > WORSE_BY:
         return "faster" if share > 0 else "slower"
     if unit in ("s", "ms", "us") and abs(share) > WORSE_BY:

@@ -1,4 +1,4 @@
-"""Numbers of a record as figures: each with its spread, where the program that measured it gave one beside it."""
+"""Numbers of a record as figures: each with its spread, where the program that measured it gave one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = ("BENCHMARK", "FIGURE", "MEDIAN", "UNIT", "SPREAD")
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One number in `unit`; `spread` is how far the middle half of its samples lies apart, in per cent."""
+    """One number in `unit`; `spread` is the interquartile range of its samples, in per cent of the median."""
 
     probe: str
     name: str

@@ -146,7 +146,7 @@ def _records(cell: str) -> list[Record]:
 
 
 def is_evidence(wanted: Wanted, done: Finished) -> bool:
-    """Whether a job's end says anything of the cell: not a mistyped flag, nor a bench with nothing to measure here."""
+    """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
     if wanted.program not in RECORDED or done.misused or (wanted.program == "train" and done.misfed):
         return False
     return wanted.program != "bench" or not done.inapplicable

@@ -32,7 +32,7 @@ INTEGRATED_ARCHITECTURES = frozenset({
 class Card:
     """One GPU node of the KFD topology; a partition of a card (CPX) is one too.
 
-    `index` counts GPU nodes in numeric order, as ROCr does. What an old kernel does not tell is None.
+    `index` counts GPU nodes in numeric order, as ROCr does. What an old kernel does not report is None.
     """
 
     index: int
@@ -134,7 +134,7 @@ class Hardware:
 
     @property
     def hides_integrated(self) -> bool:
-        """Whether an integrated GPU stands beside a discrete one, and so is to be hidden from a run."""
+        """Whether there is an integrated GPU next to a discrete one; it is then hidden from a run."""
         return len({card.integrated for card in self.cards}) == 2
 
     @property
@@ -149,7 +149,7 @@ def groups_of(nodes: Sequence[DeviceNode]) -> tuple[int, ...]:
 
 
 def detect(root: Path = Path("/")) -> Hardware:
-    """Read the hardware of the machine whose file tree starts at `root`. Raises nothing: what is absent is told."""
+    """Read the hardware of the machine whose file tree starts at `root`. Raises nothing: what is absent is reported."""
     return survey(Files(root))
 
 
@@ -215,7 +215,7 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
 
 
 def _whole_memory(adapter: Adapter | None) -> int | None:
-    """Return the memory that DRM tells, which is the whole card's and says nothing on a partition's share."""
+    """Return the memory that DRM reports, which is the whole card's, not that of a partition."""
     whole = adapter is not None and adapter.compute_partition in (None, "SPX")
     return adapter.memory_bytes if adapter is not None and whole else None
 
@@ -233,7 +233,7 @@ def _gfx_name(target_version: int) -> str | None:
 
 
 def _memory(banks: tuple[Mapping[str, int], ...]) -> int | None:
-    """Return the card's own memory in bytes; a sum of 0 means that the kernel would not tell."""
+    """Return the card's own memory in bytes; a sum of 0 means that the kernel does not report it."""
     sizes = (bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in FRAME_BUFFER_HEAPS)
     return sum(sizes) or None
 

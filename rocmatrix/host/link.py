@@ -18,7 +18,7 @@ class Link:
     """One direction of a link between two KFD nodes.
 
     `weight` is the kernel's distance: 15 for each XGMI hop, 20 for a PCIe hop, added up along the way. `direct` is
-    False for a way through another node. Bandwidths are in MB/s, None where the kernel does not tell.
+    False for a way through another node. Bandwidths are in MB/s, None where the kernel does not report them.
     """
 
     source: int
@@ -52,7 +52,7 @@ class Link:
 
     @property
     def atomics(self) -> bool:
-        """Whether 32 and 64 bit atomics pass. Only a link that the kernel enabled says anything on it."""
+        """Whether 32 and 64 bit atomics pass. Valid only for a link that the kernel enabled."""
         return not self.flags & (NO_ATOMICS_32 | NO_ATOMICS_64)
 
     @property

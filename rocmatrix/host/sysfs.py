@@ -156,7 +156,7 @@ class TopologyNode:
 
     @property
     def is_gpu(self) -> bool:
-        """A CPU node has gpu_id 0; where no gpu_id is told, it has neither SIMD units nor a gfx version."""
+        """A CPU node has gpu_id 0; where no gpu_id is reported, it has neither SIMD units nor a gfx version."""
         if self.gpu_id is not None:
             return self.gpu_id != 0
         return bool(self.properties.get("simd_count") or self.properties.get("gfx_target_version"))

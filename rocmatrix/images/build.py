@@ -98,8 +98,8 @@ def build(
     `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
     another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
-    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: the image says so
-    in a label. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
+    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: a label of the
+    image lists them. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
     """
     if cell.unlocked_because and not allow_unlocked:
         raise _unlocked(cell, cell.unlocked_because)

@@ -119,7 +119,7 @@ def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
         "RM222",
         what=f"{companion.package} on {cell.name}, where it is {verdict} once built",
         where="matrix/companions.yaml",
-        why="\n".join(said) or "no rule speaks of it on this architecture",
+        why="\n".join(said) or "no rule covers it on this architecture",
         next=str(companion.no_wheel),
     )
 

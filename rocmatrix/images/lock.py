@@ -2,7 +2,7 @@
 
 The torch and triton wheels are recorded in matrix/wheels.yaml with the place their hash came from; where
 they are not, the release's own index is asked. Everything else is resolved by pip for the image's own Python
-and platform, and written beside them.
+and platform, and written next to them.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def cell_targets(matrix: Matrix, name: str) -> list[Target]:
 
 
 def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
-    """Return what pip is asked: the packages beside a recorded torch, or torch with all it needs."""
+    """Return what pip is asked: the packages in addition to a recorded torch, or torch with all it needs."""
     recorded = _recorded(matrix, target)
     beside = [wheel for wheel in recorded.values() if wheel.index == "python"]
     constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in beside)

@@ -120,7 +120,7 @@ def pip_argv(question: Question, *, report: Path, target: Path) -> list[str]:
 
 
 def platform_options(python: str) -> list[str]:
-    """Return what tells pip the Python and the platform of the image."""
+    """Return pip's options for the Python and the platform of the image."""
     options = ["--python-version", python, "--implementation", "cp"]
     options += [word for abi in (f"cp{python.replace('.', '')}", "abi3", "none") for word in ("--abi", abi)]
     return options + [word for platform in PLATFORMS for word in ("--platform", platform)]

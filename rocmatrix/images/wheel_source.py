@@ -1,4 +1,4 @@
-"""Where the hash of a wheel comes from: what an index says, or what was computed here, and what is refused."""
+"""Where the hash of a wheel comes from: what an index states, or what was computed here, and what is refused."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def wheel(row: Resolved, *, index: str | None, today: date) -> Wheel:
         why = f"pip chose {row.url}; a package of that name elsewhere is not the one"
         raise RocmatrixError("RM108", what=row.file, where=index, why=why)
     if (said := served_hash(index, row)) is not None:
-        return _wheel(row, said, index="pytorch", source=f"{_place(index)}, as the index says")
+        return _wheel(row, said, index="pytorch", source=f"{_place(index)}, as the index states it")
     return _measured(row, index="pytorch", today=today)
 
 

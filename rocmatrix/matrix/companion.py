@@ -33,12 +33,12 @@ class Companion(Strict):
     rules: list[Rule] = Field(min_length=1)
 
     def rules_on(self, *, architecture: str | None, torch: str, rocm: str | None) -> tuple[Rule, ...]:
-        """Return the rules that speak of the package on one combination."""
+        """Return the rules on the package that apply to one combination."""
         axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
         return tuple(rule for rule in self.rules if rule.when.matches(**axes))
 
     def verdict(self, *, architecture: str | None, torch: str, rocm: str | None) -> Verdict:
-        """Return the worst that a rule states of the package there, `untested` where none speaks."""
+        """Return the worst that a rule states of the package there, `untested` where none applies."""
         return verdict_of(self.rules_on(architecture=architecture, torch=torch, rocm=rocm))
 
     def version(self, *, architecture: str | None, torch: str, rocm: str | None) -> str | None:

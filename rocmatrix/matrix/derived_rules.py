@@ -1,4 +1,4 @@
-"""Rules that follow from other data, so that nobody writes by hand what a list of releases already states."""
+"""Rules that follow from other data, so that what a list of releases states is not repeated by hand."""
 
 from __future__ import annotations
 

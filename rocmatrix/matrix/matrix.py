@@ -103,7 +103,7 @@ class Matrix(Strict):
         return found.adding(companions)
 
     def rules_on(self, architecture: str | None, release: Release) -> tuple[Rule, ...]:
-        """Return every rule, written or derived, that speaks of an architecture with a release."""
+        """Return every rule, written or derived, that applies to an architecture with a release."""
         axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
         return tuple(rule for rule in (*self.rules, *self.derived_rules) if rule.when.matches(**axes))
 

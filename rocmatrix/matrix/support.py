@@ -17,7 +17,7 @@ Listing = Literal["listed", "maintained", "not listed", "not read"]
 class SupportTable(Strict):
     """The cards that AMD lists for some ROCm lines, by architecture.
 
-    `maintained` are those it calls deprecated: limited support, nothing new. Several tables may speak of one line.
+    `maintained` are those it calls deprecated: limited support, nothing new. Several tables may cover one line.
     """
 
     rocm: list[Final] = Field(min_length=1)

@@ -22,9 +22,9 @@ class HeldError(Exception):
 
 @contextmanager
 def held(path: Path, *, shared: bool = False, waiting: str = "") -> Iterator[None]:
-    """Hold the lock on file `path`, made where it is missing, alone or beside others that share it.
+    """Hold the lock on file `path`, made where it is missing, alone or with others that share it.
 
-    With `waiting`, said once on standard error, it is waited for. A file system without locks keeps nobody out.
+    With `waiting`, printed once on standard error, wait for it. A file system without locks excludes no process.
     Raises HeldError where another process holds it and it is not waited for; OSError where `path` cannot be opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What an image says of itself, in its labels and settings, against the cell it is proved for."""
+"""Compare an image's labels and settings with the cell that it is proved for."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def check(
 ) -> Check:
     """Compare with `architecture`; `required` names libraries that must hold its kernels.
 
-    `alone` says that nothing for other architectures may be there, but in host libraries that hold several in one file.
+    With `alone`, nothing for other architectures may be there, but in host libraries that hold several in one file.
     Without an architecture nothing of the kind may be there at all.
     """
     if architecture is None:

@@ -101,7 +101,7 @@ def of_image(
 def _claims(
     matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: contents.Contents, base: Base | None
 ) -> tuple[Check, ...]:
-    """Return the checks on what an image says of itself and what it holds by name."""
+    """Return the checks on an image's labels and settings, and on its files by name."""
     config = attributes["Config"]
     return (
         claim.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),

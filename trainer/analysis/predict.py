@@ -74,7 +74,7 @@ def inputs_of(metadata: Metadata, data: Path, folder: Path) -> tuple[dict[str, l
 
     `folder` is the model's. Raises RM546 where its metadata do not say how to make them.
     """
-    with read_from(folder / "metadata.json", "what it says of the features"):
+    with read_from(folder / "metadata.json", "what it holds of the features"):
         names, features = _inputs_of(metadata, data)
         if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != len(metadata.features):
             raise ValueError(f"it makes {features.dtype} {features.shape} of {len(metadata.features)} features")

@@ -89,7 +89,7 @@ def _second_pass(local: Dates, twice: NDArray[np.bool_], *, late: bool) -> NDArr
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Where each bar lies in its session, shape (bars,).
+    """The place of each bar in its session, shape (bars,).
 
     day: the session's date; second: from the session's begin to the bar's close; inside: whether the bar
     belongs to the session at all.

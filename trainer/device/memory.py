@@ -167,7 +167,7 @@ def _changing(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def allocator_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the allocator was told from outside, by variable; the trainer itself tells it nothing.
+    """Return the allocator's settings from the environment, by variable; the trainer itself sets none.
 
     Which variable a torch reads depends on its version and build, and the program that starts the trainer knows.
     """

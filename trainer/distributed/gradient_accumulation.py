@@ -49,7 +49,7 @@ def accumulate(  # noqa: PLR0913
 
     `inputs` and `targets` are this rank's rows, perhaps none; the first dimension of their tensors is the rows. Losses
     are summed in `dtype` (None: that of floating targets, at least fp32) and divided by `weight`, that of the batch
-    over all ranks. `context` wraps each piece and is told whether it is the last; `scale` multiplies the loss before
+    over all ranks. `context` wraps each piece and receives whether it is the last; `scale` multiplies the loss before
     backward (a GradScaler's). At least `pieces` pieces are computed, the last ones empty: where forward waits for the
     other ranks, all must call it equally often.
 

@@ -54,7 +54,7 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
 def ended_with_this_process() -> Callable[[], None] | None:
     """Return what a child calls before it becomes another program, to get SIGTERM when this process ends.
 
-    However it ends: nobody can handle SIGKILL. None where the system is not Linux. See prctl(2), PR_SET_PDEATHSIG.
+    However it ends: SIGKILL cannot be handled. None where the system is not Linux. See prctl(2), PR_SET_PDEATHSIG.
     """
     if sys.platform != "linux":
         return None

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder. Its files are written under a hidden name and synced, the manifest with their sizes
 and SHA-256 last; then the folder is renamed and its parent synced. A kill at any moment leaves the earlier
-ones as they were, and at most a hidden folder that nobody reads.
+ones as they were, and at most a hidden folder that is never read.
 """
 
 from __future__ import annotations

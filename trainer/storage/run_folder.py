@@ -125,7 +125,7 @@ def to_resume(output: Path, asked: str, name: str | None) -> str | None:
 
 
 def _first_free(output: Path, known: list[str]) -> str | None:
-    """Return the first of the runs that nobody works on, None where there are no runs; RM555 where all are busy."""
+    """Return the first of the runs that no process has open, None where there are no runs; RM555 where all are busy."""
     free = next((one for one in known if not under_way(folder_of(output, one))), None)
     if known and free is None:
         raise TrainerError("RM555", what=f"another process works on {', '.join(known)}", where=str(output))
@@ -186,7 +186,7 @@ def _reserve(folder: RunFolder) -> None:
     try:
         folder.partial.mkdir()
     except FileExistsError:
-        what = f"run {folder.name} is under way, or was killed before it could clean up"
+        what = f"run {folder.name} is in progress, or was killed before it could clean up"
         remedy = (
             f"Resume it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
             "else choose another name with --run."

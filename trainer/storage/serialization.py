@@ -60,7 +60,7 @@ def unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 class HostMemory:
-    """Tensors on the host that copies go to, time and again: memory that nobody has touched yet costs most of a copy.
+    """Tensors on the host that copies go to, time and again: the first write to new memory costs most of a copy.
 
     A copy is the CPU's own, contiguous, and holds until the next one is made, whatever becomes of the original.
     """

@@ -47,7 +47,7 @@ def regular(path: Path, *, most: int | None = None) -> bytes:
 
 @contextmanager
 def read_from(path: Path, what: str, *, code: str = "RM546") -> Iterator[None]:
-    """Turn what a value of a wrong form in file `path` raises into an error with `code`; `what` says what it holds."""
+    """Turn what a value of a wrong form in file `path` raises into an error with `code`; `what` names its content."""
     try:
         yield
     except _ODD as error:

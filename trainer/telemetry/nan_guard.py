@@ -57,10 +57,10 @@ class Suspected:
 class Again:
     """How the loop takes a step, so that the guard can take it again.
 
-    `fetch` returns inputs and targets of row numbers; numbers are remembered, as batches would hold memory.
-    `compute` takes inputs and targets and leaves the gradients of their loss; `advance` takes the optimizer's
-    step; `stateful` are optimizer, scaler, scheduler: what changes with it beside the weights. `scaled` gradients
-    (fp16) may overflow, as such steps are skipped.
+    `fetch` returns inputs and targets of row numbers; numbers are remembered, as batches would hold memory. `compute`
+    takes inputs and targets and leaves the gradients of their loss; `advance` takes the optimizer's step; `stateful`
+    are optimizer, scaler, scheduler: what changes with it in addition to the weights. `scaled` gradients (fp16) may
+    overflow, as such steps are skipped.
     """
 
     fetch: Callable[[Tensor], Batch]

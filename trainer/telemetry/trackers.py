@@ -1,4 +1,4 @@
-"""Where figures go beside the JSON lines: TensorBoard, Weights & Biases, MLflow. Each is imported only if asked for.
+"""Trackers in addition to the JSON lines: TensorBoard, Weights & Biases, MLflow. Each is imported only if chosen.
 
 One that cannot start ends the run before training; one that fails later is left behind, and the run goes on.
 """

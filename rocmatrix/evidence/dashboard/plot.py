@@ -22,7 +22,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A figure by its probe and name, in `unit`, oldest point first. `marked` says what sets it aside."""
+    """A figure by its probe and name, in `unit`, oldest point first. `marked` states what sets it aside."""
 
     title: str
     unit: str

@@ -69,7 +69,7 @@ class Run:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in words: what the host's trouble ended says nothing of the cell."""
+        """How it ended, as text: a run ended by a host's failure is no evidence on the cell."""
         if self.record.trouble:
             return f"ended by the host: {self.record.trouble.stage}"
         return "passed" if self.record.passed else "failed"

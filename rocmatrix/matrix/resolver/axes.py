@@ -85,7 +85,7 @@ def neighbours(
 ) -> Iterator[tuple[Release, Rule]]:
     """Yield the rules that judge a release next to the one argued about, and not that one itself.
 
-    Beside it are its patch releases for the same ROCm, and the others that the request would have allowed.
+    Next to it are its patch releases for the same ROCm, and the others that the request would have allowed.
     """
     if release is None or architecture is None:
         return

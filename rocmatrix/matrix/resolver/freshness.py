@@ -25,7 +25,7 @@ _WHEEL = re.compile(r"\btorch-(\d[\w.]*)(?:\+|%2B)[\w.]+-cp\d+")
 
 @dataclass(frozen=True, kw_only=True)
 class Newer:
-    """A release newer than the one recommended for an architecture. `cell` is None where nobody made one."""
+    """A release newer than the one recommended for an architecture. `cell` is None where there is none."""
 
     architecture: str | None
     recommended: str

@@ -37,7 +37,7 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
 
 
 def arguments(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
-    """Return every argument for the page's script. A point is told once, and squares name it by its number."""
+    """Return every argument for the page's script. A point is stored once, and squares name it by its number."""
     points = Numbered()
     titles: dict[str, str] = {}
     squares: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The points of an argument: everything that the matrix says for and against a combination, each with its evidence."""
+"""The points of an explanation: everything in the matrix for and against a combination, each with its evidence."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Relea
     architecture = matrix.architectures.get(subject.architecture or "")
     found = (
         ("rules", "What judges it", [_rule(rule, today) for rule in rules if rule.decides]),
-        ("neighbours", "What is known of the releases beside it", _neighbours(matrix, subject, asked, today)),
+        ("neighbours", "What is known of the neighbouring releases", _neighbours(matrix, subject, asked, today)),
         ("cautions", "What to beware of", [_rule(rule, today) for rule in cautions if rule.when.architectures]),
         ("support", "Who builds and supports it", _support(matrix, subject, today)),
         ("overrides", "HSA_OVERRIDE_GFX_VERSION", _overrides(architecture, subject, today)),
@@ -97,7 +97,7 @@ def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Relea
 
 
 def rules_on(matrix: Matrix, subject: Subject) -> tuple[Rule, ...]:
-    """Return every rule, written or derived, that speaks of a combination, even of one never built."""
+    """Return every rule, written or derived, that applies to a combination, even one never built."""
     return tuple(rule for rule in (*matrix.rules, *matrix.derived_rules) if _speaks(rule.when, subject))
 
 

@@ -113,7 +113,7 @@ def _target(take: Take, size: int) -> Target | None:
 
 
 def _compare(entry: Entry, code: bytes) -> None:
-    """Raise `DamagedError` when code says of itself that it is for another processor than its entry."""
+    """Raise `DamagedError` when code is by its own header for another processor than its entry."""
     if entry.target is None or not code.startswith(elf.MAGIC) or len(code) < elf.HEADER.size:
         return  # the host's row, or bitcode, which says nothing of the kind
     own = elf.code_object_target(elf.read_header(io.BytesIO(code)))
@@ -145,7 +145,7 @@ def _compressed_header(file: BinaryIO, start: int) -> tuple[int, int | None, int
 
 
 def _compare_first(entries: list[Entry], data: _Unfolding) -> None:
-    """Compare the first code object with its entry, if it lies near enough to be unfolded for that."""
+    """Compare the first code object with its entry, if it is near enough to be unfolded for that."""
     first = min((e for e in entries if e.target is not None and e.size), key=lambda e: e.offset, default=None)
     if first is not None and first.offset + elf.HEADER.size <= SEEN_OF_COMPRESSED:
         data.take(first.offset - data.taken)

@@ -16,7 +16,7 @@ class Row:
     """What a library holds for one target.
 
     `stored` counts the bytes of files that are for this target alone, `loaded` the bytes of code as it is
-    loaded, both compressed and not. `evidence` says what told the target.
+    loaded, both compressed and not. `evidence` states what the target was read from.
     """
 
     library: str

@@ -1,4 +1,4 @@
-"""Reading at a place in a file, with bounds: a damaged file is told from a short one, and costs no memory."""
+"""Read at an offset of a file, within bounds: a damaged file is distinguished from a short one, and costs no memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Debian or Ubuntu system says of its own files: which package brings each, and with which MD5.
+"""The files of a Debian or Ubuntu system by its own lists: which package brings each, and with which MD5.
 
 The lists lie in the image that they describe. They find what was replaced, added or left behind; whoever rewrites them
 too is found only where the base image is at hand to compare with (`rocmatrix.verify.files.system`).

@@ -162,7 +162,7 @@ def _unlisted(rows: dict[str, Row], expected: Expected) -> Iterable[str]:
 
 
 def _is_cache(path: str, rows: dict[str, Row]) -> bool:
-    """Whether a folder is one for byte code, beside a source."""
+    """Whether a folder is one for byte code, next to a source."""
     parent, _, name = path.rpartition("/")
     return name == CACHE and any(other.startswith(f"{parent}/") and other.endswith(".py") for other in rows)
 

@@ -1,8 +1,8 @@
-"""Compile sources again and compare the byte code that lies beside them. The image's own Python runs this, alone.
+"""Compile sources again and compare the byte code stored next to them. The image's own Python runs this, alone.
 
 `rocmatrix.verify.files.byte_code` starts it with `python -I -S -B -c`, so it imports the standard library only. The
 files that are compared are never unmarshalled: `marshal` trusts its input, so what was stored is only parsed here, to
-a form in which it does not matter which objects happened to be shared when it was written. One line of JSON says how
+a form in which it does not matter which objects happened to be shared when it was written. One line of JSON states how
 many files were compared and which differ, each with why. The layout of code objects is CPython's of 3.11 to 3.14
 (Python/marshal.c, r_object), where it did not change but for slices, which 3.14 added.
 """
@@ -142,7 +142,7 @@ def mislabelled(source: bytes, stored: bytes) -> str | None:
 
 
 def compared(path: Path) -> tuple[str, str | None]:
-    """Compare one .pyc file with the source beside its folder."""
+    """Compare one .pyc file with the source next to its folder."""
     stem = path.name.removesuffix(f".{sys.implementation.cache_tag}.pyc")
     source = path.parent.parent / f"{stem}.py"
     try:

@@ -32,7 +32,7 @@ def compress(  # one parameter an option
     epochs: int | None = None,
     seed: int = 0,
 ) -> int:
-    """Write a folder `<run>-<method>` for each method beside the model's own, or in `output`.
+    """Write a folder `<run>-<method>` for each method next to the model's own, or in `output`.
 
     Raises:
         TrainerError: RM524 to RM547 for model and data, RM500 for an unknown method, RM540 where a folder exists.

@@ -164,7 +164,7 @@ def keep_masked(training: Training, network: nn.Module, masks: Mapping[str, Tens
 
 @torch.no_grad()
 def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> Part:
-    """Return a part's inputs, and its targets with the teacher's outputs beside them: (rows, 1 + outputs)."""
+    """Return a part's inputs, and its targets followed by the teacher's outputs: (rows, 1 + outputs)."""
     inputs, targets = tensor(task.inputs, rows.features), tensor(task.targets, rows.target).unsqueeze(1)
     answers = [] if teacher is None else [teacher.eval()(inputs)]
     return Part(inputs=inputs, targets=torch.cat([targets, *answers], dim=1))

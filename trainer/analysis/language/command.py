@@ -37,7 +37,7 @@ def generate(*, model: Path, prompt: str, base: Path | None = None, **sampling: 
 
 
 def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None = None, **sampling: Any) -> int:
-    """Answer each line of the standard input; an adapter's base answers the same conversation beside it."""
+    """Answer each line of the standard input; an adapter's base answers the same conversation in addition."""
     loaded, how = load(model, base), Sampling(**sampling)
     histories: dict[str, list[dict[str, str]]] = {}
     chat_prompt(loaded, [{"role": "user", "content": "?"}])  # a model without a template is refused before any line

@@ -28,7 +28,7 @@ Sections = list[tuple[str, str]]
 
 
 def report(run: Path, data: Path | None = None, output: Path | None = None, repeats: int = 5, seed: int = 0) -> int:
-    """Write the page of the run in folder `run`, by default beside its model.
+    """Write the page of the run in folder `run`, by default next to its model.
 
     Raises:
         TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
@@ -151,7 +151,7 @@ def session(subject: Subject) -> str:
         what = "a table has no sessions" if kind == "table" else "bars of whole days have no session to draw"
         return f"<p>Not drawn: {what}.</p>"
     found = last_profile(subject.metadata, subject.config.data)
-    return figures.profile(found) if found else "<p>Not drawn: no bar lies in a session.</p>"
+    return figures.profile(found) if found else "<p>Not drawn: no bar is within a session.</p>"
 
 
 def conventions(made: dict[str, Any]) -> str:

@@ -60,8 +60,8 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
         ),
     ]
     words = (
-        f"On the diagonal a probability means what it says; larger circles hold more of the {len(target):,} rows. The "
-        f"mean distance is {calibration_error(bins):.3f}"
+        f"On the diagonal predicted probability equals observed frequency; larger circles hold more of the "
+        f"{len(target):,} rows. The mean distance is {calibration_error(bins):.3f}"
     )
     return charts.figure(f"Calibration on the {part} part", words, body)
 
@@ -112,7 +112,7 @@ def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) 
     rest = f"; the {len(found) - len(shown)} smallest are left out" if len(found) > len(shown) else ""
     words = (
         f"How much the loss on the validation part grows where one input is shuffled: mean of {repeats} shuffles from "
-        f"seed {seed}, the line is one standard deviation{rest}. Inputs that tell the same share their importance"
+        f"seed {seed}, the line is one standard deviation{rest}. Inputs that are redundant share their importance"
     )
     return charts.figure("Importance of each input", words, body, height)
 

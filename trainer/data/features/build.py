@@ -84,7 +84,7 @@ def reading_of(config: DataConfig) -> Reading:
 
 
 def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
-    """Return the conventions, with what was found in the data where the configuration says auto.
+    """Return the conventions, with what was found in the data where the configuration has auto.
 
     Raises:
         TrainerError: RM577 where no usual price step fits the prices and none was given.
@@ -124,7 +124,7 @@ def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
 
 @dataclass(kw_only=True)
 class Build:
-    """One computation of features: from `source`, under `settings`, told to `tell` bar by bar."""
+    """One computation of features: from `source`, under `settings`, with its progress passed to `tell` in bars."""
 
     source: Source
     settings: Settings
@@ -148,12 +148,12 @@ class Build:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def write(self, path: Path) -> dict[str, Any]:
-        """Compute all features into `path`; return the metadata written beside it."""
+        """Compute all features into `path`; return the metadata written next to it."""
         began = time.perf_counter()
 
         def record() -> dict[str, Any]:
             if not self.counts.sessions:
-                where, what = str(self.source.path), f"none of {self.counts.bars:,} bars lies in a session"
+                where, what = str(self.source.path), f"none of {self.counts.bars:,} bars is within a session"
                 raise TrainerError("RM578", what=what, where=where)
             return self.record(time.perf_counter() - began)
 

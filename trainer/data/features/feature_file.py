@@ -1,4 +1,4 @@
-"""A file of features: Arrow, read in slices, written a block at a time, with its metadata beside it."""
+"""A file of features: Arrow, read in slices, written a block at a time, with its metadata in a second file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FeatureTable:
     """Features of all in-session bars of a file.
 
     Shapes: date, close and session (bars,). The features stay in `file`, from bar number `first` of it on, and are
-    read as they are asked for. `record` is what the metadata file says.
+    read as they are asked for. `record` is the content of the metadata file.
     """
 
     file: pl.LazyFrame
@@ -60,7 +60,7 @@ class FeatureTable:
 def write_table(
     path: Path, rows: Iterator[Rows], names: tuple[str, ...], record: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Write features to `path` and what `record` says at the end to `path`.json; both appear whole or not at all.
+    """Write features to `path` and what `record` returns at the end to `path`.json; both appear whole or not at all.
 
     Raises:
         OSError: where they cannot be written.
@@ -78,7 +78,7 @@ def write_table(
 
 
 def beside(path: Path) -> Path:
-    """Return where the metadata of a feature file lies."""
+    """Return the path of a feature file's metadata."""
     return path.with_name(path.name + ".json")
 
 
@@ -187,6 +187,6 @@ def read_record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise TrainerError("RM576", what="the feature file or its metadata is missing", where=str(path)) from error
     if record.get("bytes") != size:
-        what = f"the file has {size:,} bytes, its metadata says {record.get('bytes')}"
+        what = f"the file has {size:,} bytes, its metadata states {record.get('bytes')}"
         raise TrainerError("RM576", what=what, where=str(path))
     return record

@@ -91,7 +91,7 @@ def ranges(block: Block, grid: Grid) -> dict[str, Floats]:
 
 
 def clock(block: Block, sessions: SessionConventions) -> dict[str, Floats]:
-    """Return where the bar's close lies in the session; a half day's early end is in its schedule."""
+    """Return the time of the bar's close in the session; a half day's early end is in its schedule."""
     angle = 2 * np.pi * block.second / (60 * sessions.minutes)
     scheduled = session_minutes(block.day, sessions)[block.session]
     return {

@@ -25,7 +25,7 @@ def pieces(rows: int) -> Iterator[slice]:
 def mapped(parts: Iterable[NDArray[Any]], folder: Path | None = None) -> NDArray[Any]:
     """Return `parts`, of one dtype and one shape but for their rows, as one array mapped from a file in `folder`.
 
-    The file has no name, and is gone when nobody uses the array.
+    The file has no name, and is removed when the array is freed.
 
     Raises:
         OSError: where the file cannot be written; it names the folder.

@@ -78,7 +78,7 @@ class Feed:
 
 
 def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, free: int | None) -> Feed:
-    """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where nobody can tell.
+    """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where that is not known.
 
     Raises:
         TrainerError: RM586 where the rows were to be on a device that has no room for them.
@@ -120,7 +120,7 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
-    """Return the rows of `parts` as a file in `folder` that is mapped, and gone when nobody uses it.
+    """Return the rows of `parts` as a file in `folder` that is mapped, and removed when the arrays are freed.
 
     Raises:
         OSError: where the file cannot be written.

@@ -19,7 +19,7 @@ def load(batches: Iterable[Tensor], fetch: Fetch, workers: int) -> Iterator[tupl
     """Yield each batch's row numbers with what `fetch` returns for them, in order.
 
     `workers` threads fetch ahead; 0 fetches when asked. Workers hold no state that a resume would need: what
-    they fetched ahead and nobody took is fetched again.
+    they fetched ahead and was not used is fetched again.
     """
     if workers == 0:
         for rows in batches:

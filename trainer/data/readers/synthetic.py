@@ -51,7 +51,7 @@ def synthetic_bars(count: int, seed: int = 0) -> Bars:
 
 
 def write_synthetic(path: Path, count: int, seed: int = 0) -> None:
-    """Write `count` bars as CSV, and SOURCE.md beside it, so that every run on them says that they are synthetic.
+    """Write `count` bars as CSV, and SOURCE.md next to it, so that every run on them records that they are synthetic.
 
     Raises:
         OSError: where they cannot be written.

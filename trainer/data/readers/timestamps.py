@@ -143,7 +143,7 @@ def _parsed(text: pl.Series, pattern: str) -> pl.Series:
 def parse(text: pl.Series, form: TimeFormat, zone: str, previous: np.datetime64 | None) -> Times:
     """Return the instants of `text`; times without an offset are wall clock in `zone`.
 
-    `previous` is the instant before the first row: it tells which of two equal hours a clock shows.
+    `previous` is the instant before the first row: it decides which of two equal hours a clock shows.
     """
     text = tidy(text)
     text = text.str.replace(NAMED_ZONE, "") if form.zone else text

@@ -18,7 +18,7 @@ PREFIX = 8  # bytes that say how long a part is
 
 
 class Spool:
-    """A file without a name for each column, in `folder`; they are gone when nobody uses the spool."""
+    """A file without a name for each column, in `folder`; they are removed when the store is freed."""
 
     def __init__(self, names: Sequence[str], folder: Path) -> None:
         """Open the files.

@@ -47,7 +47,7 @@ class Cells:
 def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -> Cells:
     """Read the table at `path`: into memory, or with a `folder` so that no more than a column is in memory at a time.
 
-    Text then lies in files without a name in `folder`; a typed file is read anew for each column.
+    Text is then stored in files without a name in `folder`; a typed file is read anew for each column.
 
     Raises:
         TrainerError: RM510 for what is no table, RM511 for one without rows, RM516 for a damaged file, RM580 for

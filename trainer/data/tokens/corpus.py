@@ -139,7 +139,7 @@ def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int =
 
 
 def _write(pieces: Iterable[list[int]], folder: Path, dtype: Any, most: int) -> Iterator[dict[str, Any]]:
-    """Write shards of `most` tokens, the last one shorter, and yield what the index says of each."""
+    """Write shards of `most` tokens, the last one shorter, and yield the index's entry for each."""
     kept, number = np.empty(0, dtype=dtype), 0
     for piece in pieces:
         kept = np.concatenate([kept, np.array(piece, dtype=dtype)])

@@ -27,7 +27,7 @@ IN_MEMORY = 2**26  # bytes of text; a larger one becomes mapped shards
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageData:
-    """Rows to train and to validate on, and what metadata.json says of them."""
+    """Rows to train and to validate on, and what metadata.json records of them."""
 
     method: str
     train: WindowRows | PackedPartition | PairPartition

@@ -203,7 +203,7 @@ def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:
 
 
 def _fitted(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
-    """Return the row, cut at the end where the policy says so, and whether it was."""
+    """Return the row, cut at the end where the policy requires it, and whether it was."""
     length = len(row.tokens)
     if length <= policy.length:
         return row, False

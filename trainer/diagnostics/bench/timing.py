@@ -57,7 +57,7 @@ def milliseconds(name: str, taken: Sequence[float]) -> list[Number]:
 
 
 def spread(name: str, taken: Sequence[float]) -> Number:
-    """How far the middle half of the samples lies apart, in per cent of their median."""
+    """The interquartile range of the samples, in per cent of their median."""
     first, middle, third = statistics.quantiles(taken, n=4, method="inclusive")
     return Number(name=f"{name} {SPREAD}", value=round(100 * (third - first) / middle, 1), unit="%")
 
@@ -70,7 +70,7 @@ def rounded(value: float) -> float:
 def place_in_words(device: Device) -> str:
     """Say what was measured, and that no card was where none was.
 
-    A CPU computes with one thread, as in training, unless OMP_NUM_THREADS says otherwise.
+    A CPU computes with one thread, as in training, unless OMP_NUM_THREADS sets another number.
     """
     import torch
 

@@ -66,7 +66,7 @@ def best_seconds(work: Callable[[], object], torch_type: str, rounds: int = 5) -
 def checksum(tensor: torch.Tensor) -> int:
     """A sum over the bytes of a contiguous tensor in which each counts by its place, modulo 2^64.
 
-    Computed where the tensor lies. Bytes that are wrong, missing or in the wrong place change it.
+    Computed on the tensor's device. Bytes that are wrong, missing or in the wrong place change it.
     """
     import torch
 

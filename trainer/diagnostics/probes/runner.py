@@ -193,7 +193,8 @@ def run(
 def environment() -> dict[str, str]:
     """This process's environment, with the trainer's own folder first on the import path.
 
-    One thread unless told otherwise: several that share a busy CPU wait for each other, and the card is what counts.
+    One thread unless the variable is set: several that share a busy CPU wait for each other, and the card is what
+    counts.
     """
     paths = [str(SOURCE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -224,7 +225,7 @@ def _checked(probe: Probe, outcome: Outcome, line: str) -> Verdict:
     if verdict.probe != probe.name:
         return _own(probe, "fail", f"The verdict is of probe {verdict.probe!r}, not of {probe.name!r}.")
     if (verdict.status == "pass") != (outcome.returncode == 0):
-        contradiction = f"The verdict says {verdict.status} and the exit status {outcome.returncode}."
+        contradiction = f"The verdict is {verdict.status} and the exit status {outcome.returncode}."
         return _own(probe, "fail", contradiction)
     return verdict
 
@@ -264,7 +265,7 @@ def _said(outcome: Outcome) -> str:
 
 @contextlib.contextmanager
 def end_on_sigterm() -> Iterator[None]:
-    """Leave through the clean-up that kills the running probe when this process is told to end."""
+    """Leave through the clean-up that kills the running probe when this process receives SIGTERM."""
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield

@@ -20,7 +20,7 @@ Measured = float | str | None
 
 
 class MalformedVerdictError(ValueError):
-    """A line that claims to be a verdict and is none; the message says what is wrong with it."""
+    """A line that is marked as a verdict and is not valid; the message states what is wrong with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome of one probe. `diagnosis` says by name what a failure was traced to; it never changes `status`.
+    """The outcome of one probe. `diagnosis` names what a failure was traced to; it never changes `status`.
 
     `cards` are those that took part and `present` all that were there, where the subject takes two.
 
@@ -94,7 +94,7 @@ class Verdict:
         checked = any(check.status != "not-applicable" for check in self.checks)
         if self.status == "not-applicable" and (checked or not self.summary):
             why = "gives no reason" if not checked else "checked it all the same"
-            raise MalformedVerdictError(f"probe {self.probe!r} says that its subject is absent, and {why}")
+            raise MalformedVerdictError(f"probe {self.probe!r} states that its subject is absent, and {why}")
 
     def to_json(self) -> str:
         """The verdict as one line of strict JSON: NaN and infinities become null."""
@@ -161,7 +161,7 @@ def conclude(
 
 
 def explain_failure(checks: Sequence[Check]) -> str:
-    """One sentence that names the failed checks, or says that nothing was checked."""
+    """One sentence that names the failed checks, or states that nothing was checked."""
     failed = [check for check in checks if check.status == "fail"]
     if not failed:
         return "Nothing was checked, which counts as a failure."

@@ -34,7 +34,7 @@ def world_size() -> int:
 
 
 def device_of_rank(requested: str) -> str:
-    """Return the device for this rank: a card each, or the CPU for all where there are too few and `auto` says so.
+    """Return the device for this rank: a card each, or under `auto` the CPU for all where there are too few.
 
     Raises:
         TrainerError: RM563 where one card was named for several ranks, or cards were asked for and are too few.
@@ -54,7 +54,7 @@ def device_of_rank(requested: str) -> str:
 
 
 def connect() -> Ranks:
-    """Return the ranks that torchrun started, able to vote; a plain process is a world of one and asks nobody."""
+    """Return the ranks that torchrun started, able to vote; a plain process is a world of one and needs no vote."""
     if world_size() == 1:
         return Ranks()
     end_with_launcher()
@@ -81,7 +81,7 @@ def join(
     beats: Beats | None = None,
     tell: Callable[..., None] = emit,
 ) -> Ranks:
-    """Return the ranks of `lobby` able to train together on their devices; `tell` hears of the ways that were tried.
+    """Return the ranks of `lobby` able to train together; `tell` receives the verdict on each transport tried.
 
     Raises:
         TrainerError: RM561 where the ranks cannot communicate, RM562 where this torch lacks `parallel`.
@@ -104,7 +104,7 @@ def choose_route(place: Place, store: Any, comms: str, *, tell: Callable[..., No
 
 
 def enter(lobby: Lobby, device: str, choice: Choice, *, compression: str) -> Membership:
-    """Make the process group of the chosen way, beside the one that votes."""
+    """Make the process group of the chosen transport, in addition to the one that votes."""
     where = torch.device(device)
     os.environ.update(choice.route.environment)
     if where.type == "cuda":
@@ -129,4 +129,4 @@ def kind(name: str) -> Callable[..., Ranks]:
 
 
 def _silent(*_: object, **__: object) -> None:
-    """Rank 0 tells for all."""
+    """Report nothing: rank 0 reports for all."""

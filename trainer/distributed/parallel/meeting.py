@@ -1,8 +1,8 @@
 """Rendezvous for one launch in a store that may hold keys of earlier attempts.
 
 torchrun keeps one store for all its attempts, each machine's launcher counts attempts for itself, and one that
-comes back counts from 0: no number that a rank is given tells one start from another. So rank 0 names the meeting
-by chance, and takes back the answers of the others, which are drawn anew for each start, too. What is left in the
+comes back counts from 0: no number that a rank is given separates one start from another. So rank 0 names the meeting
+at random, and repeats the answers of the others, which are drawn anew for each start, too. What is left in the
 store from before answers neither.
 """
 

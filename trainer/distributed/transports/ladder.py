@@ -74,7 +74,7 @@ Tell = Callable[..., None]
 
 
 def choose(routes: Sequence[Route], place: Place, store: Store, *, tell: Tell, seconds: float = SECONDS) -> Choice:
-    """Return the first of `routes` that passes on all ranks; `tell` hears each verdict as an event.
+    """Return the first of `routes` that passes on all ranks; `tell` receives each verdict as an event.
 
     Raises:
         TrainerError: RM561 with every cause where none passes; RM561, too, where another rank does not answer.

@@ -22,7 +22,7 @@ END_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What torchrun tells a rank about itself, by environment variables; a plain process is one rank of one."""
+    """What torchrun passes to a rank by environment variables; a plain process is one rank of one."""
 
     rank: int = 0
     local_rank: int = 0

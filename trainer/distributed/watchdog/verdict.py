@@ -26,7 +26,7 @@ class Late:
 def late(beats: Mapping[int, Beat], limits: Limits, *, now: float, looking_since: float) -> list[Late]:
     """Return the ranks that are beyond their limit at `now`, seconds of the monotonic clock.
 
-    Time before `looking_since` is not held against them: then nobody looked, perhaps since all was paused.
+    Time before `looking_since` is not held against them: the watcher did not run then, perhaps since all was paused.
     """
     found = []
     for rank, beat in sorted(beats.items()):

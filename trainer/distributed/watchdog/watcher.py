@@ -109,7 +109,7 @@ def report(
     blamed: list[int],
     stacks: Mapping[int, str],
 ) -> None:
-    """Write hang.json beside the stacks, one event to stdout, words to stderr; the last attempt's is an error."""
+    """Write hang.json next to the stacks, one event to stdout, text to stderr; the last attempt's is an error."""
     record: dict[str, Any] = {
         "attempt": task.attempt,
         "restarts_allowed": task.restarts,

@@ -39,7 +39,7 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
     """Return 1 - the squared error of `forecast` / that of `baseline`; None where the baseline is exact.
 
     1 is a perfect forecast, 0 one as good as the baseline, below 0 a worse one. Exact is an error of rounding: far
-    below what a network in 32 bits could tell apart.
+    below what a network in 32 bits could distinguish.
     """
     error, base = rmse(target, forecast), rmse(target, baseline)
     rounding = EXACT * float(target.std()) + np.finfo(np.float64).eps * float(np.abs(target).max())
@@ -57,7 +57,7 @@ def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] 
 
 
 def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
-    """Return the weights of the fit, in 64 bits; directions that only rounding tells apart get none.
+    """Return the weights of the fit, in 64 bits; directions that differ only by rounding get none.
 
     The triangle of a QR decomposition holds all that the fit needs: behind the column of ones it is that of the
     centred columns, which are then scaled to one spread. Features are stored in 32 bits, so columns that are sums of

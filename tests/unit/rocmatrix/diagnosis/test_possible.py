@@ -1,4 +1,4 @@
-"""A symptom's causes come in the order in which log, host and versions speak for them."""
+"""A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.ranking import Surroundings

@@ -58,7 +58,7 @@ def test_an_integrated_card_is_at_home_with_its_processor(tmp_path):
 
 def test_cards_without_links_have_a_place_of_their_own(tmp_path):
     text = topology.text(drawn(sysfs.two_rx_7900_xt(tmp_path)))
-    assert "no NUMA node told\n  card 0: gfx1100" in text
+    assert "no NUMA node reported\n  card 0: gfx1100" in text
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_a_hash_is_the_indexs_or_computed_once_and_says_which(checkout, indexes,
     assert wheel.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     place = f"{address.removeprefix('http://')}/pytorch"
     if hashes:
-        assert (wheel.sources, wheel.confidence) == ([f"{place}, as the index says"], "verified in source")
+        assert (wheel.sources, wheel.confidence) == ([f"{place}, as the index states it"], "verified in source")
     else:
         assert wheel.sources == [f"{place}/torch/{file.name} itself, hash computed 2026-11-21"]
         assert wheel.confidence == "measured here"

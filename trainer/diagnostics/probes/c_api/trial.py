@@ -146,7 +146,7 @@ def library_version(stem: str, library: Library) -> str:
 
 
 def runtime_versions(interface: Interface, runtime: Api, report: Report) -> None:
-    """Record the runtime's own version and the driver's; without a device some releases refuse to tell."""
+    """Record the runtime's own version and the driver's; without a device some releases report neither."""
     for part in ("Runtime", "Driver"):
         function = f"{interface.prefix}{part}GetVersion"
         report.begin(function)
@@ -168,7 +168,7 @@ def count_devices(interface: Interface, runtime: Api, report: Report) -> None:
     """Count the devices.
 
     Raises:
-        NoDeviceError: the runtime says that there is none.
+        NoDeviceError: the runtime reports none.
     """
     function = f"{interface.prefix}GetDeviceCount"
     with report.failing(function):

@@ -1,7 +1,7 @@
 """Probe `p2p`: copies from card to card keep every bit, both ways; their bandwidth and latency by size.
 
-Also whether another process can open a card's memory, without which NCCL and RCCL go through the host. With fewer
-than two cards there is nothing to copy between, and the verdict says so. With more, one pair after the other is tried,
+Also whether another process can open a card's memory, without which NCCL and RCCL go through the host. With fewer than
+two cards there is nothing to copy between, and the verdict states it. With more, one pair after the other is tried,
 until each card was in one: not every card with every other.
 """
 

@@ -40,7 +40,7 @@ SHARE = 0.4  # of the time, for each setting
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a run of batches came to; `expandable` is whether any segment was, as the allocator tells."""
+    """The result of a run of batches; `expandable` is whether the allocator reports any segment as such."""
 
     batches: int
     overlaps: int
@@ -181,7 +181,7 @@ class Memory:
         return torch.full((size,), fill, dtype=torch.uint8, device=self.torch_type)
 
     def held(self) -> int:
-        """Bytes that tensors hold on the card; of a CPU nobody counts."""
+        """Bytes that tensors hold on the card; not counted on a CPU."""
         import torch
 
         return torch.cuda.memory_allocated() if self.card else 0
@@ -193,7 +193,7 @@ class Memory:
         return torch.cuda.memory_reserved() if self.card else held_bytes(os.getpid())
 
     def left_over(self) -> int:
-        """Bytes that are still reserved beside what was held at the start, after everything was given back."""
+        """Bytes that are still reserved in addition to those at the start, after everything was given back."""
         import torch
 
         if not self.card:
@@ -202,14 +202,14 @@ class Memory:
         return self.held() - self.begun
 
     def expandable(self) -> bool:
-        """Whether any segment can grow, as the allocator's own snapshot tells."""
+        """Whether any segment can grow, by the allocator's own snapshot."""
         import torch
 
         return self.card and any(segment.get("is_expandable") for segment in torch.cuda.memory_snapshot())
 
 
 def spoiled(live: Sequence[tuple[int, torch.Tensor]]) -> int:
-    """Tensors that no longer hold what was written to them: another one lies over them."""
+    """Tensors that no longer hold what was written to them: another one overlaps them."""
     return sum(bool((tensor != fill).any()) for fill, tensor in live)
 
 

@@ -87,7 +87,7 @@ def dtypes(device: Device) -> tuple[str, ...]:
 
 
 def kernel_checks(kernel: str, device: Device, seed: int) -> list[Check]:
-    """One check a dtype, mask and part on the worst shape, and one on NaN; what the kernel refuses says why."""
+    """One check a dtype, mask and part on the worst shape, and one on NaN; a kernel's refusal has its reason."""
     checks = []
     for dtype, mask in itertools.product(dtypes(device), MASKS):
         cases = [Case(dtype=dtype, mask=mask, shape=shape) for shape in SHAPES]

@@ -60,7 +60,7 @@ C_INTERFACE_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One product to measure: C (m, n) = A (m, k) @ B (k, n), A and B stored transposed where `layout` says T."""
+    """One product to measure: C (m, n) = A (m, k) @ B (k, n), A and B stored transposed where `layout` has T."""
 
     dtype: str
     layout: str

@@ -1,8 +1,8 @@
 """Probe `checkpoint`: a training that was killed goes on from its checkpoint to the same bits.
 
 A process trains on the device and keeps a checkpoint every few steps, until it is killed by SIGKILL at a moment
-it does not choose. The newest whole checkpoint is loaded here, trained on to the end, and compared with a
-training that nobody disturbed.
+it does not choose. The newest whole checkpoint is loaded here, trained on to the end, and compared with an
+uninterrupted training.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def killed_checks(returncode: int | None, kept: int) -> list[Check]:
 
 
 def resume(device: Device, seed: int, folder: Path) -> tuple[int, list[Check]]:
-    """The step gone on from, and checks against a training that nobody disturbed."""
+    """Return the step resumed from, and checks against an uninterrupted training."""
     whole = advance(Training(device, seed), STEPS)
     files, _ = checkpoint_store.read(checkpoint_store.stored(folder)[0])
     again = Training(device, seed)

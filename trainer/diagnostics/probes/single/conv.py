@@ -59,7 +59,7 @@ FEW = (SHAPES[0], SHAPES[3])
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Errors of PARTS for one shape and dtype, elements not finite, and memory taken beside the tensors."""
+    """Errors of PARTS for one shape and dtype, elements not finite, and memory taken in addition to the tensors."""
 
     shape: str
     dtype: str
@@ -98,7 +98,7 @@ def library(device: Device) -> str:
 
 
 def modes(device: Device) -> tuple[str, ...]:
-    """The modes beside torch's default."""
+    """The modes other than torch's default."""
     if device.kind == "rocm":
         return tuple(f"find mode {name}" for name in FIND_MODES)
     return ("search",) if device.kind == "cuda" else ("without oneDNN",)
@@ -118,7 +118,7 @@ def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Resu
 
 
 def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
-    """The same in a process with MIOpen's find mode set, and torch told to search."""
+    """The same in a process with MIOpen's find mode set, and torch's search for kernels switched on."""
     value = FIND_MODES[mode.removeprefix("find mode ")]
     limit = request.timeout_seconds * MODE_SHARE
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--results", str(seed)]
@@ -176,7 +176,7 @@ def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 
 def in_layout(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """The tensor with its channels last in memory, where the shape says so."""
+    """The tensor with its channels last in memory, where the shape requires it."""
     import torch
 
     return tensor.to(memory_format=torch.channels_last) if shape.channels_last else tensor
@@ -196,7 +196,7 @@ def judge(mode: str, results: Sequence[Result]) -> list[Check]:
 
 
 def workspace_numbers(results: Sequence[Result], device: Device) -> list[Number]:
-    """The most memory that one convolution took beside its tensors; unknown on a CPU."""
+    """The most memory that one convolution took in addition to its tensors; unknown on a CPU."""
     if device.kind == "cpu":
         return []
     most = max(result.workspace_bytes for result in results)

@@ -1,7 +1,8 @@
 """Probe `thermal`: a minute of load on the card: what clock, heat and power do, and whether results stay right.
 
-A card that throttles is slower and not broken: that is said and not failed. A wrong result under load, a
-temperature at the critical value, or a card that loses half of its speed is. A CPU gets a few seconds, and says so.
+A card that throttles is slower and not broken: that is reported and not failed. A wrong result under load, a
+temperature at the critical value, or a card that loses half of its speed is. A CPU gets a few seconds, and the verdict
+states it.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def heat_check(windows: Sequence[Window]) -> Check:
     if not hot:
         return not_applicable("temperature", "no sensor: neither amdgpu's hwmon nor what torch asks is here")
     if limit is None:
-        return not_applicable("temperature", "the sensor tells no critical value")
+        return not_applicable("temperature", "the sensor reports no critical value")
     return at_most("temperature", max(reading.temperature_c or 0 for reading in hot), limit, "°C")
 
 

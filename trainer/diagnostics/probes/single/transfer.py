@@ -1,7 +1,7 @@
 """Probe `transfer`: copies to the card and back keep every bit, also in a training-like loop with workers.
 
-Pinned and pageable, contiguous and strided, both directions. Each side sums its bytes up where they lie, so that
-a copy is not judged by another copy. On a CPU the copies stay in host memory, and the verdict says so.
+Pinned and pageable, contiguous and strided, both directions. Each side sums its bytes up on its own device, so that
+a copy is not judged by another copy. On a CPU the copies stay in host memory, and the verdict states it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why two cards do not work together: the same by other ways, and what this machine says about itself.
+"""Why two cards do not work together: the same by other transports, and the facts of this machine.
 
 Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
 is judged from which ways helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,
@@ -76,7 +76,7 @@ def retry(ways: Sequence[Route], attempt: Attempt, ends: float) -> tuple[Try, ..
 
 
 def one(way: Route, attempt: Attempt, seconds: float) -> Try:
-    """One way, where its time is not too short to tell anything."""
+    """Try one transport, unless too little time is left for a result."""
     if seconds < LEAST_SECONDS:
         return Try(way=way, cause="no time was left for it", seconds=0.0, tried=False)
     started = time.monotonic()
@@ -102,7 +102,7 @@ def as_check(tried: Try) -> Check:
 
 
 def diagnose(tries: Sequence[Try], found: tuple[str, str]) -> dict[str, str]:
-    """What helped, the likely cause and what speaks for it."""
+    """Return what helped, the likely cause and its evidence."""
     helped = [tried.settings for tried in tries if tried.helped]
     none = "none of the ways that were tried" if tries else "nothing was tried"
     return {"helped": "; ".join(helped) or none, "likely cause": found[0], "evidence": found[1]}

@@ -2,7 +2,7 @@
 
 Each rank writes what it found to `<report>/rank<N>.jsonl`, one line for each phase it reaches. The findings
 do not travel through the collectives, which are what is being judged, and after a hang the last phase of
-each rank says where it stopped.
+each rank shows where it stopped.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read(given: Any, told: Any, second: int) -> None:
-    """In the other process: copy the tensor to the second card and tell its checksum, or what went wrong."""
+    """In the other process: copy the tensor to the second card and send its checksum, or the error."""
     try:
         tensor: torch.Tensor = given.get()
         there = tensor.to(f"cuda:{second}")

@@ -36,7 +36,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
 
 def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, torch.device]:
-    """This rank's layers, and where what passes between the ranks lies: on `device`, or for one retry on the host."""
+    """Return this rank's layers, and the device of what the ranks exchange: `device`, or the host for one retry."""
     import torch
 
     model: Any = ddp_rank.seeded_mlp(seed)

@@ -1,7 +1,7 @@
 """Start two ranks of a program under torchrun, and read what each of them reports.
 
 With two cards the ranks use NCCL, which is RCCL on ROCm. With fewer they use gloo on the CPU, and the
-verdict says so: that proves torchrun, torch and the probe, and nothing about two cards. So it passes only
+verdict states it: that proves torchrun, torch and the probe, and nothing about two cards. So it passes only
 where no two cards were promised, under `--expect any` or `--expect cpu`. Who expects `rocm` or `cuda` asks
 whether two cards work together; with one card the answer fails closed.
 """
@@ -157,7 +157,7 @@ def cards_check(expect: str, cards: int) -> Check:
 
 
 def finish_checks(outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
-    """Both ranks finished, torchrun says so too, and they were two processes."""
+    """Both ranks finished, torchrun reports success, and they were two processes."""
     found = finished(reports)
     stops = ", ".join(f"rank {rank} {last_phase(report)}" for rank, report in enumerate(reports))
     checks = [

@@ -37,7 +37,7 @@ from trainer.engine.loop import Part, Plan, Training, close_epoch, gradients, ne
 from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
 from trainer.telemetry.hooks import Watch  # noqa: E402
-from trainer.telemetry.nan_guard import Again, NanGuard  # noqa: E402
+from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks  # noqa: E402
 from trainer.telemetry.recorder import Telemetry  # noqa: E402
 
 FEATURES, HIDDEN, RATE, SEED = 54, (32, 16), 1e-3, 0
@@ -126,7 +126,7 @@ class Ours:
 
 def watched(training: Training, file: Path) -> Watch:
     """The guard against NaN and the telemetry, as `train` puts them beside a run."""
-    again = Again(
+    again = RecomputeHooks(
         fetch=lambda rows: training.train.rows(rows, training.device),
         compute=lambda inputs, targets: gradients(training, inputs, targets, rows=len(inputs), weight=len(inputs)),
         advance=lambda: step_optimizer(training),

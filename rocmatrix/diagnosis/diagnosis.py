@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from rocmatrix.diagnosis.matcher import Match, Scanner
 from rocmatrix.diagnosis.possible import Possible, ordered
 from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
-from rocmatrix.diagnosis.scan import Match, Scanner
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.diagnosis.values import Values
 from rocmatrix.matrix.matrix import Matrix

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from rocmatrix.diagnosis.matcher import Match
 from rocmatrix.diagnosis.ranking import Surroundings, suits
-from rocmatrix.diagnosis.scan import Match
 from rocmatrix.diagnosis.signature import Possibility, Signature
 
 

@@ -84,16 +84,16 @@ def use(named: str) -> None:
 @harmless
 def keep_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
     """Record a build. One that found its image up to date adds nothing where that is known already."""
-    from rocmatrix.evidence import collect, store
+    from rocmatrix.evidence import from_events, store
     from rocmatrix.images.build import log_file
 
     if built.image is None or (not built.rebuilt and _known(cell, built)):
         return
     text = _text(log or log_file(cell, ROOT)) if built.rebuilt else ""
-    record = collect.of_build(
+    record = from_events.of_build(
         cell, inputs=built.inputs, image=built.image.id, seconds=built.seconds, log=text,
-        marks=collect.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
-        numbers=collect.image_numbers(built.image.size),
+        marks=from_events.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
+        numbers=from_events.image_numbers(built.image.size),
     )  # fmt: skip
     store.keep(evidence_file(), record)
 
@@ -113,15 +113,15 @@ def failed_build(cell: Cell) -> Iterator[None]:
 @harmless
 def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT) -> None:
     """Record a build that failed: what it was to be made of, and BuildKit's log."""
-    from rocmatrix.evidence import collect, store
+    from rocmatrix.evidence import from_events, store
     from rocmatrix.evidence.record import Trouble
     from rocmatrix.images import build
 
     trouble = error.trouble
-    record = collect.of_build(
+    record = from_events.of_build(
         cell, inputs=error.planned.inputs, image=None, seconds=0.0,
         log=error.render() if trouble else _text(build.log_file(cell, root)),
-        marks=collect.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
+        marks=from_events.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
         trouble=Trouble(stage=trouble.stage, words=trouble.words[:WORDS]) if trouble else None,
     )  # fmt: skip
     store.keep(evidence_file(), record)
@@ -237,18 +237,18 @@ def _replace(token: int, record: Record) -> None:
 
 
 def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
-    from rocmatrix.evidence import collect
+    from rocmatrix.evidence import from_events
     from rocmatrix.images import labels as image_labels
     from rocmatrix.jobs import job
 
-    make = {"smoke": collect.of_smoke, "bench": collect.of_bench, "train": collect.of_train}[wanted.program]
+    make = {"smoke": from_events.of_smoke, "bench": from_events.of_bench, "train": from_events.of_train}[wanted.program]
     labels = done.container.labels if done.container else place.labels
     about: dict[str, Any] = {
         "where": place.where,
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
         "whole": not (wanted.options.get("probe") or wanted.options.get("only")),
-        "marks": collect.marks_of(place.cell, labels=labels, base=wanted.base, forced=place.forced),
+        "marks": from_events.marks_of(place.cell, labels=labels, base=wanted.base, forced=place.forced),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),
         "asked": place.asked,
@@ -272,28 +272,28 @@ def proving(cell: Cell, image: Image) -> Iterator[Callable[[Proof], None]]:
 @harmless
 def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
     """Record what the files of an image proved."""
-    from rocmatrix.evidence import collect, store
+    from rocmatrix.evidence import from_events, store
 
-    store.keep(evidence_file(), collect.of_proof(cell, proof, **_of_image(cell, image)))
+    store.keep(evidence_file(), from_events.of_proof(cell, proof, **_of_image(cell, image)))
 
 
 @harmless
 def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
-    from rocmatrix.evidence import collect, store, trouble
+    from rocmatrix.evidence import from_events, store, trouble
 
     met = trouble.of(error)
-    store.keep(evidence_file(), collect.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
+    store.keep(evidence_file(), from_events.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
 
 
 def _of_image(cell: Cell, image: Image) -> dict[str, Any]:
-    from rocmatrix.evidence import collect
+    from rocmatrix.evidence import from_events
     from rocmatrix.images import labels
 
     return {
         "inputs": image.labels.get(labels.INPUTS),
         "image": image.id,
         "night": os.environ.get(NIGHT),
-        "marks": collect.marks_of(cell, labels=image.labels),
+        "marks": from_events.marks_of(cell, labels=image.labels),
     }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rocmatrix.matrix.kernel_library import KernelLibrary
-from rocmatrix.verify.contents import Contents, Library
 from rocmatrix.verify.devicecode import inventory
 from rocmatrix.verify.devicecode.inspection import DeviceFile
 from rocmatrix.verify.finding import Check, Finding
+from rocmatrix.verify.image_scan import Contents, Library
 
 NAME = "device code"
 

@@ -15,7 +15,7 @@ from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.verify import claim, contents, hygiene, kernel_code, packages, settings, size
+from rocmatrix.verify import hygiene, image_scan, kernel_code, label_check, packages, settings, size
 from rocmatrix.verify.devicecode import filetree
 from rocmatrix.verify.devicecode.filetree import Entry
 from rocmatrix.verify.files import byte_code, installed, source, system
@@ -99,12 +99,12 @@ def of_image(
 
 
 def _claims(
-    matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: contents.Contents, base: Base | None
+    matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: image_scan.Contents, base: Base | None
 ) -> tuple[Check, ...]:
     """Return the checks on an image's labels and settings, and on its files by name."""
     config = attributes["Config"]
     return (
-        claim.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
+        label_check.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
         settings.check(attributes, cell, base.config if base else None),
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
         packages.check(found.packages, cell),
@@ -143,12 +143,12 @@ def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) 
 
 def exported(
     client: docker.DockerClient, reference: str, matrix: Matrix, *, tree: Tree | None = None
-) -> contents.Contents:
+) -> image_scan.Contents:
     """Read the files of an image that the engine holds, through a container that is made for this and never started.
 
     `tree` takes up every file by its bytes. Raises RM221 when the engine's stream breaks off.
     """
-    return _export(client, reference, lambda entries: contents.read(entries, matrix.kernels, tree=tree))
+    return _export(client, reference, lambda entries: image_scan.read(entries, matrix.kernels, tree=tree))
 
 
 def _export(client: docker.DockerClient, reference: str, read: Callable[[Iterator[Entry]], T]) -> T:
@@ -175,17 +175,17 @@ def of_tree(matrix: Matrix, cell: Cell, folder: Path, *, only: Sequence[str] = (
     for name in only:
         if name not in names:
             raise RocmatrixError("RM404", what=f"no kernel library is called {name!r}", next=suggestion(name, names))
-    found = contents.read(filetree.on_disk(folder), matrix.kernels)
+    found = image_scan.read(filetree.on_disk(folder), matrix.kernels)
     required = list(only) or [library.library for library in matrix.kernel_libraries_of(cell)]
     left_out = [
         Check(name=check.NAME, summary="a folder is no image", skipped=True)
-        for check in (claim, settings, packages, installed, source, system, hygiene, size, byte_code)
+        for check in (label_check, settings, packages, installed, source, system, hygiene, size, byte_code)
     ]
     checks = (_device_code(matrix, cell, found, required), *left_out)
     return Proof(cell=cell.name, architecture=cell.architecture, subject=f"folder {folder}", checks=checks)
 
 
-def _device_code(matrix: Matrix, cell: Cell, found: contents.Contents, required: list[str]) -> Check:
+def _device_code(matrix: Matrix, cell: Cell, found: image_scan.Contents, required: list[str]) -> Check:
     return kernel_code.check(
         found,
         architecture=cell.architecture,

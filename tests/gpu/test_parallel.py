@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.device.accelerator import make_reproducible
-from trainer.distributed.watchdog.beats import read_beat
+from trainer.distributed.watchdog.heartbeat import read_beat
 from trainer.engine.steps.attention_selection import LIMITS, Shape, choose_attention
 from trainer.engine.steps.compile import decide
 
@@ -73,11 +73,11 @@ def one_card(tmp_path_factory: pytest.TempPathFactory) -> Tensor:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
-def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[str], route: str) -> None:
+def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[str], transport: str) -> None:
     events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", *flags)
     (passed,) = [event for event in events if event["event"] == "comms" and event["passed"]]
     print(json.dumps(passed))
-    assert passed["route"] == route
+    assert passed["route"] == transport
     found = weights(tmp_path / "two" / "model.safetensors")
     assert ((found - one_card).norm() / one_card.norm()).item() < 1e-10
 
@@ -86,8 +86,8 @@ def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[
 def test_what_fails_its_probe_leads_to_the_next_way(tmp_path: Path, one_card: Tensor) -> None:
     fault = {"TRAINER_COMMS_FAULT": "nccl:abort,nccl-no-p2p:wrong-sum,gloo:abort"}
     events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", **fault)
-    routes = [(event["route"], event["passed"]) for event in events if event["event"] == "comms"]
-    assert routes == [("nccl", False), ("nccl-no-p2p", False), ("gloo", False), ("host", True)]
+    transports = [(event["route"], event["passed"]) for event in events if event["event"] == "comms"]
+    assert transports == [("nccl", False), ("nccl-no-p2p", False), ("gloo", False), ("host", True)]
     found = weights(tmp_path / "two" / "model.safetensors")
     assert ((found - one_card).norm() / one_card.norm()).item() < 1e-10
 

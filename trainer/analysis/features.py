@@ -53,15 +53,15 @@ def run(arguments: dict[str, Any]) -> int:
 
 def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     """Compute the features of a file into `out`, with a progress line and JSON events."""
-    from trainer.data.features.build import reading_of, start_build
-    from trainer.data.features.feature_file import beside
+    from trainer.data.features.build_features import reading_of, start_build
+    from trainer.data.features.feature_file import metadata_path
     from trainer.data.features.inspect import survey
     from trainer.data.features.progress import bar_counter
     from trainer.data.readers.bars import open_source
     from trainer.runtime.signals import ends_on_sigterm
     from trainer.tasks.assumptions import of_file, of_sessions
 
-    for made in (out, beside(out)):
+    for made in (out, metadata_path(out)):
         require_output(made, "--out", {"--data": data}, through=False)
     source = open_source(data, reading_of(config))
     found = survey(source)

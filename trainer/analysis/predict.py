@@ -22,7 +22,7 @@ from trainer.analysis.table_inputs import recorded_inputs
 from trainer.data.bar import Bars, Floats
 from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
-from trainer.data.readers.files import read_bars
+from trainer.data.readers.data_file import read_bars
 from trainer.data.split import FURTHEST
 from trainer.models.build import size
 from trainer.models.storage import unpacked

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Dates, Floats
 from trainer.data.features.daily_features import log_return, log_volatility, rolling
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ def dataset_of(
 def statistic_by_pieces(close: Floats, horizon: int, target: str) -> Floats:
     """Return the target's statistic without temporaries as long as the data; a piece looks `horizon` bars back."""
     parts = []
-    for piece in pieces(len(close)):
+    for piece in chunks(len(close)):
         back = min(piece.start, horizon)
         parts.append(statistic(close[piece.start - back : piece.stop], horizon, target)[back:])
     return np.concatenate(parts)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from trainer.data.loading.batch import Values
 from trainer.distributed.gradient_accumulation import accumulate
-from trainer.distributed.watchdog.beats import Beats
+from trainer.distributed.watchdog.heartbeat import Beats
 from trainer.runtime.errors import TrainerError
 
 Forward = Callable[[Any], Any]

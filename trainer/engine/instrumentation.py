@@ -17,7 +17,7 @@ from trainer.storage.run_folder import RunFolder
 from trainer.telemetry import peaks, trackers
 from trainer.telemetry.flops import flops_per_row
 from trainer.telemetry.hooks import Watch
-from trainer.telemetry.nan_guard import MOST_BYTES, Again, NanGuard
+from trainer.telemetry.nan_guard import MOST_BYTES, NanGuard, RecomputeHooks
 from trainer.telemetry.recorder import Telemetry, Yardstick, device_memory
 from trainer.telemetry.sensors import sensor
 
@@ -57,7 +57,7 @@ def guard_of(training: Training, config: TrainConfig, folder: RunFolder, archite
     A search would compute steps again, which on several ranks all would have to do together.
     """
     ranks, alone = training.ranks, training.ranks.world_size == 1
-    again = Again(
+    again = RecomputeHooks(
         fetch=lambda rows: training.train.rows(rows, training.device),
         compute=lambda inputs, targets: gradients(training, inputs, targets, rows=count(inputs), weight=count(inputs)),
         advance=lambda: step_optimizer(training),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 
 LossSum = Callable[[Any, Any], Tensor]
 
@@ -67,7 +67,7 @@ def mean_loss(
     device = device or targets.device
     weight = len(targets) if weigh is None else weigh(targets).clamp_min(torch.finfo(targets.dtype).tiny)
     total = targets.new_zeros((), device=device)
-    for piece in pieces(len(targets)):
+    for piece in chunks(len(targets)):
         outputs = model(inputs[piece].to(device))
         total = total + loss_sum(outputs.to(targets.dtype), targets[piece].to(device))
     return (total / weight).item()

@@ -15,9 +15,9 @@ from torch import nn
 from trainer.config.train import TrainConfig
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import join
-from trainer.distributed.watchdog.beats import Beats
 from trainer.distributed.watchdog.guard import Launch
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.run.resume_settings import FIXED
 from trainer.runtime.errors import TrainerError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 from trainer.data.readers.bars import Source
 from trainer.tasks.prepared import Task
 
@@ -89,7 +89,7 @@ def of_features(task: Task) -> str:
 
 def unmoved(features: NDArray[Any]) -> tuple[list[int], list[int]]:
     """Return the columns of `features` (rows, columns) that never change, and those whose spread is a few rows'."""
-    parts = [features[piece] for piece in pieces(len(features))]
+    parts = [features[piece] for piece in chunks(len(features))]
     low, high = (
         np.min([part.min(axis=0) for part in parts], axis=0),
         np.max([part.max(axis=0) for part in parts], axis=0),

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from trainer.config.train import TrainConfig
 from trainer.data.bar import Bars, Dates, joined
 from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, rows_of
-from trainer.data.features.build import cached, reading_of, start_build
+from trainer.data.features.build_features import cached, reading_of, start_build
 from trainer.data.features.daily_features import feature_matrix, features_for
 from trainer.data.features.feature_file import FeatureTable, read_table
 from trainer.data.features.inspect import Survey, survey
 from trainer.data.features.progress import bar_counter
-from trainer.data.loading.chunks import mapped, pieces
+from trainer.data.loading.chunks import chunks, mapped
 from trainer.data.readers.bars import Source, open_source
-from trainer.data.readers.files import DataFile, data_file
+from trainer.data.readers.data_file import DataFile, data_file
 from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.signals import ends_on_sigterm
@@ -169,12 +169,12 @@ def intraday_rows(config: TrainConfig, source: Source, found: Survey, *, shown: 
 
 def finite_rows(table: FeatureTable) -> NDArray[np.bool_]:
     """Return which rows of a feature file have a past that is long enough for every feature, (bars,)."""
-    return np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in pieces(len(table.date))])
+    return np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in chunks(len(table.date))])
 
 
 def table_rows(table: FeatureTable, finite: NDArray[np.bool_], config: TrainConfig) -> Dataset:
     """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again."""
-    bars = list(pieces(len(table.date)))
+    bars = list(chunks(len(table.date)))
 
     def features(known: NDArray[np.bool_]) -> NDArray[np.float32]:
         parts = (table.rows(piece)[known[piece]] for piece in bars)

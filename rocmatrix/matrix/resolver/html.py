@@ -1,4 +1,4 @@
-"""The grid as one page that needs nothing else: filters, and the argument behind each square."""
+"""The grid as one page that needs nothing else: filters, and the explanation of each square."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEMPLATE = "matrix.html.j2"
 
 
 def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
-    """Render the page; arguments are those of `today`, a date such as 2026-11-21."""
+    """Render the page; explanations are those of `today`, a date such as 2026-11-21."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -28,7 +28,7 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
     return environment.get_template(TEMPLATE).render(
         grid=grid,
         today=today,
-        data=arguments(matrix, grid, today=today),
+        data=explanations(matrix, grid, today=today),
         symbols=terminal.SYMBOLS,
         badges=terminal.RULE_SYMBOLS,
         marks=terminal.CELLS,
@@ -36,8 +36,8 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
     )
 
 
-def arguments(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
-    """Return every argument for the page's script. A point is stored once, and squares name it by its number."""
+def explanations(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
+    """Return every explanation for the page's script. A point is stored once, and squares name it by its number."""
     points = Numbered()
     titles: dict[str, str] = {}
     squares: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""From what a person asks for to one cell, with the argument for it, or a refusal that states why.
+"""From what a person asks for to one cell, with its explanation, or a refusal that states why.
 
 Pure: it sees the matrix, the request and the architectures of the cards at hand, and touches nothing.
 """
@@ -29,7 +29,7 @@ class PassedOver:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The cell taken, the argument for it, what was passed over, and the rules it was forced against."""
+    """The cell taken, its explanation, what was passed over, and the rules it was forced against."""
 
     cell: Cell
     why: str

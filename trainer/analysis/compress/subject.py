@@ -11,7 +11,7 @@ from torch import nn
 
 from trainer.analysis.predict import load_network, read_metadata
 from trainer.config.train import TrainConfig
-from trainer.data.readers.files import digest_of
+from trainer.data.readers.data_file import digest_of
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata

@@ -66,7 +66,7 @@ def write_table(
         OSError: where they cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), beside(path)
+    partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), metadata_path(path)
     try:
         _sink(partial, rows, names)
         said = {**record(), "bytes": partial.stat().st_size}
@@ -77,7 +77,7 @@ def write_table(
     return said
 
 
-def beside(path: Path) -> Path:
+def metadata_path(path: Path) -> Path:
     """Return the path of a feature file's metadata."""
     return path.with_name(path.name + ".json")
 
@@ -182,7 +182,7 @@ def read_record(path: Path) -> dict[str, Any]:
         TrainerError: RM576 where it is missing, or names another size than the file has.
     """
     try:
-        record: dict[str, Any] = json.loads(beside(path).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads(metadata_path(path).read_text(encoding="utf-8"))
         size = path.stat().st_size
     except (OSError, ValueError) as error:
         raise TrainerError("RM576", what="the feature file or its metadata is missing", where=str(path)) from error

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 PIECE = 65_536  # rows: 14 MB of 54 features
 
 
-def pieces(rows: int) -> Iterator[slice]:
+def chunks(rows: int) -> Iterator[slice]:
     """Yield slices that cover `rows` rows in their order; an empty one where there are none."""
     return (slice(first, min(first + PIECE, rows)) for first in range(0, max(rows, 1), PIECE))
 

@@ -16,7 +16,7 @@ from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import Scale
 from trainer.distributed.parallel.split import cost, cut
 from trainer.distributed.parallel.world import Membership, World
-from trainer.distributed.watchdog.beats import Beats
+from trainer.distributed.watchdog.heartbeat import Beats
 from trainer.models.losses import LossSum
 from trainer.runtime.errors import TrainerError
 
@@ -149,15 +149,15 @@ class Pipeline(World):
     _dtype = torch.float32
 
     def _require_possible(self, model: nn.Module) -> None:
-        route = self.member.choice.route
+        transport = self.member.choice.transport
         if self.member.compression != "none":
             what = "--parallel pipeline adds no gradients up, so there are none to compress"
             raise TrainerError("RM563", what=what, next="Leave --gradient-compression out, or use --parallel ddp.")
         if not isinstance(model, nn.Sequential):
             what = f"--parallel pipeline splits a plain stack of layers, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
-        if self.member.device.type == "cuda" and route.backend != "nccl":
-            what = f"--parallel pipeline on cards needs NCCL or RCCL, and the way here is {route.name}"
+        if self.member.device.type == "cuda" and transport.backend != "nccl":
+            what = f"--parallel pipeline on cards needs NCCL or RCCL, and the way here is {transport.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
 
 

@@ -89,9 +89,9 @@ class Sharded(World):
         optimizer.load_state_dict({**state, "state": cut})
 
     def _require_direct(self) -> None:
-        route = self.member.choice.route
-        if self.member.device.type == "cuda" and route.backend != "nccl":
-            what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {route.name}"
+        transport = self.member.choice.transport
+        if self.member.device.type == "cuda" and transport.backend != "nccl":
+            what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {transport.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
         if self.member.compression != "none":
             what = (

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def tell(**record: Any) -> None:
         print(json.dumps(record), file=lines, flush=True)
 
-    fault = fault_for(arguments.route)
+    fault = fault_for(arguments.transport)
     if fault:
         tell(injected=fault)
     found = run(arguments, tell, fault)
@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) ->
     from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
     from trainer.distributed.transports.reduce import summation
-    from trainer.distributed.transports.route import ROUTES
+    from trainer.distributed.transports.transport import TRANSPORTS
 
-    route = ROUTES[arguments.route]
+    transport = TRANSPORTS[arguments.transport]
     device = torch.device(arguments.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -60,14 +60,14 @@ def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) ->
     host, port = arguments.store.rsplit(":", 1)
     store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=arguments.seconds))
     dist.init_process_group(
-        route.backend,
+        transport.backend,
         store=PrefixStore(arguments.prefix, store),
         rank=arguments.rank,
         world_size=arguments.world,
         timeout=timedelta(seconds=arguments.seconds),
     )
     inject(fault)
-    add = summation(on_host=route.on_host, compression="none")
+    add = summation(on_host=transport.on_host, compression="none")
     found = measure(lambda flat: add(flat)(), arguments, device, tell, wrong=fault == "wrong-sum")
     tell(begin="leave the group")
     add.close()
@@ -106,10 +106,10 @@ def measure(
     return {"wrong": "", "seconds": seconds}
 
 
-def fault_for(route: str) -> str:
+def fault_for(transport: str) -> str:
     """Return the fault that the environment asks to inject into `route`, empty for none."""
     pairs = [pair.partition(":") for pair in os.environ.get(FAULT, "").split(",") if pair]
-    fault = next((fault for name, _, fault in pairs if name == route), "")
+    fault = next((fault for name, _, fault in pairs if name == transport), "")
     if fault and fault not in FAULTS:
         raise ValueError(f"{FAULT} knows {', '.join(FAULTS)}, not {fault!r}")
     return fault
@@ -133,7 +133,7 @@ def _finish(device: torch.device) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read what `ladder` gives."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--route", required=True)
+    parser.add_argument("--transport", required=True)
     parser.add_argument("--device", required=True)
     parser.add_argument("--store", required=True, help="host:port of the ranks' store")
     parser.add_argument("--prefix", required=True)

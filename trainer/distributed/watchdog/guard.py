@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.distributed.watchdog.beats import Beats
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.watcher import DUMP_SIGNAL, Watch
 from trainer.runtime.paths import SOURCE_ROOT
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainer.distributed.watchdog.beats import Beat
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beat
 from trainer.distributed.watchdog.process_state import STATES
+from trainer.distributed.watchdog.timeouts import Limits
 
 STOPPED = ("T", "t", "D")
 

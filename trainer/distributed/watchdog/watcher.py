@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.distributed.watchdog import process_state
-from trainer.distributed.watchdog.beats import Beat, read_beat
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beat, read_beat
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.verdict import Late, culprits, late, words
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say

@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 
 BASELINES = {
     "mean": "the mean of the training targets, always",
@@ -25,7 +25,7 @@ def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ())
     `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
     """
     weights = _least_squares(train, codes)
-    linear = [_design(part[piece], codes) @ weights for piece in pieces(len(part))]
+    linear = [_design(part[piece], codes) @ weights for piece in chunks(len(part))]
     past = {} if np.isnan(part.persistence).all() else {"persistence": part.persistence}
     return {"mean": np.full(len(part), train.target.mean()), **past, "linear": np.concatenate(linear)}
 
@@ -78,7 +78,7 @@ def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
 def _triangle(rows: Dataset, codes: Sequence[int]) -> Floats:
     """Return the triangle of [1, features, target]; each piece of rows is folded into that of those before."""
     triangle = np.empty((0, 0))
-    for piece in pieces(len(rows)):
+    for piece in chunks(len(rows)):
         design = np.column_stack([_design(rows[piece], codes), rows.target[piece]])
         triangle = np.asarray(np.linalg.qr(np.vstack([triangle.reshape(-1, design.shape[1]), design]), mode="r"))
     return triangle

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.loading.chunks import mapped, pieces
+from trainer.data.loading.chunks import chunks, mapped
 from trainer.data.split import FURTHEST, Scaler
 from trainer.data.tables.encoding import Column, Kind, encode, fit_column
 from trainer.data.tables.reader import Cells
@@ -59,7 +59,7 @@ def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:
     """Return columns (rows,) as (rows, columns), in memory or mapped from a file without a name in `folder`."""
     if folder is None:
         return np.column_stack(inputs)
-    return mapped((np.column_stack([values[piece] for values in inputs]) for piece in pieces(len(inputs[0]))), folder)
+    return mapped((np.column_stack([values[piece] for values in inputs]) for piece in chunks(len(inputs[0]))), folder)
 
 
 def datasets(matrix: Matrix, parts: Parts, when: NDArray[Any], values: Floats) -> dict[str, Dataset]:
@@ -81,7 +81,7 @@ def require_near(matrix: Matrix, scaler: Scaler, names: Sequence[str], cells: Ce
     """
     mean, std = np.atleast_1d(scaler.mean), np.atleast_1d(scaler.std)
     first: dict[int, tuple[int, float]] = {}  # by column, the row of the file and the value there
-    for piece in pieces(len(matrix.order)):
+    for piece in chunks(len(matrix.order)):
         rows, values = matrix.order[piece], matrix.values[piece]
         far = np.abs(values - mean) / std > FURTHEST
         for column in np.flatnonzero(far.any(axis=0)).tolist():

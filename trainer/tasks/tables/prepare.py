@@ -15,7 +15,7 @@ from trainer.config.train import TrainConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
 from trainer.data.readers.column_names import SPELLINGS, plain
-from trainer.data.readers.files import DataFile, digest_of, recorded_source
+from trainer.data.readers.data_file import DataFile, digest_of, recorded_source
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of

@@ -6,7 +6,7 @@ import pytest
 
 from rocmatrix.images import render
 from rocmatrix.matrix.kernel_library import Baseline
-from rocmatrix.verify import claim, contents, hygiene, packages, size
+from rocmatrix.verify import hygiene, image_scan, label_check, packages, size
 from rocmatrix.verify.devicecode.filetree import on_disk
 from tests.fixtures import cells
 from tests.fixtures.trees import entry, write
@@ -77,7 +77,7 @@ def test_nothing_installed_and_nothing_locked_both_fail():
 def test_a_package_is_known_by_its_metadata_not_by_its_folder(tmp_path):
     about = b"Metadata-Version: 2.1\nName: Some.Package\nVersion: 1.2+cpu\n\nText\nVersion: 9\n"
     write(tmp_path, {"opt/venv/lib/python3.12/site-packages/other-9.9.dist-info/METADATA": about})
-    assert contents.read(on_disk(tmp_path), cells.MATRIX.kernels).packages == {"some-package": "1.2+cpu"}
+    assert image_scan.read(on_disk(tmp_path), cells.MATRIX.kernels).packages == {"some-package": "1.2+cpu"}
 
 
 def test_a_clean_image_passes():
@@ -165,18 +165,18 @@ def labels(cell):
 
 
 def test_the_cells_own_labels_pass():
-    assert claim.check(labels(cells.CPU), user="10001:10001", cell=cells.CPU).status == "passed"
+    assert label_check.check(labels(cells.CPU), user="10001:10001", cell=cells.CPU).status == "passed"
 
 
 @pytest.mark.parametrize("name", ["cell", "torch", "rocm", "architecture", "lock"])
 def test_a_label_of_another_cell_fails(name):
     wrong = labels(cells.CPU) | {f"org.rocmatrix.{name}": "other"}
-    (finding,) = claim.check(wrong, user="10001:10001", cell=cells.CPU).findings
+    (finding,) = label_check.check(wrong, user="10001:10001", cell=cells.CPU).findings
     assert (finding.code, len(finding.places)) == ("RM219", 1)
 
 
 def test_no_labels_and_root_fail():
-    (finding,) = claim.check({}, user="", cell=cells.CPU).findings
+    (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
     assert len(finding.places) == 6
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.verify import contents, kernel_code
+from rocmatrix.verify import image_scan, kernel_code
 from tests.fixtures import cells
 from tests.fixtures.device_code import aks2, code_object, host_library, kpack, plain_bundle, wheel_tree
 from tests.fixtures.trees import entries
@@ -15,7 +15,7 @@ LAZY = "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat"
 
 
 def check(files, *, architecture="gfx1100", required=REQUIRED, alone=True):
-    found = contents.read(entries(files, below=SITE), cells.MATRIX.kernels)
+    found = image_scan.read(entries(files, below=SITE), cells.MATRIX.kernels)
     return kernel_code.check(
         found, architecture=architecture, known=cells.MATRIX.kernels, required=required, alone=alone
     )

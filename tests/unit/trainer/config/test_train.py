@@ -9,7 +9,7 @@ import pytest
 from trainer.config import train as config
 from trainer.config.train import FAMILIAR, TrainConfig, flags, notices, settings
 from trainer.distributed.parallel import join
-from trainer.distributed.transports import reduce, route
+from trainer.distributed.transports import reduce, transport
 from trainer.engine.steps import compile as compilation
 from trainer.models import activation_checkpointing as activations
 from trainer.runtime.paths import SAMPLE
@@ -87,7 +87,7 @@ def test_the_settings_are_json() -> None:
 
 
 def test_choices_that_config_spells_out_are_those_that_are_implemented() -> None:
-    assert config.COMMS == route.NAMES
+    assert config.COMMS == transport.NAMES
     assert config.COMPRESSIONS == reduce.COMPRESSIONS
     assert config.PARALLEL == join.KINDS
     assert config.COMPILE == compilation.CHOICES

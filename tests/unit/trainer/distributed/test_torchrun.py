@@ -19,7 +19,7 @@ import pytest
 
 from trainer.distributed import torchrun as launch_module
 from trainer.distributed.torchrun import command
-from trainer.distributed.watchdog.beats import read_beat
+from trainer.distributed.watchdog.heartbeat import read_beat
 from trainer.distributed.watchdog.process_state import alive
 from trainer.runtime.errors import TrainerError
 

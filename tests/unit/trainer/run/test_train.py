@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from trainer.cli import main
-from trainer.data.readers.files import read_bars
+from trainer.data.readers.data_file import read_bars
 from trainer.models.mlp import mlp
 from trainer.run import train as job
 from trainer.runtime.paths import SAMPLE

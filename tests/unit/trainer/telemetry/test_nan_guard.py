@@ -11,7 +11,7 @@ from trainer.cli import main
 from trainer.models.mlp import mlp
 from trainer.runtime.errors import TrainerError
 from trainer.telemetry.layer_monitor import Witness, bad_gradient, suspect
-from trainer.telemetry.nan_guard import Again, NanGuard
+from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 ROWS, WIDTH = 60, 3
 
@@ -26,7 +26,7 @@ class Run:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
         self.guard = NanGuard(
             self.model,
-            Again(
+            RecomputeHooks(
                 fetch=lambda rows: (self.inputs[rows], self.targets[rows]),
                 compute=self.compute,
                 advance=self.optimizer.step,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.explanation import explain
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 
@@ -19,7 +19,7 @@ LEAST = 0.95
 def headline(question):
     """Return what the program says first."""
     request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
-    argued = argue(MATRIX, request, today="2026-11-22", python=question.get("python"))
+    argued = explain(MATRIX, request, today="2026-11-22", python=question.get("python"))
     return argued.judged.verdict
 
 
@@ -54,7 +54,7 @@ def test_where_lists_and_wheels_say_otherwise_a_report_is_the_reason():
     other = [question for question in questions if headline(question) != question["answer"]]
     for question in other:
         request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
-        judged = argue(MATRIX, request, today="2026-11-22").judged
+        judged = explain(MATRIX, request, today="2026-11-22").judged
         assert judged.verdict in ("broken", "degraded"), question
         assert judged.because.removeprefix("rule ") in written, question
     assert len(other) <= len(questions) // 10

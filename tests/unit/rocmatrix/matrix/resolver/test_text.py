@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from rocmatrix.matrix.resolver import text as terminal
-from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.explanation import explain
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.judgement import Judgement
 from rocmatrix.matrix.resolver.resolve import Request
@@ -32,20 +32,20 @@ def printed(renderable, *, colour=False, width=terminal.PROSE_WIDTH):
     ],
 )
 def test_an_argument_reads_as_it_was_looked_at(name, request_, today):
-    text = printed(terminal.argument(argue(MATRIX, request_, today=today)))
+    text = printed(terminal.explanation(explain(MATRIX, request_, today=today)))
     assert "\x1b" not in text
     assert_golden(f"explain/{name}.txt", text)
 
 
 def test_a_terminal_gets_colour_and_the_words_stay():
-    argued = argue(MATRIX, Request(rocm="7.2", gpu="MI50"), today="2026-11-21")
-    text = printed(terminal.argument(argued), colour=True)
+    argued = explain(MATRIX, Request(rocm="7.2", gpu="MI50"), today="2026-11-21")
+    text = printed(terminal.explanation(argued), colour=True)
     assert "\x1b[31m✗ broken" in text
 
 
 def test_what_expired_is_marked():
-    argued = argue(MATRIX, Request(gpu="gfx1100"), today="2030-01-01")
-    assert "EXPIRED" in printed(terminal.argument(argued))
+    argued = explain(MATRIX, Request(gpu="gfx1100"), today="2030-01-01")
+    assert "EXPIRED" in printed(terminal.explanation(argued))
 
 
 def test_every_verdict_has_a_symbol_of_its_own():

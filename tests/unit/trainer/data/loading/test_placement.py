@@ -62,7 +62,7 @@ def test_a_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", 7)
     data = part(50)
-    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.pieces(50)]
+    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
     assert len(split) == 8
     file = mapped(split, tmp_path)
     assert list(tmp_path.iterdir()) == []

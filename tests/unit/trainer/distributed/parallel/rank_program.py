@@ -175,7 +175,7 @@ def sent_once(world: Replicas) -> dict[str, Any]:
 
 def replace_link(world: Replicas, link: Link) -> Any:
     choice = world.member.choice
-    return type(choice)(route=choice.route, reason=choice.reason, link=link)
+    return type(choice)(transport=choice.transport, reason=choice.reason, link=link)
 
 
 def unused(world: Replicas) -> dict[str, Any]:

@@ -20,7 +20,7 @@ LEARN = """
 import ctypes, os, signal, sys, time
 from pathlib import Path
 from trainer.distributed.watchdog.guard import guarded
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.timeouts import Limits
 
 def hold_the_gil():
     ctypes.PyDLL(None).sleep(60)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.distributed.watchdog.beats import SECTIONS, Beat
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.verdict import culprits, late, words
 
 LIMITS = Limits(floor=1.0, ceiling=10.0)

@@ -25,7 +25,7 @@ from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
 from trainer.runtime.errors import TrainerError
 from trainer.telemetry.hooks import Watch
-from trainer.telemetry.nan_guard import Again, NanGuard
+from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 
 @pytest.fixture(autouse=True)
@@ -235,7 +235,7 @@ def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     made.launches = Launches(steps={8: choose_and_take(made)})
     from trainer.engine.loop import gradients, step_optimizer
 
-    again = Again(
+    again = RecomputeHooks(
         fetch=lambda rows: bad.rows(rows, made.device),
         compute=lambda inputs, targets: gradients(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
         advance=lambda: step_optimizer(made),

@@ -15,7 +15,7 @@ from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 from trainer.diagnostics.probes.pair.ranks.judge import Subject
 from trainer.diagnostics.probes.pair.ranks.torchrun import Report
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, at_least, at_most, equal
-from trainer.distributed.transports.route import Route
+from trainer.distributed.transports.transport import Transport
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ WEIGHT_LIMIT = 1e-5  # relative, after STEPS steps; the order of summation diffe
 MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
-def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Route] = two_cards.WAYS) -> Verdict:
+def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Transport] = two_cards.WAYS) -> Verdict:
     """The verdict on two ranks of `module`; `did` states what they did.
 
     Raises:

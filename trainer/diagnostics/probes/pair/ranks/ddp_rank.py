@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.diagnostics.probes import numerics, placement
-from trainer.distributed.transports.route import HOST
+from trainer.distributed.transports.transport import HOST
 
 if TYPE_CHECKING:
     import torch

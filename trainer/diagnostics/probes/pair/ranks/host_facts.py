@@ -20,7 +20,7 @@ ROOT = Path("/")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
+class HostFacts:
     """Facts of this machine: `ipc_error` is empty where another process opened card memory, None if not tried."""
 
     shm_free: int
@@ -46,12 +46,12 @@ class Circumstances:
         return f"the IOMMU {'translates' if self.iommu_translates else 'passes through or is off'}"
 
 
-def read(cards: int, *, ipc_seconds: float = 0.0) -> Circumstances:
+def read(cards: int, *, ipc_seconds: float = 0.0) -> HostFacts:
     """Read the facts of this machine, where torch sees `cards`.
 
     Another process is asked to open card memory for as long as `ipc_seconds`; with 0 it is not asked.
     """
-    return Circumstances(
+    return HostFacts(
         shm_free=free_bytes(ROOT / "dev/shm"),
         iommu_translates=iommu_translates(ROOT),
         cards_seen=cards,

@@ -17,7 +17,7 @@ from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import CARDS, ROUTE, WORLD
 from trainer.diagnostics.probes.pair.ranks.torchrun import Place, Report
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, conclude
-from trainer.distributed.transports.route import Route
+from trainer.distributed.transports.transport import Transport
 from trainer.runtime.child_process import Outcome
 
 Named = TypeVar("Named", Check, Number)
@@ -37,7 +37,7 @@ class Subject:
     place: Place
     checks: Callable[[Sequence[Report]], list[Check]]
     numbers: Callable[[Sequence[Report]], list[Number]]
-    ways: Sequence[Route]
+    ways: Sequence[Transport]
 
 
 def measure(subject: Subject, request: Request) -> Verdict:
@@ -132,7 +132,7 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
     return [*two_ranks.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
-def again(subject: Subject, way: Route, seconds: float, pair: Sequence[int] = ()) -> str:
+def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
     """Why both ranks do not work by another way either; empty if they do."""
     outcome, reports = two_ranks.run_ranks(
         subject.module,

@@ -11,9 +11,9 @@ import pytest
 
 from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
 from trainer.diagnostics.probes.pair.ranks.cause_search import NCCL_NO_SHM, Try
-from trainer.diagnostics.probes.pair.ranks.host_facts import Circumstances
+from trainer.diagnostics.probes.pair.ranks.host_facts import HostFacts
 from trainer.diagnostics.probes.verdict import Verdict
-from trainer.distributed.transports.route import GLOO, HOST, NCCL_NO_P2P, Route
+from trainer.distributed.transports.transport import GLOO, HOST, NCCL_NO_P2P, Transport
 
 FAILED = Verdict(probe="collectives", status="fail", summary="2 of 9 checks failed: all-reduce 1024 bytes.")
 WORDS = {
@@ -24,7 +24,7 @@ WORDS = {
 }
 
 
-def facts(**changes: Any) -> Circumstances:
+def facts(**changes: Any) -> HostFacts:
     settings: dict[str, Any] = {
         "shm_free": 8 << 30,
         "iommu_translates": False,
@@ -33,7 +33,7 @@ def facts(**changes: Any) -> Circumstances:
         "hiding": {},
         "ipc_error": "",
     }
-    return Circumstances(**(settings | changes))
+    return HostFacts(**(settings | changes))
 
 
 def tries(*worked: str) -> Sequence[Try]:
@@ -89,7 +89,7 @@ def test_a_verdict_says_what_helped_in_one_sentence() -> None:
 
 
 def test_a_way_without_time_is_not_tried_and_proves_nothing() -> None:
-    asked: list[Route] = []
+    asked: list[Transport] = []
     made = two_cards.retry(two_cards.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
     assert asked == []
     found = two_cards.explained(FAILED, facts(), made)

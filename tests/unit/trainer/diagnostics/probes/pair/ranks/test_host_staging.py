@@ -12,7 +12,7 @@ import torch
 
 from trainer.diagnostics.probes.pair.ranks import collectives_rank, ddp_rank, fsdp2_rank, pipeline_rank
 from trainer.diagnostics.probes.pair.ranks.host_staging import Staged
-from trainer.distributed.transports.route import HOST
+from trainer.distributed.transports.transport import HOST
 
 CARD = torch.device("meta")
 

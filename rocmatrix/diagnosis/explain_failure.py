@@ -43,7 +43,7 @@ def explained(log: Path, *, cell: Cell) -> Iterator[None]:
         raise
 
 
-def told(done: Finished) -> bytes | Path:
+def reported(done: Finished) -> bytes | Path:
     """Return what a job reported of its failure: its log, else its last lines and its events other than success."""
     if done.log is not None:
         return done.log
@@ -63,10 +63,10 @@ def surroundings(cell: Cell | None, architecture: str | None = None, hardware: H
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
-    from rocmatrix.diagnosis import diagnosis, reading, signature
+    from rocmatrix.diagnosis import diagnosis, log_reader, signature
     from rocmatrix.matrix.loading import load as matrix_file
 
-    blocks = [log] if isinstance(log, bytes) else reading.chunks(reading.opened(log), name=str(log))
+    blocks = [log] if isinstance(log, bytes) else log_reader.chunks(log_reader.opened(log), name=str(log))
     name = "its last words" if isinstance(log, bytes) else str(log)
     found = diagnosis.diagnose(
         without_successes(blocks),

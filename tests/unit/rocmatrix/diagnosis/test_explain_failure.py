@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli.commands import jobs
-from rocmatrix.diagnosis import after, signature
+from rocmatrix.diagnosis import explain_failure, signature
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build, render
@@ -48,7 +48,7 @@ def test_a_failed_training_is_explained_and_keeps_its_status(job, capfd, status)
     told = capfd.readouterr().err
     assert SAID in told
     assert "this changes no verdict" in told
-    assert told.count("\n") <= after.LINES_SAID + 3
+    assert told.count("\n") <= explain_failure.LINES_SAID + 3
 
 
 def test_a_training_that_ends_well_is_not_explained_whatever_it_says(job, capfd):
@@ -122,7 +122,7 @@ def test_a_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monk
 
 
 def test_another_error_of_a_build_is_not_explained(capfd, tmp_path):
-    with pytest.raises(RocmatrixError, match="RM201"), after.explained(tmp_path / "none.log", cell=CPU):
+    with pytest.raises(RocmatrixError, match="RM201"), explain_failure.explained(tmp_path / "none.log", cell=CPU):
         raise RocmatrixError("RM201", what="no engine")
     assert capfd.readouterr().err == ""
 
@@ -132,10 +132,10 @@ def test_a_defect_of_the_diagnosis_is_one_line(monkeypatch, capfd):
         raise ValueError("a defect")
 
     monkeypatch.setattr(signature, "load", broken)
-    after.explain(FAULT.encode())
+    explain_failure.explain(FAULT.encode())
     assert capfd.readouterr().err == "diagnosis: it failed itself and changes nothing (ValueError: a defect)\n"
 
 
 def test_a_log_that_is_missing_is_one_line(capfd, tmp_path):
-    after.explain(tmp_path / "none.log", cell=CPU)
+    explain_failure.explain(tmp_path / "none.log", cell=CPU)
     assert capfd.readouterr().err.startswith("diagnosis: it failed itself and changes nothing (RocmatrixError: RM610")

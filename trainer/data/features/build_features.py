@@ -25,7 +25,7 @@ from trainer.data.features.inspect import Survey
 from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, Source, columns_of
-from trainer.data.readers.files import DataFile, data_file, digest_of
+from trainer.data.readers.data_file import DataFile, data_file, digest_of
 from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import PACKAGE
@@ -38,7 +38,7 @@ DECIDING = (
     "data/bar.py",
     "data/conventions.py",
     "data/features/bar_features.py",
-    "data/features/build.py",
+    "data/features/build_features.py",
     "data/features/catalog.py",
     "data/features/feature_file.py",
     "data/features/history_features.py",
@@ -62,7 +62,7 @@ DECIDING = (
     "data/readers/bars.py",
     "data/readers/column_names.py",
     "data/readers/csv_rows.py",
-    "data/readers/files.py",
+    "data/readers/data_file.py",
     "data/readers/headers.py",
     "data/readers/numbers.py",
     "data/readers/stream.py",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.bar import Bars
-from trainer.data.readers.files import read_bars
+from trainer.data.readers.data_file import read_bars
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.distributed.watchdog.beats import SECTIONS, Beat
-from trainer.distributed.watchdog.limits import LEARNED_AFTER, PATIENCE, Limits
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
+from trainer.distributed.watchdog.timeouts import LEARNED_AFTER, PATIENCE, Limits
 
 LIMITS = Limits(floor=2.0, ceiling=100.0)
 

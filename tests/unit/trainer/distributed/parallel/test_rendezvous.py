@@ -13,8 +13,8 @@ import pytest
 import torch.distributed as dist
 
 from trainer.distributed import torchrun as launch
-from trainer.distributed.parallel import meeting
-from trainer.distributed.parallel.meeting import INVITATION, meet
+from trainer.distributed.parallel import rendezvous
+from trainer.distributed.parallel.rendezvous import INVITATION, meet
 from trainer.runtime.errors import TrainerError
 
 
@@ -52,10 +52,10 @@ def test_an_invitation_of_an_earlier_start_is_answered_in_vain(store: dist.HashS
 
 def test_a_start_that_broke_off_between_the_ranks_leaves_nothing_that_misleads(store: dist.HashStore) -> None:
     with pytest.raises(TrainerError, match="RM568") as caught:
-        meeting.invite(store, 3, seconds=0.1)
+        rendezvous.invite(store, 3, seconds=0.1)
     assert caught.value.what == "rank(s) 1, 2 did not come within 0.1 s"
     with pytest.raises(TrainerError, match="RM568") as caught:
-        meeting.follow(store, 1, seconds=0.1)
+        rendezvous.follow(store, 1, seconds=0.1)
     assert caught.value.what == "rank 1 was not answered by rank 0 within 0.1 s"
     names = start(store, 3, {0: 0.2})
     assert len(set(names)) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.distributed.watchdog.beats import SECTIONS, Beat, Beats, read_beat
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat, Beats, read_beat
 
 
 def read(path: Path) -> Beat:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmatrix.diagnosis import decoration, reading
-from rocmatrix.diagnosis.scan import MOST_COUNTED
+from rocmatrix.diagnosis import log_prefixes, log_reader
+from rocmatrix.diagnosis.matcher import MOST_COUNTED
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner
 
 HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
@@ -73,7 +73,7 @@ def test_what_is_shown_is_the_line_without_decoration_and_fit_for_a_terminal():
 @given(st.binary(max_size=2000))
 def test_views_have_as_many_lines_as_the_log(data):
     lines = data.replace(b"\r", b"") + b"\n"
-    for view in decoration.views(lines):
+    for view in log_prefixes.views(lines):
         assert view.count(b"\n") == lines.count(b"\n")
 
 
@@ -86,4 +86,4 @@ def test_the_end_of_a_word_counts_where_a_pattern_asks_for_it():
 def test_every_signature_is_looked_for():
     text = b"\n".join(one.sample.encode() for one in SIGNATURES)
     assert set(scanner().scan([text + b"\n"]).matches) == {one.id for one in SIGNATURES}
-    assert len(text) < reading.CHUNK
+    assert len(text) < log_reader.CHUNK

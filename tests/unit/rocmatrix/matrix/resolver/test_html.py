@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.matrix.resolver.explanation import Subject, sections
 from rocmatrix.matrix.resolver.grid import grid
-from rocmatrix.matrix.resolver.html import arguments, page
+from rocmatrix.matrix.resolver.html import explanations, page
 from tests.fixtures.browser import chromium, dom
 from tests.fixtures.cells import MATRIX
 
@@ -78,7 +78,7 @@ def test_every_square_is_a_labelled_link_in_a_table():
 
 
 def test_the_data_hold_the_same_argument_as_explain():
-    data = arguments(MATRIX, GRID, today=TODAY)
+    data = explanations(MATRIX, GRID, today=TODAY)
     for release in (GRID.releases[0], GRID.releases[-1]):
         for gfx in MATRIX.architectures:
             subject = Subject(architecture=gfx, torch=release.torch, rocm=release.rocm, release=release)

@@ -20,8 +20,8 @@ from rocmatrix.runtime.paths import ARGUMENT_DOCS, ROOT
 
 PROGRAMS = ("rocmatrix", "trainer")
 FEWEST = 3
-# Classes whose name does not say what a value of them is for.
-_PLAIN = {"Any", "Array", "Callable", "Module", "Optimizer", "Path", "PurePosixPath", "Tensor", "T"}
+# Types whose name does not state what a value of them is for; arrays and tensors have a shape to state.
+_PLAIN = {"Any", "Callable", "Dates", "Floats", "Integers", "Module", "Path", "PurePosixPath", "Tensor", "Values", "T"}
 _SECTION = re.compile(r"^Args:\n((?:(?:[ ]{4}.*)?\n?)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^ {4}\*{0,2}(\w+)(?: \([^)]*\))?:", re.MULTILINE)
 

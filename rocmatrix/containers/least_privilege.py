@@ -169,7 +169,12 @@ def isolation(*, network: NetworkName) -> Iterator[Setting]:
 
 
 def files(cell: Cell, *, run_folder: str, owner: str) -> Iterator[Mount | Tmpfs]:
-    """Yield what can be written. `owner` is the user id, part of the cache volume's name."""
+    """Yield what can be written. `owner` is the user id, part of the cache volume's name.
+
+    Args:
+        run_folder: absolute path on the host of the folder that receives the run's output.
+        owner: user id in digits.
+    """
     volume = f"rocmatrix-cache-{cell.name}-{owner}"
     yield Mount(
         kind="bind",

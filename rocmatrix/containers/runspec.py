@@ -105,6 +105,18 @@ def run_spec(  # noqa: PLR0913 -- the choices of one run, all by keyword
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
     Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
     the host has none, RM302 where a device node is missing or closed to `user`, RM303 where no card fits.
+
+    Args:
+        image: reference or id of the image.
+        command: arguments after the entry point.
+        run_folder: absolute path on the host; mounted writable.
+        user: "uid:gid" in numbers.
+        entrypoint: program in place of the image's own; None keeps that.
+        features: names of `capability.FEATURES`.
+        rdma: device nodes of the host's adapters, for the feature of that name.
+        cards: `Card.index` of each card; None for all that the cell is built for.
+        environment: variables by name; they win over the cell's own.
+        data: absolute path on the host; mounted read-only.
     """
     _check(user, run_folder, data)
     chosen = choose_cards(cell, hardware, cards)

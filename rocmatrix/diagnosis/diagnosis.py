@@ -71,6 +71,12 @@ def diagnose(
 
     `failed_checks` are ids of doctor's checks that failed on the host the log is of. What the log itself states of card
     and versions stands in where `here` knows nothing.
+
+    Args:
+        blocks: the log in chunks of whole lines, as bytes.
+        name: name of the log in messages, such as its path.
+        signatures: signatures to match, the project's own errors included.
+        failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
     """
     reader = Values()
     scanned = Scanner(signatures).scan(reader.watched(blocks))

@@ -24,7 +24,11 @@ _PASSED = b'"status": "pass"'
 
 
 def explain(log: bytes | Path, *, cell: Cell | None = None, hardware: Hardware | None = None) -> None:
-    """Say the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises."""
+    """Say the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises.
+
+    Args:
+        log: the log as bytes, or the path of a file that holds it.
+    """
     try:
         for line in _lines(log, cell, hardware):
             say(line)
@@ -52,7 +56,11 @@ def reported(done: Finished) -> bytes | Path:
 
 
 def surroundings(cell: Cell | None, architecture: str | None = None, hardware: Hardware | None = None) -> Surroundings:
-    """Return what a cell, or a card, and the host say of where a log comes from."""
+    """Return what a cell, or a card, and the host say of where a log comes from.
+
+    Args:
+        architecture: gfx name of the card, where no cell names it.
+    """
     from rocmatrix.diagnosis.ranking import Surroundings
 
     if cell is None:

@@ -27,7 +27,12 @@ def ordered(
     signs: Mapping[tuple[str, int], Match],
     failed: Collection[str] = (),
 ) -> tuple[Possible, ...]:
-    """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed."""
+    """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed.
+
+    Args:
+        signs: matches in the log by (id of the signature, position of the cause).
+        failed: ids of doctor's checks that failed on this host.
+    """
     rows = [
         (cause, _why(cause, signs.get((signature.id, place)), failed)) for place, cause in enumerate(signature.causes)
     ]

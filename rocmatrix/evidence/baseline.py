@@ -24,6 +24,9 @@ def recorded(path: Path, cell: Cell, image: Image) -> Recorded | None:
     """Return what an image of `cell` is compared with where the checkout has no baseline; None for the first.
 
     Images that are set aside are compared with those that are for the same reasons.
+
+    Args:
+        path: the evidence file.
     """
     own = [record for origin, record in store.rows(path, cell=cell.name, logs=False) if origin == store.HERE]
     return of(own, marks=from_events.marks_of(cell, labels=image.labels))

@@ -42,6 +42,11 @@ def compare(cell: str, before: Iterable[Record], after: Iterable[Record]) -> lis
 
     A probe that passed before and has no verdict now has vanished, where its kind of run was done at all on its card.
     A failed run in which no card answered is one of each card before. Runs that the host's trouble ended are left out.
+
+    Args:
+        cell: name of the cell.
+        before: records of the earlier night, in any order.
+        after: records of the later night, in any order.
     """
     before, after = _decided(before), _decided(after)
     old = _verdicts(before)

@@ -41,6 +41,11 @@ def marks_of(
 
     `labels` are those of the image that it ran in. Where it has none (a native run, a build that failed), `base` is
     what was to be built on.
+
+    Args:
+        labels: labels of the image that it ran in; None for a native run or a build that failed.
+        base: reference of the base that was to be built on, where there are no labels.
+        forced: a rule that forbids the cell was overridden.
     """
     said = labels if labels is not None else {image_labels.BASE: base or ""}
     found = image_labels.marks(said, own_digest=cell.base.digest)
@@ -58,7 +63,16 @@ def image_numbers(size: int) -> tuple[Number, ...]:
 def of_build(
     cell: Cell, *, inputs: str, image: str | None, seconds: float, log: str, marks: Sequence[Mark], **more: Any
 ) -> Record:
-    """Make the record of a build; `image` is None where it failed."""
+    """Make the record of a build; `image` is None where it failed.
+
+    Args:
+        inputs: input hash of the image.
+        image: id of the image; None where the build failed.
+        seconds: duration of the build.
+        log: BuildKit's output, or the error.
+        marks: what sets the build aside.
+        more: further fields of `Record`.
+    """
     return Record.bounded(
         kind="build", at=now(), cell=cell.name, where="host", passed=image is not None, seconds=round(seconds, 3),
         image=image, inputs=inputs, marks=tuple(marks), hardware=Hardware(device="none"),
@@ -69,7 +83,14 @@ def of_build(
 def of_proof(
     cell: Cell, proof: Proof, *, inputs: str | None, image: str | None, marks: Sequence[Mark], **more: Any
 ) -> Record:
-    """Make the record of a proof of an image's files."""
+    """Make the record of a proof of an image's files.
+
+    Args:
+        inputs: input hash of the image; None where its labels have none.
+        image: id of the image; None where it is not known.
+        marks: what sets the proof aside.
+        more: further fields of `Record`.
+    """
     verdicts = tuple(
         Verdict(probe=check.name, status=check.status, summary=check.summary[:_WORDS]) for check in proof.checks
     )
@@ -86,7 +107,15 @@ def of_lost_proof(
     cell: Cell, error: BaseException, *, inputs: str | None, image: str | None, marks: Sequence[Mark],
     trouble: Trouble | None, **more: Any,
 ) -> Record:  # fmt: skip
-    """Make the record of a proof that ended before its verdict; without `trouble` of the host it counts as failed."""
+    """Make the record of a proof that ended before its verdict; without `trouble` of the host it counts as failed.
+
+    Args:
+        error: what ended the proof.
+        inputs: input hash of the image; None where its labels have none.
+        image: id of the image; None where it is not known.
+        marks: what sets the proof aside.
+        more: further fields of `Record`.
+    """
     words = f"{type(error).__name__}: {error}"
     verdicts = () if trouble else (Verdict(probe="proof", status=NO_VERDICT, summary=words[:_WORDS]),)
     return Record.bounded(
@@ -97,12 +126,24 @@ def of_lost_proof(
 
 
 def of_smoke(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
-    """Make the record of a smoke suite. `place` are the record's where, image, inputs, marks, whole, commit."""
+    """Make the record of a smoke suite. `place` are the record's where, image, inputs, marks, whole, commit.
+
+    Args:
+        done: end of the suite: status and events.
+        host: hardware of the machine that it ran on.
+        place: where, image, inputs, marks, whole and commit of the record.
+    """
     return _of_verdicts("smoke", cell, done, host, **place)
 
 
 def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
-    """Make the record of a bench: its verdicts, and the figures with their spreads. `place` as for a smoke suite."""
+    """Make the record of a bench: its verdicts, and the figures with their spreads. `place` as for a smoke suite.
+
+    Args:
+        done: end of the bench: status and events.
+        host: hardware of the machine that it ran on.
+        place: fields of the record, as for a smoke suite.
+    """
     return _of_verdicts("bench", cell, done, host, **place)
 
 
@@ -132,7 +173,14 @@ def _unstated(asked: Sequence[str], stated: Sequence[Verdict], done: Finished) -
 
 
 def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any) -> Record:
-    """Make the record of a training run: its device, its data, its last figures."""
+    """Make the record of a training run: its device, its data, its last figures.
+
+    Args:
+        done: end of the run: status and events.
+        host: hardware of the machine that it ran on.
+        asked: names of the probes that must give a verdict; one without counts as failed.
+        place: fields of the record, as for a smoke suite.
+    """
     start, end = done.last("start") or {}, done.last("done")
     if str(_mapping(start.get("data")).get("source") or "").casefold().startswith("synthetic"):
         place["marks"] = (*place.get("marks", ()), "synthetic")

@@ -107,7 +107,13 @@ def _other_device(record: Record, architecture: str | None) -> str | None:
 def standings(
     cell: Subject, records: Iterable[Record], *, rendered: bool, current_inputs: str | None = None
 ) -> tuple[Standing, ...]:
-    """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order."""
+    """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order.
+
+    Args:
+        records: all records of the cell, in any order.
+        rendered: the cell has a recipe in the checkout.
+        current_inputs: input hash that the image would have now; None where it was not computed.
+    """
     own = [record for record in ordered(records) if record.cell == cell.name and record.kind != "bench"]
     counted = [record for record in own if why_not(record, cell) is None]
     made = [record for record in counted if record.kind == "build"]

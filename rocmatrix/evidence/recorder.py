@@ -83,7 +83,11 @@ def use(named: str) -> None:
 
 @harmless
 def keep_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
-    """Record a build. One that found its image up to date adds nothing where that is known already."""
+    """Record a build. One that found its image up to date adds nothing where that is known already.
+
+    Args:
+        log: file with BuildKit's output; None records none.
+    """
     from rocmatrix.evidence import from_events, store
     from rocmatrix.images.build import log_file
 
@@ -112,7 +116,11 @@ def failed_build(cell: Cell) -> Iterator[None]:
 
 @harmless
 def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT) -> None:
-    """Record a build that failed: what it was to be made of, and BuildKit's log."""
+    """Record a build that failed: what it was to be made of, and BuildKit's log.
+
+    Args:
+        root: folder of the checkout.
+    """
     from rocmatrix.evidence import from_events, store
     from rocmatrix.evidence.record import Trouble
     from rocmatrix.images import build
@@ -209,6 +217,9 @@ def keep_job(wanted: Wanted, place: Place, done: Finished, token: int | None = N
     """Record a smoke suite, a bench or a training run; return the record, kept or not.
 
     Output of which no record can be made is no verdict: what was asked for has failed.
+
+    Args:
+        token: number of the note that was written before the start; None where there is none.
     """
     from rocmatrix.evidence import store
 

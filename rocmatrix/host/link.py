@@ -32,7 +32,13 @@ class Link:
 
     @classmethod
     def parse(cls, told: Mapping[str, int], *, node: int, direct: bool) -> Link:
-        """Return the link behind the keys of a `properties` file of `node`. Needs `node_to`."""
+        """Return the link behind the keys of a `properties` file of `node`. Needs `node_to`.
+
+        Args:
+            told: keys and values of the `properties` file.
+            node: number of the KFD node that the link starts at.
+            direct: the link joins both ends without another node.
+        """
         number = told.get("type", 0)
         return cls(
             source=node,

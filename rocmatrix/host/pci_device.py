@@ -90,7 +90,13 @@ class Adapter:
 def read_adapter(
     files: Files, *, address: str | None, minor: int | None, device_id: int | None = None
 ) -> Adapter | None:
-    """Return what is known of a card by its PCI address, its render minor or, on an old kernel, its device id."""
+    """Return what is known of a card by its PCI address, its render minor or, on an old kernel, its device id.
+
+    Args:
+        address: PCI address, such as 0000:03:00.0.
+        minor: number of the DRM render node, from 128.
+        device_id: PCI device id, for kernels that give neither of the others.
+    """
     folder = next(_folders(files, address, minor, device_id), None)
     if folder is None:
         return None

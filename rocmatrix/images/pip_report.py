@@ -104,7 +104,12 @@ def _refusal(question: Question, stderr: str) -> RocmatrixError:
 
 
 def pip_argv(question: Question, *, report: Path, target: Path) -> list[str]:
-    """Return the pip command that resolves for the image's Python and platform."""
+    """Return the pip command that resolves for the image's Python and platform.
+
+    Args:
+        report: file that pip writes its report to.
+        target: folder that pip would install to.
+    """
     argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", *PATIENCE]
     argv += [
         "--only-binary=:all:",

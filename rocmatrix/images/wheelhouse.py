@@ -115,7 +115,13 @@ def sources(wheel: Wheel, release: Release) -> list[Source]:
 
 
 def pip_argv(requirement: Path, *, python: str, source: Source, target: Path) -> list[str]:
-    """Return the pip command that fetches one wheel, for the image's Python, not this machine's."""
+    """Return the pip command that fetches one wheel, for the image's Python, not this machine's.
+
+    Args:
+        requirement: requirements file with the wheel and its hash.
+        python: version of the image's Python, such as "3.12".
+        target: folder that receives the wheel.
+    """
     argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     # pip's cache would keep a second copy of wheels of several gigabytes.
     argv += ["--no-cache-dir", "--no-deps", "--require-hashes", "--only-binary=:all:", *PATIENCE]

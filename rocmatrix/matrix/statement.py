@@ -112,7 +112,14 @@ class Selector(Strict):
     given: Text | None = None
 
     def matches(self, *, architecture: str | None, torch: str, rocm: str | None, package: str | None = None) -> bool:
-        """Say whether a combination falls under this selector. A CPU build has no `rocm`."""
+        """Say whether a combination falls under this selector. A CPU build has no `rocm`.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+            package: name of a companion package; None for torch itself.
+        """
         if self.package != package:
             return False
         if self.architectures is not None and architecture not in self.architectures:

@@ -26,6 +26,11 @@ def held(path: Path, *, shared: bool = False, waiting: str = "") -> Iterator[Non
 
     With `waiting`, printed once on standard error, wait for it. A file system without locks excludes no process.
     Raises HeldError where another process holds it and it is not waited for; OSError where `path` cannot be opened.
+
+    Args:
+        path: lock file; made where it is missing.
+        shared: let other holders of a shared lock in.
+        waiting: message printed once while waiting; empty to raise at once.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # never through a link: the file's content is replaced

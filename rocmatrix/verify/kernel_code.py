@@ -26,6 +26,12 @@ def check(
 
     With `alone`, nothing for other architectures may be there, but in host libraries that hold several in one file.
     Without an architecture nothing of the kind may be there at all.
+
+    Args:
+        architecture: gfx name; None where no device code may be there.
+        known: all kernel libraries of the matrix.
+        required: names of libraries that must hold kernels of `architecture`.
+        alone: refuse kernels of other architectures, except in host libraries that hold several in one file.
     """
     if architecture is None:
         return _none(contents)

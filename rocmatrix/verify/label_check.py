@@ -14,7 +14,12 @@ USER = "10001:10001"
 
 
 def check(labels: Mapping[str, str], *, user: str, cell: Cell) -> Check:
-    """Compare an image's labels and default user with the cell's."""
+    """Compare an image's labels and default user with the cell's.
+
+    Args:
+        labels: labels of the image by name.
+        user: the image's default user, as "uid:gid".
+    """
     lock = render.requirements_lock(cell)
     expected = {
         "cell": cell.name,

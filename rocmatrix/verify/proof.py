@@ -79,6 +79,13 @@ def of_image(
     `root` is the checkout whose trainer it should hold, `wheels` the folder of the locked wheels where that is not
     the checkout's own. `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the
     size as it is. Raises RM201, RM203, RM221.
+
+    Args:
+        reference: reference or id of the image.
+        today: date of the size's record, such as 2026-11-21.
+        root: checkout whose trainer the image should hold.
+        wheels: folder of the locked wheels; None for the checkout's own.
+        accept: a person's reason to take the size as it is; empty to compare it.
     """
     with closing(engine.connect(work=True)) as client:
         if (held := engine.image(client, reference)) is None:
@@ -127,6 +134,9 @@ def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) 
     """Return the base of an image, read whole: the one its labels name, else the cell's own; None where it is not here.
 
     Nothing is pulled for it.
+
+    Args:
+        labels: labels of the image by name.
     """
     other = labels.get(image_labels.BASE)
     names = [name for name in (labels.get(image_labels.BASE_ID), other) if name] or [cell.base.reference]
@@ -147,6 +157,9 @@ def exported(
     """Read the files of an image that the engine holds, through a container that is made for this and never started.
 
     `tree` takes up every file by its bytes. Raises RM221 when the engine's stream breaks off.
+
+    Args:
+        reference: reference or id of the image.
     """
     return _export(client, reference, lambda entries: image_scan.read(entries, matrix.kernels, tree=tree))
 
@@ -168,6 +181,10 @@ def of_tree(matrix: Matrix, cell: Cell, folder: Path, *, only: Sequence[str] = (
 
     `only` names the libraries that must be there, in place of those of the cell. All else that an image is
     checked for is said not to be.
+
+    Args:
+        folder: root of the unpacked tree.
+        only: names of the libraries that must be there; empty for those of the cell.
     """
     if not folder.is_dir():
         raise RocmatrixError("RM221", what="there is no such folder", where=str(folder))

@@ -52,7 +52,12 @@ def run(arguments: dict[str, Any]) -> int:
 
 
 def write(config: FeaturesConfig, data: Path, out: Path) -> None:
-    """Compute the features of a file into `out`, with a progress line and JSON events."""
+    """Compute the features of a file into `out`, with a progress line and JSON events.
+
+    Args:
+        data: bars.
+        out: Arrow file to write; its metadata's path is this with ".json".
+    """
     from trainer.data.features.build_features import reading_of, start_build
     from trainer.data.features.feature_file import metadata_path
     from trainer.data.features.inspect import survey

@@ -175,7 +175,12 @@ def allocator_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_divisible(micro_batch: MicroBatch, *, step: int, device: torch.device) -> None:
-    """Raise RM523 where the micro-batch is one row already."""
+    """Raise RM523 where the micro-batch is one row already.
+
+    Args:
+        step: number of the step that ran out of memory.
+        device: device that it ran on.
+    """
     if micro_batch.size > 1:
         return
     found = report(device)

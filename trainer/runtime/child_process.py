@@ -59,6 +59,12 @@ def run_limited(
 
     With `memory_bytes` it is killed, too, once it and its children hold more than that of host memory.
 
+    Args:
+        argv: the command, its program first.
+        seconds: time limit.
+        env: the whole environment; None inherits this process's.
+        memory_bytes: limit of host memory, children included; None for no limit.
+
     Raises:
         OSError: when the program cannot be started at all.
     """

@@ -43,6 +43,12 @@ def write(folder: Path, step: int, files: Mapping[str, Pieces], facts: Mapping[s
 
     Other threads run meanwhile: neither the disk nor a checksum holds Python's lock.
 
+    Args:
+        folder: folder of the run's checkpoints.
+        step: number of steps taken.
+        files: content of each file, by its name.
+        facts: JSON values for the manifest.
+
     Raises:
         OSError: where it cannot be written (a full disk); nothing of it is left then.
     """

@@ -110,6 +110,11 @@ def unfinished(output: Path) -> list[str]:
 def to_resume(output: Path, asked: str, name: str | None) -> str | None:
     """Return the unfinished run that `--resume` means; None where `auto` finds nothing to resume.
 
+    Args:
+        output: folder of all runs.
+        asked: value of `--resume`: auto, or a run's name.
+        name: value of `--run-name`; None where not given.
+
     Raises:
         TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only running ones.
     """
@@ -147,6 +152,12 @@ def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = 
 
     That `output` can be written and has room is found out here, before any training. With `resume`, the
     unfinished twin of `name` is taken up again.
+
+    Args:
+        output: folder of all runs.
+        name: name of the run; None makes one.
+        need_bytes: free space that the run needs.
+        resume: take up the unfinished run `name`.
 
     Raises:
         TrainerError: RM540 where the run exists, RM543 where less than `need_bytes` are free, RM555 where

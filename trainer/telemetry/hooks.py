@@ -34,7 +34,13 @@ class Watch:
             self.guard.begin()
 
     def gradients_are_there(self, step: int, rows: Tensor, loss: Tensor) -> None:
-        """Between backward pass and optimizer step; `rows` are this rank's row numbers."""
+        """Between backward pass and optimizer step; `rows` are this rank's row numbers.
+
+        Args:
+            step: number of the step, from 0.
+            rows: this rank's row numbers, shape (rows,).
+            loss: this rank's part of the mean loss, scalar.
+        """
         if self.guard:
             self.guard.record(step, [rows], loss.reshape(1))
 
@@ -44,7 +50,13 @@ class Watch:
             self.show()
 
     def launch_ended(self, first: int, batches: Sequence[Tensor], losses: Tensor) -> None:
-        """After several steps at once, from number `first` on; `losses` (steps,)."""
+        """After several steps at once, from number `first` on; `losses` (steps,).
+
+        Args:
+            first: number of the first step, from 0.
+            batches: row numbers of each step.
+            losses: shape (steps,).
+        """
         if self.guard:
             self.guard.record(first, batches, losses)
         if self.telemetry and self.telemetry.on_step(sum(map(len, batches)), steps=len(batches)):

@@ -79,6 +79,12 @@ def suspect(
     """Return what first was not finite in a step that `witness` saw: inputs, a layer's output, loss, or a gradient.
 
     Gradients that are `scaled` (fp16) may overflow: such a step is skipped, and no harm done.
+
+    Args:
+        model: the network that was run.
+        inputs: inputs of the step.
+        loss: the step's loss, a tensor or a number.
+        scaled: gradients are scaled (fp16) and may overflow.
     """
     if not all(torch.isfinite(value).all() for value in tensors(inputs)):
         return NonFiniteSource(what="inputs of the batch", name="")

@@ -107,6 +107,11 @@ class NanGuard:
         """Remember steps, `first` the number of the first of them; `losses` (steps,) are not looked at now.
 
         A step that was undone comes again.
+
+        Args:
+            first: number of the first step.
+            rows: row numbers of each step.
+            losses: shape (steps,).
         """
         if self._every:
             if self._recorded and self._recorded[-1].first == first:

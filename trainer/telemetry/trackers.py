@@ -129,6 +129,12 @@ def require(names: Sequence[str]) -> None:
 def start(names: Sequence[str], folder: Path, run: str, config: Mapping[str, Any]) -> list[Guarded]:
     """Start the trackers that were asked for.
 
+    Args:
+        names: values of `--track`.
+        folder: folder of the run.
+        run: name of the run.
+        config: settings by name, for the tracker to show.
+
     Raises:
         TrainerError: RM507 where one is not installed or does not start.
     """

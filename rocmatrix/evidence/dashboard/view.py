@@ -119,7 +119,14 @@ def _unseen(like: Square, card: str) -> Square:
 
 
 def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current: str | None, now: datetime) -> CellPage:
-    """Gather what the records say of `cell`. `current` is the hash of what it would be made of now."""
+    """Gather what the records say of `cell`. `current` is the hash of what it would be made of now.
+
+    Args:
+        records: records of this cell, in any order.
+        rendered: the cell has a recipe in the checkout.
+        current: input hash that the image would have now; None where it was not computed.
+        now: time of the rendering.
+    """
     own = ordered(record for record in records if record.cell == cell.name)
     changes = tuple(_changes(cell, own))
     runs = tuple(Run(record=record, aside=why_not(record, cell) or "") for record in reversed(own))

@@ -88,6 +88,12 @@ def explain(
 
     `measured` is what this project's records show at work. A refusal is part of the explanation. Raises RM010 for a
     name that the matrix does not hold, RM404 for a `python` that is no version.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+        cards: gfx names of the machine's cards, best first.
+        python: version such as "3.12"; None for the matrix's choice.
+        measured: combinations that this project's records show at work.
     """
     axes.checked_python(python)
     choice, refusal = _answer(matrix, request, cards)

@@ -69,7 +69,12 @@ class Outdated:
 
 
 def outdated(matrix: Matrix, *, today: str, answers: Iterable[Answer] = ()) -> Outdated:
-    """Return the statements that expired before `today`, oldest first, and the releases that a person may move to."""
+    """Return the statements that expired before `today`, oldest first, and the releases that a person may move to.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+        answers: what package indexes serve; empty to compare dates only.
+    """
     ids = {rule.id for rule in matrix.rules}
     aged = (s for s in statements(matrix) if s.expired(today) and not (s.claim or s.entry in ids))
     rules = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.expired(today))
@@ -126,7 +131,12 @@ def ask(matrix: Matrix, index: str) -> Answer:
 
 
 def compare(matrix: Matrix, index: str, listing: str) -> Answer:
-    """Compare the listing of an index with the matrix. A page that names no wheel counts as a failed query."""
+    """Compare the listing of an index with the matrix. A page that names no wheel counts as a failed query.
+
+    Args:
+        index: name of the package index in the matrix.
+        listing: HTML of its page of torch's wheels.
+    """
     served = {_version(text) for text in _WHEEL.findall(listing)} - {None}
     if not served:
         return Answer(index=index, failed_because="its page names no wheel of torch")

@@ -15,7 +15,11 @@ TEMPLATE = "matrix.html.j2"
 
 
 def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
-    """Render the page; explanations are those of `today`, a date such as 2026-11-21."""
+    """Render the page; explanations are those of `today`, a date such as 2026-11-21.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+    """
     import jinja2
 
     environment = jinja2.Environment(
@@ -37,7 +41,11 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
 
 
 def explanations(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
-    """Return every explanation for the page's script. A point is stored once, and squares name it by its number."""
+    """Return every explanation for the page's script. A point is stored once, and squares name it by its number.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+    """
     points = Numbered()
     titles: dict[str, str] = {}
     squares: dict[str, Any] = {}

@@ -43,6 +43,12 @@ def judge(
     """Return the headline of an architecture, or of one `card` of it, with a release; `rules` are all that apply.
 
     Without a release the versions were never built together.
+
+    Args:
+        architecture: gfx name; None for the CPU.
+        rules: all rules that apply to the combination.
+        card: name of one card; None for the whole architecture.
+        measured: combinations that this project's records show at work.
     """
     deciding = tuple(rule for rule in rules if rule.decides)
     against = verdict_of(deciding)

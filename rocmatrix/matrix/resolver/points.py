@@ -79,7 +79,12 @@ class Subject:
 
 
 def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Release, ...] = ()) -> Iterator[Section]:
-    """Yield all that is known of a combination: rules, neighbours, cautions, support, overrides, libraries."""
+    """Yield all that is known of a combination: rules, neighbours, cautions, support, overrides, libraries.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+        asked: releases that the request would have allowed, for the section on neighbours.
+    """
     rules = rules_on(matrix, subject)
     cautions = [rule for rule in rules if not rule.decides]
     architecture = matrix.architectures.get(subject.architecture or "")

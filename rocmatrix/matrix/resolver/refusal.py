@@ -76,7 +76,13 @@ def _unpaired(matrix: Matrix, request: Request) -> Rule | None:
 
 
 def broken_refusal(asked: str, rule: Rule, *, near: Iterable[Cell], hints: Iterable[str] = ()) -> RocmatrixError:
-    """Return RM012 that cites a rule."""
+    """Return RM012 that cites a rule.
+
+    Args:
+        asked: the request as text.
+        near: working cells, nearest first.
+        hints: further next steps.
+    """
     return RocmatrixError(
         "RM012",
         what=f"{asked}: {rule.words}",

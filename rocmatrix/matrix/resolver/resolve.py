@@ -44,6 +44,10 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), fo
     best first. `force` overrides RM012 where the combination was built at all and a base fits it. Raises RM010 for an
     unknown name, RM011 where axes contradict each other or no release joins them, RM012 when a rule calls the
     combination broken, RM014 where no base brings a Python that the release was built for.
+
+    Args:
+        cards: gfx names of the machine's cards, best first.
+        force: override RM012 where the combination was built at all and a base fits it.
     """
     if request.cell is not None:
         return _named(_agreeing(matrix, request), force=force)
@@ -133,7 +137,11 @@ def _derived(matrix: Matrix, request: Request) -> Iterator[Cell]:
 
 
 def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
-    """Fill in the architecture: the one named, else this machine's card, else CPU if all is open."""
+    """Fill in the architecture: the one named, else this machine's card, else CPU if all is open.
+
+    Args:
+        cards: gfx names of the machine's cards, best first.
+    """
     asked = request.gpu.strip().casefold() if request.gpu else None
     if asked in CPU_WORDS or request.rocm in CPU_WORDS:
         _require_one_kind(matrix, request, asked)

@@ -43,7 +43,13 @@ class Entry:
 
 
 def read_all(file: BinaryIO, start: int, end: int) -> Iterator[CodeObject]:
-    """Yield the code in every bundle or bare code object between two offsets. Raises `DamagedError`."""
+    """Yield the code in every bundle or bare code object between two offsets. Raises `DamagedError`.
+
+    Args:
+        file: seekable file.
+        start: first offset in bytes.
+        end: offset in bytes after the last one.
+    """
     at = _skip_padding(file, start, end)
     while at < end:
         found, after = _read_one(file, at, end)

@@ -34,6 +34,11 @@ def check(client: docker.DockerClient, image: str, tree: Tree, *, root: Path, cl
     """Compare the byte code of the image with the id `image`. `clean` is true where no other check found anything.
 
     What was compared once is noted below `root`, by the digests of all sources, byte code and interpreter.
+
+    Args:
+        image: id of the image.
+        root: folder below which the outcome is kept.
+        clean: no other check found anything.
     """
     count = sum(1 for _ in _byte_code(tree))
     if not clean:

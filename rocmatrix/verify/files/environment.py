@@ -117,7 +117,11 @@ def _texts(entry: str, environment: Environment) -> list[bytes]:
 
 
 def bundled(tree: Tree, environment: Environment, *, locked: set[str]) -> list[Wheel]:
-    """Return the wheels that venv installs from the distribution, but those that the lock replaces."""
+    """Return the wheels that venv installs from the distribution, but those that the lock replaces.
+
+    Args:
+        locked: names of the packages that the lock replaces.
+    """
     found = []
     for path, content in tree.texts.items():
         match = BUNDLED.search(path)

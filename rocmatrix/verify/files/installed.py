@@ -43,7 +43,11 @@ class Expected:
 
 
 def check(tree: Tree, cell: Cell, wheels: Path) -> Check:
-    """Compare with the locked wheels of `cell`, in the folder `wheels`. What cannot be compared has failed."""
+    """Compare with the locked wheels of `cell`, in the folder `wheels`. What cannot be compared has failed.
+
+    Args:
+        wheels: folder of the locked wheels.
+    """
     if cell.unlocked_because:
         return _failed("no lock", f"the cell has no lock to compare with: {cell.unlocked_because}")
     found = environment.of(tree)

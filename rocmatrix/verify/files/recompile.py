@@ -116,7 +116,13 @@ def canonical(data: bytes) -> object:
 
 
 def difference(source: bytes, stored: bytes, path: str) -> str | None:
-    """Say how `stored`, the bytes of a .pyc, differs from what `source` compiles to under the name `path`."""
+    """Say how `stored`, the bytes of a .pyc, differs from what `source` compiles to under the name `path`.
+
+    Args:
+        source: text of the module.
+        stored: content of the .pyc file.
+        path: name to compile the source under.
+    """
     if (wrong := mislabelled(source, stored)) is not None:
         return wrong
     try:

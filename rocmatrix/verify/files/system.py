@@ -35,7 +35,11 @@ class Base:
 
 
 def check(tree: Tree, layers: Sequence[str], base: Base | None) -> Check:
-    """Compare with `base`, and with the package lists; with those alone where the engine does not hold the base."""
+    """Compare with `base`, and with the package lists; with those alone where the engine does not hold the base.
+
+    Args:
+        layers: digests of the image's layers, lowest first.
+    """
     rows = {path: row for path, row in tree.rows.items() if not (OWN.fullmatch(path) or ENGINES.fullmatch(path))}
     held = _of_system(base.rows) if base else {}
     packages, written = Packages(tree), _written(tree, base)

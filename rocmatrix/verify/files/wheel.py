@@ -79,7 +79,13 @@ class Wheel:
 
 
 def opened(source: Path | BinaryIO, *, name: str, site: str) -> Wheel:
-    """Take a wheel apart. Raises zipfile.BadZipFile, and ValueError or KeyError for one that pip could not install."""
+    """Take a wheel apart. Raises zipfile.BadZipFile, and ValueError or KeyError for one that pip could not install.
+
+    Args:
+        source: path of the wheel, or the wheel opened for reading.
+        name: file name of the wheel.
+        site: folder of packages that it is installed to, as an absolute path in the image.
+    """
     archive = zipfile.ZipFile(source)
     about = next((info.partition("/")[0] for info in archive.namelist() if info.endswith(".dist-info/WHEEL")), None)
     if about is None:

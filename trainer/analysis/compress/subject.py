@@ -71,7 +71,11 @@ def _is_file(path: Path) -> bool:
 
 
 def require_fitting_task(metadata: Metadata, task: Task, folder: Path) -> None:
-    """Raise RM546 where the settings make other inputs or classes of the data than metadata.json records."""
+    """Raise RM546 where the settings make other inputs or classes of the data than metadata.json records.
+
+    Args:
+        folder: folder of the run, for the message.
+    """
     here = [feature["name"] for feature in task.features], task.labels
     labels = metadata.target.labels
     said = [feature.name for feature in metadata.features], tuple(labels) if labels is not None else None

@@ -30,6 +30,13 @@ Sections = list[tuple[str, str]]
 def report(run: Path, data: Path | None = None, output: Path | None = None, repeats: int = 5, seed: int = 0) -> int:
     """Write the page of the run in folder `run`, by default next to its model.
 
+    Args:
+        run: folder of a finished run.
+        data: path of the run's data; None for the recorded one.
+        output: HTML file to write; None for report.html in `run`.
+        repeats: shuffles of each input for its importance.
+        seed: seed of the shuffles.
+
     Raises:
         TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
         OSError: where the page cannot be written.
@@ -47,7 +54,12 @@ def report(run: Path, data: Path | None = None, output: Path | None = None, repe
 
 
 def html(subject: Subject, repeats: int, seed: int) -> str:
-    """Return the page."""
+    """Return the page.
+
+    Args:
+        repeats: shuffles of each input for its importance.
+        seed: seed of the shuffles.
+    """
     record = subject.metadata
     device = f"{record.device.name} ({record.device.arch})"
     lead = (
@@ -118,7 +130,13 @@ def _answers(subject: Subject, name: str, part: Dataset) -> str:
 
 
 def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -> str:
-    """Return how often each class was answered for each true one."""
+    """Return how often each class was answered for each true one.
+
+    Args:
+        labels: names of the classes.
+        chances: probabilities, shape (rows, classes).
+        name: name of the part, for the caption.
+    """
     counts = np.zeros((len(labels), len(labels)), np.int64)
     np.add.at(counts, (part.target.astype(np.int64), chances.argmax(axis=1)), 1)
     rows = [(f"is {label}", *counts[place].tolist()) for place, label in enumerate(labels)]
@@ -127,7 +145,12 @@ def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -
 
 
 def importance(subject: Subject, repeats: int, seed: int) -> str:
-    """Return the importance of each input by permutation on the validation part, as a chart and as a table."""
+    """Return the importance of each input by permutation on the validation part, as a chart and as a table.
+
+    Args:
+        repeats: shuffles of each input.
+        seed: seed of the shuffles.
+    """
     task, part = subject.task, subject.task.split.validation
     loss = subject.metadata.model.loss
     found = importances(

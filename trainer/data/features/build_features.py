@@ -86,6 +86,9 @@ def reading_of(config: DataConfig) -> Reading:
 def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
     """Return the conventions, with what was found in the data where the configuration has auto.
 
+    Args:
+        where: path of the data, for messages.
+
     Raises:
         TrainerError: RM577 where no usual price step fits the prices and none was given.
     """

@@ -62,6 +62,12 @@ def write_table(
 ) -> dict[str, Any]:
     """Write features to `path` and what `record` returns at the end to `path`.json; both appear whole or not at all.
 
+    Args:
+        path: the Arrow file; the metadata's path is this with ".json".
+        rows: blocks of rows, in order.
+        names: names of the feature columns.
+        record: called after the last block; its result is the metadata.
+
     Raises:
         OSError: where they cannot be written.
     """

@@ -53,6 +53,11 @@ def synthetic_bars(count: int, seed: int = 0) -> Bars:
 def write_synthetic(path: Path, count: int, seed: int = 0) -> None:
     """Write `count` bars as CSV, and SOURCE.md next to it, so that every run on them records that they are synthetic.
 
+    Args:
+        path: CSV file to write.
+        count: number of bars.
+        seed: seed of the random walk.
+
     Raises:
         OSError: where they cannot be written.
     """

@@ -49,6 +49,11 @@ def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -
 
     Text is then stored in files without a name in `folder`; a typed file is read anew for each column.
 
+    Args:
+        path: CSV, Parquet or Arrow file.
+        chunk: lines to read at a time.
+        folder: folder for columns that are kept on disk; None reads into memory.
+
     Raises:
         TrainerError: RM510 for what is no table, RM511 for one without rows, RM516 for a damaged file, RM580 for
             a line with another number of cells or a header that names a column twice.

@@ -103,19 +103,43 @@ class Verdict:
 
 
 def at_most(name: str, measured: float, limit: float, unit: str, detail: str = "") -> Check:
-    """A check that passes when `measured <= limit`. NaN fails."""
+    """A check that passes when `measured <= limit`. NaN fails.
+
+    Args:
+        name: name of the check.
+        measured: measured value in `unit`.
+        limit: largest accepted value in `unit`.
+        unit: unit of both; empty for none.
+        detail: further text; empty for none.
+    """
     status: CheckStatus = "pass" if measured <= limit else "fail"
     return Check(name=name, status=status, measured=measured, limit=limit, unit=unit, detail=detail)
 
 
 def at_least(name: str, measured: float, limit: float, unit: str, detail: str = "") -> Check:
-    """A check that passes when `measured >= limit`. NaN fails."""
+    """A check that passes when `measured >= limit`. NaN fails.
+
+    Args:
+        name: name of the check.
+        measured: measured value in `unit`.
+        limit: least accepted value in `unit`.
+        unit: unit of both; empty for none.
+        detail: further text; empty for none.
+    """
     status: CheckStatus = "pass" if measured >= limit else "fail"
     return Check(name=name, status=status, measured=measured, limit=limit, unit=unit, detail=detail)
 
 
 def equal(name: str, measured: float | str, limit: float | str, unit: str = "", detail: str = "") -> Check:
-    """A check that passes when `measured` is exactly `limit`."""
+    """A check that passes when `measured` is exactly `limit`.
+
+    Args:
+        name: name of the check.
+        measured: measured value in `unit`.
+        limit: the only accepted value.
+        unit: unit of both; empty for none.
+        detail: further text; empty for none.
+    """
     status: CheckStatus = "pass" if measured == limit else "fail"
     return Check(name=name, status=status, measured=measured, limit=limit, unit=unit, detail=detail)
 
@@ -128,7 +152,13 @@ def not_applicable(name: str, reason: str) -> Check:
 def absent(
     *, probe: str, reason: str, device: Device | None = None, versions: Mapping[str, str] | None = None
 ) -> Verdict:
-    """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence."""
+    """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence.
+
+    Args:
+        probe: name of the probe.
+        reason: one sentence.
+        versions: versions of the libraries by name.
+    """
     return Verdict(probe=probe, status="not-applicable", summary=reason, device=device, versions=dict(versions or {}))
 
 
@@ -147,7 +177,15 @@ def conclude(
     device: Device | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise."""
+    """The verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise.
+
+    Args:
+        probe: name of the probe.
+        summary: one sentence, used for a pass.
+        checks: all checks of the probe.
+        numbers: figures for the record.
+        versions: versions of the libraries by name.
+    """
     status = judge(checks)
     return Verdict(
         probe=probe,

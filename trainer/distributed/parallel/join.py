@@ -83,6 +83,14 @@ def join(
 ) -> Ranks:
     """Return the ranks of `bootstrap` able to train together; `tell` receives the verdict on each transport tried.
 
+    Args:
+        device: name of this rank's device, such as "cuda:0" or "cpu".
+        parallel: value of `--parallel`: ddp, fsdp2 or pipeline.
+        comms: value of `--comms`: a transport's name, or auto.
+        compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
+        beats: heartbeat of this rank; None without a watchdog.
+        tell: receives the verdict on each transport tried, as an event's name and fields.
+
     Raises:
         TrainerError: RM561 where the ranks cannot communicate, RM562 where this torch lacks `parallel`.
     """
@@ -101,7 +109,13 @@ def join(
 
 
 def choose_transport(place: Place, store: Any, comms: str, *, tell: Callable[..., None]) -> Choice:
-    """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe."""
+    """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe.
+
+    Args:
+        store: key-value store that all ranks reach.
+        comms: value of `--comms`: a transport's name, or auto.
+        tell: receives the verdict on each transport tried, as an event's name and fields.
+    """
     if place.device == "cpu" and comms in (AUTOMATIC, GLOO.name):
         tell("comms", route=GLOO.name, passed=True, cause="", link=None, probed=False)
         return Choice(transport=GLOO, reason="the ranks compute on the CPU")
@@ -110,7 +124,12 @@ def choose_transport(place: Place, store: Any, comms: str, *, tell: Callable[...
 
 
 def enter(bootstrap: BootstrapGroup, device: str, choice: Choice, *, compression: str) -> Membership:
-    """Make the process group of the chosen transport, in addition to the one that votes."""
+    """Make the process group of the chosen transport, in addition to the one that votes.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0" or "cpu".
+        compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
+    """
     where = torch.device(device)
     os.environ.update(choice.transport.environment)
     if where.type == "cuda":

@@ -64,6 +64,12 @@ class Pipeline(World):
         """Run one batch through the pipeline in pieces of `size` rows; a smaller rest follows as a batch of its own.
 
         Returns this rank's part of the mean loss: all of it on the last rank, 0 on the others.
+
+        Args:
+            forward: the stage's model.
+            inputs: this rank's rows, first dimension rows.
+            targets: targets of the same rows.
+            how: keywords of `gradient_accumulation.accumulate`.
         """
         if not (isinstance(inputs, Tensor) and isinstance(targets, Tensor)):
             what = "--parallel pipeline passes one tensor from stage to stage, and these batches hold several"

@@ -37,6 +37,11 @@ class Store(Protocol):
 def meet(store: Store, rank: int, world: int, *, seconds: float = PATIENCE_S) -> str:
     """Return a name for this start that all its ranks have in common and no other start has.
 
+    Args:
+        rank: this rank's number, from 0.
+        world: number of ranks.
+        seconds: time to wait for the other ranks.
+
     Raises:
         TrainerError: RM568 where a rank does not come within `seconds`.
     """
@@ -44,7 +49,12 @@ def meet(store: Store, rank: int, world: int, *, seconds: float = PATIENCE_S) ->
 
 
 def invite(store: Store, world: int, *, seconds: float) -> str:
-    """Rank 0's side: name the rendezvous, wait for every rank's answer, and publish the answers."""
+    """Rank 0's side: name the rendezvous, wait for every rank's answer, and publish the answers.
+
+    Args:
+        world: number of ranks.
+        seconds: time to wait for the other ranks.
+    """
     rendezvous_id = secrets.token_hex(8)
     keys = {rank: _answer(rendezvous_id, rank) for rank in range(1, world)}
     store.set(INVITATION, rendezvous_id)
@@ -57,7 +67,12 @@ def invite(store: Store, world: int, *, seconds: float) -> str:
 
 
 def follow(store: Store, rank: int, *, seconds: float) -> str:
-    """Another rank's side: answer the invitation that stands, and again if it changes, until the answer is taken."""
+    """Another rank's side: answer the invitation that stands, and again if it changes, until the answer is taken.
+
+    Args:
+        rank: this rank's number, from 1.
+        seconds: time to wait for rank 0.
+    """
     mine = secrets.token_hex(8)
     answered = ""
 

@@ -50,7 +50,14 @@ class Sharded(World):
         return contextlib.nullcontext()
 
     def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
-        """Run forward and backward in micro-batches; raises RM568 where another rank has ended meanwhile."""
+        """Run forward and backward in micro-batches; raises RM568 where another rank has ended meanwhile.
+
+        Args:
+            forward: the sharded model.
+            inputs: this rank's rows, first dimension rows.
+            targets: targets of the same rows.
+            how: keywords of `gradient_accumulation.accumulate`.
+        """
         with self.computing():
             return super().accumulate(forward, inputs, targets, **how)
 

@@ -43,7 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) -> dict[str, Any]:
-    """Return what was wrong, empty for nothing, and the seconds of a small and of a large sum."""
+    """Return what was wrong, empty for nothing, and the seconds of a small and of a large sum.
+
+    Args:
+        tell: receives each phase that begins.
+        fault: name of the fault to inject; empty for none.
+    """
     tell(begin="import torch")
     import torch
     import torch.distributed as dist
@@ -83,7 +88,14 @@ def measure(
     *,
     wrong: bool = False,
 ) -> dict[str, Any]:
-    """Add patterns of each of SIZES up and compare; `add` sums a flat tensor over the ranks in place."""
+    """Add patterns of each of SIZES up and compare; `add` sums a flat tensor over the ranks in place.
+
+    Args:
+        add: sums a flat tensor over the ranks, in place.
+        device: device of the tensors.
+        tell: receives each phase that begins.
+        wrong: inject a wrong sum.
+    """
     import torch
 
     seconds: dict[int, float] = {}

@@ -78,6 +78,11 @@ def choose(
 ) -> Choice:
     """Return the first of `transports` that passes on all ranks; `tell` receives each verdict as an event.
 
+    Args:
+        transports: candidates, best first.
+        tell: receives each verdict as an event.
+        seconds: time limit of one trial.
+
     Raises:
         TrainerError: RM561 with every cause where none passes; RM561, too, where another rank does not answer.
     """
@@ -97,7 +102,11 @@ def choose(
 
 
 def trial(transport: Transport, place: Place, *, seconds: float) -> Verdict:
-    """Run this rank's part of the trial in a process of its own for at most `seconds`."""
+    """Run this rank's part of the trial in a process of its own for at most `seconds`.
+
+    Args:
+        seconds: time limit.
+    """
     argv = [
         sys.executable,
         "-m",
@@ -122,7 +131,11 @@ def environment(transport: Transport, base: Mapping[str, str]) -> dict[str, str]
 
 
 def judge(transport: Transport, rank: int, outcome: Outcome) -> Verdict:
-    """Return the verdict on a trial that ended, was killed, or printed a finding."""
+    """Return the verdict on a trial that ended, was killed, or printed a finding.
+
+    Args:
+        rank: number of the rank that the trial ran on.
+    """
     records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
     finding = next((record["done"] for record in records if "done" in record), None)
     injected = next((f"injected fault {record['injected']}: " for record in records if "injected" in record), "")
@@ -154,6 +167,10 @@ def _cause(records: list[dict[str, Any]], finding: dict[str, Any] | None, outcom
 
 def vote(transport: Transport, place: Place, store: Store, mine: Verdict, *, seconds: float) -> list[Verdict]:
     """Return every rank's verdict in rank order, the same on all ranks.
+
+    Args:
+        mine: this rank's verdict.
+        seconds: time limit of the trial; waiting for the others adds a margin.
 
     Raises:
         TrainerError: RM561 where a rank's verdict does not come.

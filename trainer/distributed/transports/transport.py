@@ -37,6 +37,11 @@ def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Tr
     """Return the ways to try, in order, for tensors on `device_type` (`cpu` or `cuda`).
 
     One that was asked for by name is the only one. CPU tensors have gloo; a torch without NCCL skips it.
+
+    Args:
+        device_type: "cpu" or "cuda".
+        requested: a transport's name, or AUTOMATIC.
+        nccl_built: this torch was built with NCCL or RCCL.
     """
     if requested != AUTOMATIC:
         return [TRANSPORTS[requested]]

@@ -27,6 +27,11 @@ def late(beats: Mapping[int, Beat], limits: Limits, *, now: float, looking_since
     """Return the ranks that are beyond their limit at `now`, seconds of the monotonic clock.
 
     Time before `looking_since` is not held against them: the watcher did not run then, perhaps since all was paused.
+
+    Args:
+        beats: last heartbeat by rank.
+        now: seconds of the monotonic clock.
+        looking_since: start of the present watch, on the same clock.
     """
     found = []
     for rank, beat in sorted(beats.items()):
@@ -50,7 +55,13 @@ def culprits(beats: Mapping[int, Beat], states: Mapping[int, str]) -> list[int]:
 
 
 def words(late_ranks: list[Late], blamed: list[int], states: Mapping[int, str]) -> str:
-    """Return the finding as one sentence or two for a person."""
+    """Return the finding as one sentence or two for a person.
+
+    Args:
+        late_ranks: ranks beyond their limit.
+        blamed: ranks that the others wait for.
+        states: state of each rank's process, as text.
+    """
     told = [
         f"rank {each.rank} is in {each.section} at step {each.step} since {each.seconds:.1f} s"
         f" (limit {each.limit:.1f} s; {STATES.get(states.get(each.rank, ''), 'gone')})"

@@ -122,7 +122,12 @@ def examine(interface: Interface, report: Report) -> None:
 
 
 def load_step(stem: str, report: Report, optional: bool = False) -> Library | None:
-    """Load one library; an optional one that is not installed is not applicable, a broken one always fails."""
+    """Load one library; an optional one that is not installed is not applicable, a broken one always fails.
+
+    Args:
+        stem: name of the library without "lib" and ".so".
+        optional: absence is not applicable in place of a failure.
+    """
     step = f"load lib{stem}"
     report.begin(step)
     try:

@@ -52,7 +52,11 @@ def measure(request: Request) -> Verdict:
 
 
 def again(request: Request, way: Transport, seconds: float) -> str:
-    """Why it does not work by another way either; empty if it does."""
+    """Why it does not work by another way either; empty if it does.
+
+    Args:
+        seconds: time limit.
+    """
     found = in_child.verdict(PROBE, MODULE, request, seconds, way.environment)
     return "" if found.status == "pass" else found.summary
 

@@ -105,7 +105,13 @@ def peers(pair: Sequence[int]) -> bool:
 
 
 def check(way: tuple[str, str], size: int, seed: int) -> Check:
-    """Each card sums its own bytes up; the sums agree."""
+    """Each card sums its own bytes up; the sums agree.
+
+    Args:
+        way: source and destination, as torch names them.
+        size: bytes to copy.
+        seed: seed of the random bytes.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)

@@ -99,7 +99,12 @@ def under_settings(request: Request, seed: int) -> tuple[list[Check], list[Numbe
 
 
 def in_process(setting: str, request: Request, seed: int) -> Found | str:
-    """What the pattern comes to under `setting`, or how its process ended."""
+    """What the pattern comes to under `setting`, or how its process ended.
+
+    Args:
+        setting: value of PYTORCH_ALLOC_CONF.
+        seed: seed of the sizes.
+    """
     limit = request.timeout_seconds * SHARE
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--found", str(seed)]
     outcome = run_limited(argv, seconds=limit, env={**os.environ, **dict.fromkeys(VARIABLES, setting)})
@@ -145,7 +150,13 @@ def run(device: Device, seed: int) -> Found:
 
 
 def activations(memory: Memory, sizes: random.Random, length: float, batch: int) -> list[tuple[int, torch.Tensor]]:
-    """A batch's tensors with the byte that fills each; every second one is freed before the next ones come."""
+    """A batch's tensors with the byte that fills each; every second one is freed before the next ones come.
+
+    Args:
+        sizes: source of the sizes.
+        length: factor of the sizes.
+        batch: number of the batch; decides the bytes that fill its tensors.
+    """
     live: list[tuple[int, torch.Tensor]] = []
     for layer in range(LAYERS):
         fill = (batch * LAYERS + layer) % 251
@@ -214,7 +225,12 @@ def spoiled(live: Sequence[tuple[int, torch.Tensor]]) -> int:
 
 
 def judge(name: str, found: Found, *, card: bool = True) -> list[Check]:
-    """All batches ran, none overlapped, and on a card what is reserved is bounded and given back."""
+    """All batches ran, none overlapped, and on a card what is reserved is bounded and given back.
+
+    Args:
+        name: name of the setting.
+        card: ran on a card, not on a CPU.
+    """
     checks = [
         equal(f"{name} batches", found.batches, BATCHES, "batches", found.ran_out),
         at_most(f"{name} overlapping tensors", found.overlaps, 0, "tensors"),

@@ -105,7 +105,12 @@ def modes(device: Device) -> tuple[str, ...]:
 
 
 def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Result] | Check:
-    """A few convolutions in another mode; a failed check where its process hung or ended."""
+    """A few convolutions in another mode; a failed check where its process hung or ended.
+
+    Args:
+        mode: name of the mode.
+        seed: seed of the random numbers.
+    """
     import torch
 
     if device.kind == "rocm":
@@ -118,7 +123,12 @@ def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Resu
 
 
 def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
-    """The same in a process with MIOpen's find mode set, and torch's search for kernels switched on."""
+    """The same in a process with MIOpen's find mode set, and torch's search for kernels switched on.
+
+    Args:
+        mode: name of a find mode.
+        seed: seed of the random numbers.
+    """
     value = FIND_MODES[mode.removeprefix("find mode ")]
     limit = request.timeout_seconds * MODE_SHARE
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--results", str(seed)]
@@ -131,13 +141,23 @@ def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
 
 
 def every(shapes: Sequence[Shape], device: Device, seed: int) -> list[Result]:
-    """Each shape in each dtype that is trained in on this kind of device."""
+    """Each shape in each dtype that is trained in on this kind of device.
+
+    Args:
+        shapes: shapes to convolve.
+        seed: seed of the random numbers.
+    """
     dtypes = ("float32", "bfloat16") if device.kind == "cpu" else tuple(LIMITS)
     return [one(shape, dtype, device, seed) for shape, dtype in itertools.product(shapes, dtypes)]
 
 
 def one(shape: Shape, dtype: str, device: Device, seed: int) -> Result:
-    """Convolve fresh random numbers forward and backward and compare with fp64 on the CPU."""
+    """Convolve fresh random numbers forward and backward and compare with fp64 on the CPU.
+
+    Args:
+        dtype: number format, such as "bf16".
+        seed: seed of the random numbers.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -168,7 +188,12 @@ def parts(tensors: Sequence[torch.Tensor], shape: Shape) -> list[torch.Tensor]:
 
 
 def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """The convolution itself."""
+    """The convolution itself.
+
+    Args:
+        x: shape (rows, channels, height, width).
+        w: shape (channels out, channels in, height, width).
+    """
     import torch
 
     function = torch.nn.functional.conv1d if x.dim() == 3 else torch.nn.functional.conv2d

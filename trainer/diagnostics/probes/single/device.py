@@ -88,7 +88,13 @@ def memory(target: str) -> tuple[int, int]:
 
 
 def memory_checks(target: str, total: int, free: int) -> list[Check]:
-    """There is memory, there is room for the round trip, and no more is free than there is."""
+    """There is memory, there is room for the round trip, and no more is free than there is.
+
+    Args:
+        target: name of the device.
+        total: bytes of memory.
+        free: bytes that are free.
+    """
     return [
         at_least(f"{target} free memory", free, 4 * ROUND_TRIP_BYTES, "bytes"),
         at_most(f"{target} free within total", free, total, "bytes"),
@@ -96,7 +102,13 @@ def memory_checks(target: str, total: int, free: int) -> list[Check]:
 
 
 def memory_numbers(target: str, total: int, free: int) -> list[Number]:
-    """Total and free memory, for the record."""
+    """Total and free memory, for the record.
+
+    Args:
+        target: name of the device.
+        total: bytes of memory.
+        free: bytes that are free.
+    """
     return [
         Number(name=f"{target} memory total", value=total, unit="bytes"),
         Number(name=f"{target} memory free", value=free, unit="bytes"),

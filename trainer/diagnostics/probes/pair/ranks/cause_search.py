@@ -54,7 +54,12 @@ class Try:
 
 
 def explained(verdict: Verdict, facts: HostFacts, tries: Sequence[Try] = (), judge: Judge | None = None) -> Verdict:
-    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays."""
+    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays.
+
+    Args:
+        tries: further runs by other transports.
+        judge: returns cause and evidence of the tries; None for the common rules.
+    """
     too_few = facts.cards_seen < WORLD
     diagnosis = hidden(facts) if too_few else diagnose(tries, (judge or likely)(tries, facts))
     if not diagnosis:
@@ -68,7 +73,12 @@ def explained(verdict: Verdict, facts: HostFacts, tries: Sequence[Try] = (), jud
 
 
 def retry(ways: Sequence[Transport], attempt: Attempt, ends: float) -> tuple[Try, ...]:
-    """Each of `ways` in an equal share of what is left until `ends`."""
+    """Each of `ways` in an equal share of what is left until `ends`.
+
+    Args:
+        ways: transports to try, in order.
+        ends: end of the time, in seconds of the monotonic clock.
+    """
     tries: list[Try] = []
     for number, way in enumerate(ways):
         tries.append(one(way, attempt, (ends - time.monotonic()) / (len(ways) - number)))
@@ -76,7 +86,11 @@ def retry(ways: Sequence[Transport], attempt: Attempt, ends: float) -> tuple[Try
 
 
 def one(way: Transport, attempt: Attempt, seconds: float) -> Try:
-    """Try one transport, unless too little time is left for a result."""
+    """Try one transport, unless too little time is left for a result.
+
+    Args:
+        seconds: time limit.
+    """
     if seconds < LEAST_SECONDS:
         return Try(way=way, cause="no time was left for it", seconds=0.0, tried=False)
     started = time.monotonic()

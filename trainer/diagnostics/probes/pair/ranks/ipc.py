@@ -57,7 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read(given: Any, told: Any, second: int) -> None:
-    """In the other process: copy the tensor to the second card and send its checksum, or the error."""
+    """In the other process: copy the tensor to the second card and send its checksum, or the error.
+
+    Args:
+        given: queue that holds the tensor.
+        told: queue that receives the result.
+        second: number of the second card.
+    """
     try:
         tensor: torch.Tensor = given.get()
         there = tensor.to(f"cuda:{second}")

@@ -110,16 +110,18 @@ def every_rule(matrix: Matrix) -> Iterator[Rule]:
 def words(found: Diagnosis) -> list[str]:
     """Return the diagnosis for a person."""
     if found.best is None:
-        told = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
+        reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
     else:
-        told = _best(found, found.best)
-        told += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
-    return told + [f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]]
+        reported = _best(found, found.best)
+        reported += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
+    return reported + [
+        f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]
+    ]
 
 
 def _best(found: Diagnosis, best: Match) -> list[str]:
     signature = best.signature
-    told = [
+    reported = [
         f"{signature.id}: {signature.title}",
         f"  seen:   line {best.line}{_times(best)}: {best.text}",
         f"  cause:  {signature.cause}",
@@ -129,8 +131,8 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         f"  source: {signature.evidence.words}; words compared: {signature.checked}",
     ]
     if fit(signature, found.here) < 0:
-        told.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
-    return told + [f"  rule:   {line}" for line in _touched(found, signature)]
+        reported.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
+    return reported + [f"  rule:   {line}" for line in _touched(found, signature)]
 
 
 def _possible(found: Diagnosis, best: Match) -> Iterator[str]:

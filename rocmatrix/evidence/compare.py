@@ -76,13 +76,13 @@ def _decided(records: Iterable[Record]) -> list[Record]:
 
 def _verdicts(records: Iterable[Record], cards: Sequence[str] = ()) -> dict[Key, str]:
     """Return the newest verdict of each probe. `cards` are those that a run without any card is held against."""
-    told: dict[Key, str] = {}
+    reported: dict[Key, str] = {}
     for record in records:
         lost = record.kind in ON_CARD and not record.passed and record.hardware.device in ("none", "cpu")
         lost = lost and record.card not in cards
         for card in (cards or (record.card,)) if lost else (record.card,):
-            told |= {(card, record.kind, probe): status for probe, status in _told(record)}
-    return told
+            reported |= {(card, record.kind, probe): status for probe, status in _told(record)}
+    return reported
 
 
 def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:

@@ -34,12 +34,12 @@ class Figure:
 
 def figures(numbers: Iterable[Number]) -> tuple[Figure, ...]:
     """Return every number that is no spread of another, in their order."""
-    told = {(number.probe, number.name): number for number in numbers}
+    reported = {(number.probe, number.name): number for number in numbers}
     found = []
-    for (probe, name), number in told.items():
-        if name.endswith(SPREAD) and (probe, name.removesuffix(SPREAD)) in told:
+    for (probe, name), number in reported.items():
+        if name.endswith(SPREAD) and (probe, name.removesuffix(SPREAD)) in reported:
             continue
-        spread = told.get((probe, name + SPREAD))
+        spread = reported.get((probe, name + SPREAD))
         found.append(
             Figure(
                 probe=probe, name=name, value=number.value, unit=number.unit, spread=spread.value if spread else None

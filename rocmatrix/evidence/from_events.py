@@ -150,17 +150,17 @@ def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -
 def _of_verdicts(
     kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any
 ) -> Record:
-    told = [event for event in done.events if event.get("event") == "probe"]
-    stated = [_verdict(event) for event in told]
+    reported = [event for event in done.events if event.get("event") == "probe"]
+    stated = [_verdict(event) for event in reported]
     verdicts = (*stated, *_unstated(asked, stated, done))
     versions: dict[str, str] = {}
-    for event in told:
+    for event in reported:
         versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
     told_of = {verdict.status for verdict in verdicts}
     passed = done.status == 0 and "pass" in told_of and told_of <= {"pass", NOT_APPLICABLE}
     return _of_job(
-        kind, cell, done, _hardware([event.get("device") for event in told], host), passed=passed,
-        verdicts=verdicts, numbers=tuple(numbers_of(told)), versions=versions or _versions_of(cell), **place,
+        kind, cell, done, _hardware([event.get("device") for event in reported], host), passed=passed,
+        verdicts=verdicts, numbers=tuple(numbers_of(reported)), versions=versions or _versions_of(cell), **place,
     )  # fmt: skip
 
 
@@ -196,10 +196,10 @@ def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields:
     # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
     nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
     marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
-    told = [json.dumps(event, ensure_ascii=False) for event in done.events]
+    reported = [json.dumps(event, ensure_ascii=False) for event in done.events]
     trouble = _excuse(done.host_trouble if kind == "train" else done.trouble, fields)
     words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []
-    log = "\n".join([*told, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
+    log = "\n".join([*reported, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
     log = log.encode(errors="replace").decode()  # a lone surrogate of a broken line
     return Record.bounded(
         kind=kind, at=now(), cell=cell.name, hardware=hardware, marks=marks, log=log, **fields
@@ -239,27 +239,27 @@ def _verdict(event: Event) -> Verdict:
     )
 
 
-def _names(told: Any) -> tuple[str, ...] | None:
-    return tuple(map(_text, told)) if isinstance(told, list) else None
+def _names(reported: Any) -> tuple[str, ...] | None:
+    return tuple(map(_text, reported)) if isinstance(reported, list) else None
 
 
-def _text(told: Any) -> str:
-    return str(told).encode(errors="replace").decode()[:_WORDS]
+def _text(reported: Any) -> str:
+    return str(reported).encode(errors="replace").decode()[:_WORDS]
 
 
-def _mapping(told: Any) -> Mapping[str, Any]:
-    return told if isinstance(told, dict) else {}
+def _mapping(reported: Any) -> Mapping[str, Any]:
+    return reported if isinstance(reported, dict) else {}
 
 
 def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
     """Yield the numbers of verdicts; what is none (a NaN is null in JSON) is left out."""
     for event in events:
         told_all = event.get("numbers")
-        for told in map(_mapping, told_all if isinstance(told_all, list) else ()):
-            if (value := _finite(told.get("value"))) is not None:
+        for reported in map(_mapping, told_all if isinstance(told_all, list) else ()):
+            if (value := _finite(reported.get("value"))) is not None:
                 yield Number(
-                    probe=_text(event.get("probe")), name=_text(told.get("name")), value=value,
-                    unit=_text(told.get("unit") or ""),
+                    probe=_text(event.get("probe")), name=_text(reported.get("name")), value=value,
+                    unit=_text(reported.get("unit") or ""),
                 )  # fmt: skip
 
 
@@ -281,8 +281,8 @@ def _finite(value: Any) -> float | None:
         return None
 
 
-def _hardware(told: Sequence[Any], host: machine.Hardware) -> Hardware:
-    devices = [device for device in map(_mapping, told) if device]
+def _hardware(reported: Sequence[Any], host: machine.Hardware) -> Hardware:
+    devices = [device for device in map(_mapping, reported) if device]
     kinds = {str(device.get("kind")) for device in devices}
     kind: Device = next((known for known in DEVICES if kinds == {known}), "none")
     names = {_text(device.get("name")) for device in devices} if kind != "cpu" else set()

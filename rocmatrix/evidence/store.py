@@ -98,8 +98,8 @@ def unkept(path: Path, record: Record, error: Exception) -> None:
     if path not in _told:
         _told.add(path)
         why = error.what if isinstance(error, RocmatrixError) else str(error)
-        told = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
-        say(told.render())
+        reported = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
+        say(reported.render())
 
 
 def read(path: Path, *, cell: str | None = None, logs: bool = True) -> list[Record]:

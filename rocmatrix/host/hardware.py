@@ -189,27 +189,29 @@ def pci_address(domain: int, location: int) -> str:
 
 
 def _card(index: int, node: TopologyNode, files: Files) -> Card:
-    told = node.properties
-    name = _gfx_name(told.get("gfx_target_version", 0))
-    minor = told.get("drm_render_minor") or None
-    address = pci_address(told.get("domain", 0), told["location_id"]) if told.get("location_id") else None
-    adapter = read_adapter(files, address=address, minor=minor, device_id=told.get("device_id"))
+    properties = node.properties
+    name = _gfx_name(properties.get("gfx_target_version", 0))
+    minor = properties.get("drm_render_minor") or None
+    address = (
+        pci_address(properties.get("domain", 0), properties["location_id"]) if properties.get("location_id") else None
+    )
+    adapter = read_adapter(files, address=address, minor=minor, device_id=properties.get("device_id"))
     return Card(
         index=index,
         node=node.number,
         gfx=name,
         # Older kernels describe a processor with graphics as one node that has both kinds of cores.
-        integrated=name in INTEGRATED_ARCHITECTURES or told.get("cpu_cores_count", 0) > 0,
+        integrated=name in INTEGRATED_ARCHITECTURES or properties.get("cpu_cores_count", 0) > 0,
         memory_bytes=_memory(node.banks) or _whole_memory(adapter),
-        compute_units=told.get("simd_count", 0) // (told.get("simd_per_cu") or 1) or None,
-        unique_id=told.get("unique_id") or None,
+        compute_units=properties.get("simd_count", 0) // (properties.get("simd_per_cu") or 1) or None,
+        unique_id=properties.get("unique_id") or None,
         gpu_id=node.gpu_id,
-        device_id=told.get("device_id"),
+        device_id=properties.get("device_id"),
         pci_address=address,
         render_minor=minor,
         render=files.node(f"/dev/dri/renderD{minor}") if minor else None,
-        hive_id=told.get("hive_id") or None,
-        partition=told.get("location_id", 0) >> 28 & 0xF,  # kfd_topology.c keeps a partition's number there
+        hive_id=properties.get("hive_id") or None,
+        partition=properties.get("location_id", 0) >> 28 & 0xF,  # kfd_topology.c keeps a partition's number there
         adapter=adapter,
     )
 

@@ -31,23 +31,23 @@ class Link:
     direct: bool
 
     @classmethod
-    def parse(cls, told: Mapping[str, int], *, node: int, direct: bool) -> Link:
+    def parse(cls, properties: Mapping[str, int], *, node: int, direct: bool) -> Link:
         """Return the link behind the keys of a `properties` file of `node`. Needs `node_to`.
 
         Args:
-            told: keys and values of the `properties` file.
+            properties: keys and values of the `properties` file.
             node: number of the KFD node that the link starts at.
             direct: the link joins both ends without another node.
         """
-        number = told.get("type", 0)
+        number = properties.get("type", 0)
         return cls(
             source=node,
-            target=told["node_to"],
+            target=properties["node_to"],
             kind=KINDS.get(number, f"type {number}"),
-            weight=told.get("weight"),
-            least_bandwidth=told.get("min_bandwidth") or None,
-            most_bandwidth=told.get("max_bandwidth") or None,
-            flags=told.get("flags", 0),
+            weight=properties.get("weight"),
+            least_bandwidth=properties.get("min_bandwidth") or None,
+            most_bandwidth=properties.get("max_bandwidth") or None,
+            flags=properties.get("flags", 0),
             direct=direct,
         )
 

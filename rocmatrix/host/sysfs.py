@@ -191,9 +191,9 @@ def _read_node(files: Files, folder: str, number: int) -> TopologyNode:
 def _links(files: Files, folder: str, number: int) -> Iterator[Link]:
     for kind in LINK_FOLDERS:
         for index in files.numbers(f"{folder}/{kind}"):
-            told = parse_properties(files.text(f"{folder}/{kind}/{index}/properties") or "")
-            if "node_to" in told:
-                yield Link.parse(told, node=number, direct=kind == LINK_FOLDERS[0])
+            properties = parse_properties(files.text(f"{folder}/{kind}/{index}/properties") or "")
+            if "node_to" in properties:
+                yield Link.parse(properties, node=number, direct=kind == LINK_FOLDERS[0])
 
 
 def parse_properties(text: str) -> dict[str, int]:

@@ -45,7 +45,7 @@ def held(path: Path, *, shared: bool = False, waiting: str = "") -> Iterator[Non
 
 
 def _take(handle: int, kind: int, waiting: str) -> None:
-    told = False
+    reported = False
     while True:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
@@ -55,9 +55,9 @@ def _take(handle: int, kind: int, waiting: str) -> None:
                 raise HeldError(_holder(handle)) from None
         except OSError:
             return
-        if not told:
+        if not reported:
             print(f"{waiting} ({_holder(handle)}); waiting ...", file=sys.stderr, flush=True)
-            told = True
+            reported = True
         time.sleep(POLL_SECONDS)
 
 

@@ -77,7 +77,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     for line in of_file(source):
         say(line)
     with bar_counter(sys.stderr) as counter, ends_on_sigterm():
-        build.tell = counter
+        build.progress = counter
         record = build.write(out)
     say(of_sessions(record, found.day_ticks))
     words = source.bad.words()

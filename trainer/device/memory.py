@@ -184,8 +184,10 @@ def require_divisible(micro_batch: MicroBatch, *, step: int, device: torch.devic
     if micro_batch.size > 1:
         return
     found = report(device)
-    told = ", ".join(f"{name} {value:,}" for name, value in asdict(found).items()) if found else "no report on a CPU"
-    raise TrainerError("RM523", what="one row at a time does not fit", where=f"step {step + 1}, {device}", why=told)
+    reported = (
+        ", ".join(f"{name} {value:,}" for name, value in asdict(found).items()) if found else "no report on a CPU"
+    )
+    raise TrainerError("RM523", what="one row at a time does not fit", where=f"step {step + 1}, {device}", why=reported)
 
 
 def may_grow(micro_batch: MicroBatch, device: torch.device) -> bool:

@@ -60,12 +60,12 @@ class RunFolder:
         Raises:
             TrainerError: RM592 where a file states it, and none of them in a form that can be used.
         """
-        found, told = None, False
+        found, reported = None, False
         with contextlib.suppress(OSError, ValueError):
-            found, told = checked(json_of(self.partial / SETTINGS)), True
+            found, reported = checked(json_of(self.partial / SETTINGS)), True
         for _, facts in () if found else checkpoint_store.facts_of(self.checkpoints):
-            found, told = found or checked(facts.get("settings")), True
-        if told and found is None:
+            found, reported = found or checked(facts.get("settings")), True
+        if reported and found is None:
             raise TrainerError("RM592", what=f"what run {self.name} was started with", where=str(self.partial))
         return found
 

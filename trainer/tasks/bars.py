@@ -147,7 +147,7 @@ def intraday_rows(config: TrainConfig, source: Source, found: Survey, *, shown: 
     with ExitStack() as stack:
         beside = tempfile.TemporaryDirectory(prefix="features-", dir=disk_of(config))
         folder = config.cache or Path(stack.enter_context(beside))
-        with bar_counter(sys.stderr) if shown else nullcontext(build.tell) as build.tell, ends_on_sigterm():
+        with bar_counter(sys.stderr) if shown else nullcontext(build.progress) as build.progress, ends_on_sigterm():
             path, hit = cached(build, folder)
         table = read_table(path)
         table = table.since(first_used(len(table.date), config))

@@ -157,8 +157,8 @@ def _squares(
     seen = {_known_as(standing.card, cell): standing for standing in found if standing.card != NO_CARD}
     for card in dict.fromkeys([*(cell.cards or (CPU,)), *seen]):
         standing = seen.get(card, blank[0])
-        told = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
-        yield Square(card=card, standing=standing, age=_age(standing, now), regressed=told)
+        reported = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
+        yield Square(card=card, standing=standing, age=_age(standing, now), regressed=reported)
 
 
 def _known_as(card: str, cell: Cell) -> str:

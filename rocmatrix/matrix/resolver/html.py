@@ -51,9 +51,9 @@ def explanations(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
     squares: dict[str, Any] = {}
     for row in grid.rows:
         for square, release in zip(row.squares, grid.releases, strict=True):
-            told = list(sections(matrix, _subject(square, release), today=today))
-            titles |= {section.name: section.title for section in told}
-            squares[f"{square.architecture}/{square.release}"] = _described(square, told, points)
+            reported = list(sections(matrix, _subject(square, release), today=today))
+            titles |= {section.name: section.title for section in reported}
+            squares[f"{square.architecture}/{square.release}"] = _described(square, reported, points)
     cells = {cell.name: _cell(cell) for cell in matrix.cells if cell.architecture}
     # A list of pairs: the template's JSON sorts the keys of a mapping, and sections have an order.
     return {"sections": list(titles.items()), "cells": cells, "squares": squares, "points": points.described}
@@ -78,8 +78,8 @@ def _subject(square: Square, release: Release) -> Subject:
     return Subject(architecture=square.architecture, torch=release.torch, rocm=release.rocm, release=release)
 
 
-def _described(square: Square, told: list[Section], points: Numbered) -> dict[str, Any]:
-    numbers = {section.name: [points.number(point.described()) for point in section.points] for section in told}
+def _described(square: Square, reported: list[Section], points: Numbered) -> dict[str, Any]:
+    numbers = {section.name: [points.number(point.described()) for point in section.points] for section in reported}
     return {
         "verdict": square.verdict,
         "because": square.because,

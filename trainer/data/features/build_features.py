@@ -127,13 +127,13 @@ def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
 
 @dataclass(kw_only=True)
 class Build:
-    """One computation of features: from `source`, under `settings`, with its progress passed to `tell` in bars."""
+    """One computation of features: from `source`, under `settings`, with its progress passed to `progress` in bars."""
 
     source: Source
     settings: Settings
     workers: int
     sha256: str
-    tell: Callable[[int], None] = lambda bars: None
+    progress: Callable[[int], None] = lambda bars: None
     counts: Counts = field(default_factory=Counts)
     off_tick: int = 0
     unknown: int = 0
@@ -165,7 +165,7 @@ class Build:
     def _rows(self) -> Iterator[Rows]:
         for rows in intraday_rows(self._bars(), self.settings, counts=self.counts, workers=self.workers):
             self.unknown += int((~np.isfinite(rows.features).all(axis=1)).sum())
-            self.tell(len(rows.date))
+            self.progress(len(rows.date))
             yield rows
 
     def _bars(self) -> Iterator[Bars]:

@@ -79,9 +79,9 @@ def join(
     comms: str = AUTOMATIC,
     compression: str = "none",
     beats: Beats | None = None,
-    tell: Callable[..., None] = emit,
+    report: Callable[..., None] = emit,
 ) -> Ranks:
-    """Return the ranks of `bootstrap` able to train together; `tell` receives the verdict on each transport tried.
+    """Return the ranks of `bootstrap` able to train together; `report` receives the verdict on each transport tried.
 
     Args:
         device: name of this rank's device, such as "cuda:0" or "cpu".
@@ -89,7 +89,7 @@ def join(
         comms: value of `--comms`: a transport's name, or auto.
         compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
         beats: heartbeat of this rank; None without a watchdog.
-        tell: receives the verdict on each transport tried, as an event's name and fields.
+        report: receives the verdict on each transport tried, as an event's name and fields.
 
     Raises:
         TrainerError: RM561 where the ranks cannot communicate, RM562 where this torch lacks `parallel`.
@@ -104,23 +104,23 @@ def join(
         address=bootstrap.address,
         rendezvous_id=bootstrap.rendezvous_id,
     )
-    choice = choose_transport(place, bootstrap.store, comms, tell=tell if bootstrap.leads else _silent)
+    choice = choose_transport(place, bootstrap.store, comms, report=report if bootstrap.leads else _silent)
     return kind(parallel)(enter(bootstrap, device, choice, compression=compression), beats)
 
 
-def choose_transport(place: Place, store: Any, comms: str, *, tell: Callable[..., None]) -> Choice:
+def choose_transport(place: Place, store: Any, comms: str, *, report: Callable[..., None]) -> Choice:
     """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe.
 
     Args:
         store: key-value store that all ranks reach.
         comms: value of `--comms`: a transport's name, or auto.
-        tell: receives the verdict on each transport tried, as an event's name and fields.
+        report: receives the verdict on each transport tried, as an event's name and fields.
     """
     if place.device == "cpu" and comms in (AUTOMATIC, GLOO.name):
-        tell("comms", route=GLOO.name, passed=True, cause="", link=None, probed=False)
+        report("comms", route=GLOO.name, passed=True, cause="", link=None, probed=False)
         return Choice(transport=GLOO, reason="the ranks compute on the CPU")
     transports = candidates(torch.device(place.device).type, comms, nccl_built=dist.is_nccl_available())
-    return choose(transports, place, store, tell=tell)
+    return choose(transports, place, store, report=report)
 
 
 def enter(bootstrap: BootstrapGroup, device: str, choice: Choice, *, compression: str) -> Membership:

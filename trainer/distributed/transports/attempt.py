@@ -31,25 +31,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.dup2(2, 1)  # NCCL and RCCL write to stdout
     arguments = parse(argv)
 
-    def tell(**record: Any) -> None:
+    def report(**record: Any) -> None:
         print(json.dumps(record), file=lines, flush=True)
 
     fault = fault_for(arguments.transport)
     if fault:
-        tell(injected=fault)
-    found = run(arguments, tell, fault)
-    tell(done=found)
+        report(injected=fault)
+    found = run(arguments, report, fault)
+    report(done=found)
     return 0 if found["wrong"] == "" else 1
 
 
-def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) -> dict[str, Any]:
+def run(arguments: argparse.Namespace, report: Callable[..., None], fault: str) -> dict[str, Any]:
     """Return what was wrong, empty for nothing, and the seconds of a small and of a large sum.
 
     Args:
-        tell: receives each phase that begins.
+        report: receives each phase that begins.
         fault: name of the fault to inject; empty for none.
     """
-    tell(begin="import torch")
+    report(begin="import torch")
     import torch
     import torch.distributed as dist
     from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) ->
     device = torch.device(arguments.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    tell(begin="join the group")
+    report(begin="join the group")
     host, port = arguments.store.rsplit(":", 1)
     store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=arguments.seconds))
     dist.init_process_group(
@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) ->
     )
     inject(fault)
     add = summation(on_host=transport.on_host, compression="none")
-    found = measure(lambda flat: add(flat)(), arguments, device, tell, wrong=fault == "wrong-sum")
-    tell(begin="leave the group")
+    found = measure(lambda flat: add(flat)(), arguments, device, report, wrong=fault == "wrong-sum")
+    report(begin="leave the group")
     add.close()
     dist.destroy_process_group()
     return found
@@ -84,7 +84,7 @@ def measure(
     add: Callable[[torch.Tensor], None],
     ranks: argparse.Namespace,
     device: torch.device,
-    tell: Callable[..., None],
+    report: Callable[..., None],
     *,
     wrong: bool = False,
 ) -> dict[str, Any]:
@@ -93,14 +93,14 @@ def measure(
     Args:
         add: sums a flat tensor over the ranks, in place.
         device: device of the tensors.
-        tell: receives each phase that begins.
+        report: receives each phase that begins.
         wrong: inject a wrong sum.
     """
     import torch
 
     seconds: dict[int, float] = {}
     for size in SIZES:
-        tell(begin=f"all-reduce of {4 * size:,} bytes")
+        report(begin=f"all-reduce of {4 * size:,} bytes")
         pattern = torch.arange(size, device=device, dtype=torch.float32) % MODULUS
         expected = pattern * (ranks.world * (ranks.world + 1) / 2)
         for _ in range(ROUNDS):

@@ -70,17 +70,17 @@ class Choice:
     link: Link | None = None
 
 
-Tell = Callable[..., None]
+Reporter = Callable[..., None]
 
 
 def choose(
-    transports: Sequence[Transport], place: Place, store: Store, *, tell: Tell, seconds: float = SECONDS
+    transports: Sequence[Transport], place: Place, store: Store, *, report: Reporter, seconds: float = SECONDS
 ) -> Choice:
-    """Return the first of `transports` that passes on all ranks; `tell` receives each verdict as an event.
+    """Return the first of `transports` that passes on all ranks; `report` receives each verdict as an event.
 
     Args:
         transports: candidates, best first.
-        tell: receives each verdict as an event.
+        report: receives each verdict as an event.
         seconds: time limit of one trial.
 
     Raises:
@@ -93,7 +93,7 @@ def choose(
         failed = [verdict for verdict in verdicts if verdict.cause]
         cause = "; ".join(f"rank {verdict.rank}: {verdict.cause}" for verdict in failed)
         link = None if failed else slowest(verdicts, place.world)
-        tell("comms", route=transport.name, passed=not failed, cause=cause, link=link.as_dict() if link else None)
+        report("comms", route=transport.name, passed=not failed, cause=cause, link=link.as_dict() if link else None)
         if link:
             reason = f"passed its probe on {place.world} ranks" + "".join(f"; {text}" for text in causes)
             return Choice(transport=transport, reason=reason, link=link)

@@ -62,14 +62,14 @@ def words(late_ranks: list[Late], blamed: list[int], states: Mapping[int, str]) 
         blamed: ranks that the others wait for.
         states: state of each rank's process, as text.
     """
-    told = [
+    reported = [
         f"rank {each.rank} is in {each.section} at step {each.step} since {each.seconds:.1f} s"
         f" (limit {each.limit:.1f} s; {STATES.get(states.get(each.rank, ''), 'gone')})"
         for each in late_ranks
     ]
     if blamed:
         who = ", ".join(f"rank {rank} ({STATES.get(states.get(rank, ''), 'gone')})" for rank in blamed)
-        return f"{'; '.join(told)}. The others wait for {who}"
+        return f"{'; '.join(reported)}. The others wait for {who}"
     if len(late_ranks) > 1 and {each.section for each in late_ranks} == {"comms"}:
-        return f"{'; '.join(told)}. All wait for each other: the communication hangs"
-    return "; ".join(told)
+        return f"{'; '.join(reported)}. All wait for each other: the communication hangs"
+    return "; ".join(reported)

@@ -258,7 +258,7 @@ CHECKS: dict[str, Callable[[Replicas], Any]] = {
 def main() -> None:
     torch.set_num_threads(1)
     events: list[dict[str, Any]] = []
-    world = join(connect(), "cpu", tell=lambda event, **fields: events.append({"event": event, **fields}))
+    world = join(connect(), "cpu", report=lambda event, **fields: events.append({"event": event, **fields}))
     assert isinstance(world, Replicas)
     with contextlib.closing(world):
         found = {name: check(world) for name, check in CHECKS.items()}

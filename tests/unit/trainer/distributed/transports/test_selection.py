@@ -33,8 +33,8 @@ def climb(store: dist.TCPStore, transports: Sequence[Transport], seconds: float)
     def rank(number: int) -> Choice:
         place = Place(rank=number, world=2, device="cpu", address=f"127.0.0.1:{store.port}")
         client = dist.TCPStore("127.0.0.1", store.port, is_master=False)
-        tell = (lambda event, **fields: events.append({"event": event, **fields})) if number == 0 else silent
-        return choose(transports, place, client, tell=tell, seconds=seconds)
+        report = (lambda event, **fields: events.append({"event": event, **fields})) if number == 0 else silent
+        return choose(transports, place, client, report=report, seconds=seconds)
 
     with ThreadPoolExecutor(2) as threads:
         return list(threads.map(rank, range(2))), events

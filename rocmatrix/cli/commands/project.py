@@ -27,9 +27,10 @@ def test(*, paths: str, only: str, room: str = "") -> None:
     runner = native.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
     native.install_requirements(ROOT, "dev")
     environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
-    if not chosen:
-        sys.exit(suite.run(runner.python, only, root=ROOT, environment=environment))
-    argv = [runner.python, "-m", "pytest", *chosen] + (["-k", only] if only else [])
+    if chosen:
+        argv = [runner.python, "-m", "pytest", *chosen, *(["-k", only] if only else [])]
+    else:
+        argv = suite.argv(runner.python, only, cores=len(os.sched_getaffinity(0)))
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 

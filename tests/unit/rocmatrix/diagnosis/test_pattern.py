@@ -67,14 +67,14 @@ def test_no_pattern_runs_away_on_text_made_against_it(one):
         literal = max(found.literals, key=len)
         almost = found.squeezed.encode()[:20].lower()
         hostile = [literal * 400, (literal + b"a1.:_(" * 60) * 40, (almost + literal) * 200, b"a" * 20_000 + literal]
-        began = time.perf_counter()
+        began = time.process_time()
         for text in hostile:
             list(found.compiled.finditer(text[:20_000]))
-        assert time.perf_counter() - began < SECONDS
+        assert time.process_time() - began < SECONDS
 
 
 def test_a_log_of_nothing_but_fixed_texts_is_read_in_bounded_time():
     literals = sorted({literal for one in SIGNATURES for found in one.patterns for literal in found.literals})
-    began = time.perf_counter()
+    began = time.process_time()
     scanner().scan([b" ".join(literals) * 20 + b"\n"])
-    assert time.perf_counter() - began < 10 * SECONDS
+    assert time.process_time() - began < 10 * SECONDS

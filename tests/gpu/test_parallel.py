@@ -93,7 +93,7 @@ def test_what_fails_its_probe_leads_to_the_next_way(tmp_path: Path, one_card: Te
 
 
 @pytest.mark.two_gpu
-def test_a_rank_put_to_sleep_costs_a_restart_and_no_bit(tmp_path: Path, one_card: Tensor) -> None:
+def test_rank_put_to_sleep_costs_a_restart_and_no_bit(tmp_path: Path, one_card: Tensor) -> None:
     job = ["--ranks", "2", "--epochs", "60", "--checkpoint-every", "100", "--comms", "nccl"]
     train(tmp_path, "calm", *job)
     limits = ["--hang-floor", "3", "--hang-timeout", "120"]
@@ -132,7 +132,7 @@ def a_card() -> None:
 @pytest.mark.gpu
 @pytest.mark.usefixtures("a_card")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_an_attention_kernel_that_is_right_is_found(dtype: torch.dtype) -> None:
+def test_attention_kernel_that_is_right_is_found(dtype: torch.dtype) -> None:
     torch.use_deterministic_algorithms(False)
     chosen = choose_attention("auto", device="cuda", dtype=dtype, shape=Shape(batch=4, heads=8, length=1024, width=64))
     print(chosen.reason)

@@ -35,24 +35,24 @@ def test_packed_logs_are_unpacked(pack):
     assert best(pack(LOG)) == FOUND
 
 
-def test_a_packed_log_that_breaks_off_counts_as_far_as_it_goes():
+def test_packed_log_that_breaks_off_counts_as_far_as_it_goes():
     whole = gzip.compress(LOG + bytes(range(256)) * 4000)
     assert best(whole[: len(whole) - 12]) == FOUND
 
 
-def test_what_cannot_be_unpacked_is_told():
+def test_what_cannot_be_unpacked_is_reported():
     with pytest.raises(RocmatrixError, match="RM611"):
         chunks(b"\x1f\x8b" + b"rubbish" * 10)
     with pytest.raises(RocmatrixError, match="RM611"):
         chunks(b"\x28\xb5\x2f\xfd" + b"rubbish" * 10)
 
 
-def test_an_empty_log_is_told():
+def test_empty_log_is_reported():
     with pytest.raises(RocmatrixError, match="it is empty"):
         chunks(b"")
 
 
-def test_a_folder_and_a_missing_file_are_told(tmp_path):
+def test_folder_and_a_missing_file_are_reported(tmp_path):
     for path in (tmp_path, tmp_path / "none.log"):
         with pytest.raises(RocmatrixError, match="RM610"):
             log_reader.opened(path)

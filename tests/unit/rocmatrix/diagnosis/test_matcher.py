@@ -15,13 +15,13 @@ FAULT = "RuntimeError: HIP error: invalid device function\n"
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
-def test_a_healthy_log_gives_no_failure(path):
+def test_healthy_log_gives_no_failure(path):
     found = ranked(path.read_bytes())
     assert [match.signature.id for match in found.failures] == []
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
-def test_the_same_log_with_one_failure_in_its_middle_gives_that_failure(path):
+def test_same_log_with_one_failure_in_its_middle_gives_that_failure(path):
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     lines.insert(len(lines) // 2, FAULT)
     assert [match.signature.id for match in ranked("".join(lines)).failures] == ["hip-invalid-device-function"]
@@ -46,13 +46,13 @@ def test_line_and_count_do_not_depend_on_the_chunks(before, count, size):
     assert scanned.bytes == len(log)
 
 
-def test_a_wrapped_match_across_the_border_of_two_chunks_is_found():
+def test_wrapped_match_across_the_border_of_two_chunks_is_found():
     scanned = scanner().scan([b"a\n" * 50 + b"RuntimeError: HIP error: inva\n", b"lid device function\nend\n"])
     match = scanned.matches["hip-invalid-device-function"]
     assert (match.line, match.count) == (51, 1)
 
 
-def test_a_match_seen_once_is_not_counted_again_with_the_next_chunk():
+def test_match_seen_once_is_not_counted_again_with_the_next_chunk():
     scanned = scanner().scan([FAULT.encode(), b"end\n", b"end\n"])
     assert scanned.matches["hip-invalid-device-function"].count == 1
 
@@ -77,7 +77,7 @@ def test_views_have_as_many_lines_as_the_log(data):
         assert view.count(b"\n") == lines.count(b"\n")
 
 
-def test_the_end_of_a_word_counts_where_a_pattern_asks_for_it():
+def test_end_of_a_word_counts_where_a_pattern_asks_for_it():
     assert [m.signature.id for m in ranked("step 3 loss: nan\n").failures] == ["training-loss-nan"]
     assert ranked("loss: nanometres\n").failures == ()
     assert [m.signature.id for m in ranked("{'loss': nan, 'lr': 1e-3}\nstep 5\n").failures] == ["training-loss-nan"]

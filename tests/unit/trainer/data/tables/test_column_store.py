@@ -49,7 +49,7 @@ def test_more_columns_than_the_system_allows_are_an_error(tmp_path: Path, monkey
     assert caught.value.errno == errno.EMFILE
 
 
-def test_a_full_disk_is_an_error(mount_tmpfs: Callable[[str], Path]) -> None:
+def test_full_disk_is_an_error(mount_tmpfs: Callable[[str], Path]) -> None:
     disk = mount_tmpfs("size=64k")
     kept = Spool(["a"], disk)
     with pytest.raises(OSError) as caught:

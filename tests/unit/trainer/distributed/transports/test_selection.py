@@ -44,7 +44,7 @@ def silent(*_: object, **__: object) -> None:
     pass
 
 
-def test_a_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
+def test_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
     store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(attempt.FAULT, "nccl:abort,gloo:wrong-sum")
@@ -58,7 +58,7 @@ def test_a_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
     assert "gloo did not: rank 0: injected fault wrong-sum" in choices[0].reason
 
 
-def test_a_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(attempt.FAULT, "gloo:hang")
     with pytest.raises(TrainerError, match="RM561") as caught:
         climb(store, [GLOO], seconds=6)
@@ -80,9 +80,7 @@ def test_one_rank_that_fails_fails_the_way_for_all(store: dist.TCPStore, monkeyp
     assert events[0]["cause"] == "rank 1: no card"
 
 
-def test_a_rank_that_never_answers_is_an_error_not_a_hang(
-    store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rank_that_never_answers_is_an_error_not_a_hang(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "VOTE_MARGIN_S", 0.2)
     place = Place(rank=0, world=2, device="cpu", address="")
     mine = selection.Verdict(transport="gloo", rank=0, cause="", seconds=0.1)
@@ -123,7 +121,7 @@ def test_without_peer_access_means_the_variable_is_set_whatever_was_there() -> N
     assert "NCCL_P2P_DISABLE" not in environment(NCCL, {})
 
 
-def test_an_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(attempt.FAULT, "gloo:sneeze")
     with pytest.raises(ValueError, match="sneeze"):
         attempt.fault_for("gloo")

@@ -11,7 +11,7 @@ def test_cards_climb_down_from_the_fastest() -> None:
     assert names("cuda", "auto") == ["nccl", "nccl-no-p2p", "gloo", "host"]
 
 
-def test_a_torch_without_nccl_starts_lower() -> None:
+def test_torch_without_nccl_starts_lower() -> None:
     assert names("cuda", "auto", nccl_built=False) == ["gloo", "host"]
 
 

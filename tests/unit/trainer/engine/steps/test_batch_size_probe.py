@@ -38,7 +38,7 @@ def bytes_of(made: Training) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("step", ["eager", "direct"])
-def test_a_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "GAIN", 0.0)
     ended = []
     for ask in (False, True):
@@ -51,7 +51,7 @@ def test_a_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch:
     assert ended[0] == ended[1]
 
 
-def test_steps_that_are_not_taken_back_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_are_not_rolled_back_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice.Memory, "restore", lambda *_: None)
     ended = []
     for ask in (False, True):
@@ -63,7 +63,7 @@ def test_steps_that_are_not_taken_back_would_be_seen(monkeypatch: pytest.MonkeyP
     assert not same(*ended)
 
 
-def test_nothing_is_said_where_little_is_gained_or_nothing_can_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suggestion_is_absent_where_little_is_gained_or_nothing_can_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     made = run("direct")
     choice = choose_step("direct", made)
     rates = {8: 1000.0, 64: 1999.0}

@@ -62,7 +62,7 @@ def one_card(tmp_path_factory: pytest.TempPathFactory) -> Tensor:
 
 @pytest.mark.two_gpu
 @pytest.mark.parametrize(
-    ("flags", "route"),
+    ("flags", "transport"),
     [
         (["--comms", "auto"], "nccl"),
         (["--comms", "nccl-no-p2p"], "nccl-no-p2p"),

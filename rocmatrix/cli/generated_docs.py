@@ -105,7 +105,7 @@ def _cards(cell: Cell) -> str:
 
 
 def rules_table(matrix: Matrix) -> str:
-    """One row a rule that speaks against a combination or warns owners of a card, with confidence and sources."""
+    """One row a rule that excludes a combination or warns owners of a card, with confidence and sources."""
     rules = (*derive.library_rules(matrix.libraries), *matrix.rules)
     head = ("Architecture", "ROCm", "PyTorch", "Verdict", "Why", "Source")
     return _table(head, (_rule_row(rule) for rule in rules if _speaks_against(rule)))

@@ -14,14 +14,14 @@ Codes are never reused.
 
     ./invokew doctor                     this host, and the variables of this shell
     ./invokew doctor --cell NAME         as this cell will meet it
-    ./invokew doctor --sysfs DIR         a recorded tree; what only a running machine knows is told as unknown
+    ./invokew doctor --sysfs DIR         a recorded tree; what only a running machine knows is reported as unknown
     ./invokew doctor --env               the variables of this shell alone
     ./invokew doctor --compose FILE      the variables of a compose file and its env files
     ./invokew doctor --dockerfile FILE   the variables, command lines and torch of a Dockerfile
     ./invokew doctor --script FILE       a shell or Slurm script with its docker runs, or a requirements file
 
 `--json` is for programs. Status 0: nothing stops a run; 1: an error was found; 2: the doctor could not look.
-A finding is `ok`, a `note`, a `warning`, an `error`, `unknown` where the machine does not tell, or `not applicable`.
+A finding is `ok`, a `note`, a `warning`, an `error`, `unknown` where the machine lacks it, or `not applicable`.
 
 ## Checks of the host
 """
@@ -44,7 +44,7 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | rule | severity | what is wrong |
 | --- | --- | --- |
 | torch-from-default-index | error | torch from the default package index on a plain image: a CUDA or CPU wheel |
-| torchvision-of-another-torch | error | torchvision that was not built for the torch beside it |
+| torchvision-of-another-torch | error | torchvision that was not built for the installed torch |
 | image-tag-form | error | a tag of rocm/pytorch that lacks ROCm, distribution, Python or torch |
 | cuda-image | error | an image for CUDA with devices or variables for an AMD card |
 | device-path | error | a device that is not below /dev |

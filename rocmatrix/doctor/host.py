@@ -32,7 +32,7 @@ class User:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A container engine. `version` is None where none answers, and `obstacle` says why."""
+    """A container engine. `version` is None where none answers, and `obstacle` is the reason."""
 
     version: str | None
     obstacle: str | None = None
@@ -50,7 +50,7 @@ class Disk:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """Everything the checks read. Sizes in bytes; `devices` says whether the tree has a /dev at all."""
+    """Everything the checks read. Sizes in bytes; `devices` is whether the tree has a /dev at all."""
 
     hardware: Hardware
     amd_devices: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
 
 
 def ask_engine() -> tuple[Engine, str | None]:
-    """Return what the engine tells of itself, and the folder that holds its images."""
+    """Return what the engine reports of itself, and the folder that holds its images."""
     from rocmatrix.containers import engine
     from rocmatrix.runtime.errors import RocmatrixError
 

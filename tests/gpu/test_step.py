@@ -77,7 +77,7 @@ def test_auto_takes_the_graph_and_gives_the_evidence() -> None:
         assert "--step graph asks for it" in choice.reason
         return
     assert choice.name == "graph", choice.reason
-    assert "bit for bit" in choice.reason
+    assert "bit-identical" in choice.reason
 
 
 def test_scaler_stays_eager_and_reports_why() -> None:

@@ -96,7 +96,7 @@ def yardstick(training: Training, accelerator: Accelerator) -> Yardstick:
 
 
 def age_of_checkpoint(keeper: Any) -> Callable[[], float | None]:
-    """Return what tells the seconds since a checkpoint was last written, None before the first."""
+    """Return a function for the seconds since a checkpoint was last written, None before the first."""
 
     def age() -> float | None:
         written = getattr(keeper, "written_at", None)

@@ -60,7 +60,7 @@ def save(folder: RunFolder, files: dict[str, bytes], history: list[Epoch], recor
 
 
 def write_metadata(folder: RunFolder, record: dict[str, Any]) -> None:
-    """Write metadata.json. Figures that are not finite become null in `record`, which says so, and are named."""
+    """Write metadata.json. Figures that are not finite become null in `record`, which lists them."""
     record.update(finite(record))
     gone = [name for name, why in record["absent"].items() if why == NOT_FINITE]
     if gone:

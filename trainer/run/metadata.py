@@ -1,4 +1,4 @@
-"""What metadata.json says about a run: enough to repeat it, and to use its model without the trainer."""
+"""The content of metadata.json: enough to repeat it, and to use its model without the trainer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainer.storage.metadata_schema import SCHEMA_VERSION
 
 NOT_FINITE = "the figure is no finite number"
 WHY_ABSENT = {
-    "data.source": "no SOURCE.md beside the data file names these very bytes",
+    "data.source": "no SOURCE.md next to the data file names these very bytes",
     "matrix_cell": "the program that started the trainer did not give --cell",
     "image": "the program that started the trainer did not give --image",
     "git_commit": "the program that started the trainer did not give --commit",
@@ -76,7 +76,7 @@ def absent(config: TrainConfig, source: str | None) -> dict[str, str]:
 
 
 def finite(record: dict[str, Any]) -> dict[str, Any]:
-    """Return `record` with null for each figure that is NaN or infinite, which JSON has no word for; `absent` says so.
+    """Return `record` with null for each figure that is NaN or infinite, which JSON cannot hold; `absent` lists them.
 
     A figure that cannot be written must not take the trained model with it.
     """

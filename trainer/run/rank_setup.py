@@ -1,4 +1,4 @@
-"""What a run among ranks needs beside the world itself: a name that restarts keep, limits, and the join."""
+"""What a run among ranks needs in addition to the world itself: a name that restarts keep, limits, and the join."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
 
 
 def limits_of(config: TrainConfig) -> Limits | None:
-    """Return how long a section may take; None where nobody watches: a plain process may stand in a debugger."""
+    """Return how long a section may take; None without a watchdog: a plain process may be in a debugger."""
     asked = config.hang_timeout
     if asked is None or (asked == "auto" and UNDER_TORCHRUN not in os.environ):
         return None

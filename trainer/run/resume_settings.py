@@ -46,7 +46,7 @@ def given(config: TrainConfig) -> set[str]:
 
 
 def settings_of(config: TrainConfig, data_sha256: str, *, world_size: int) -> dict[str, Any]:
-    """Return what run.json says."""
+    """Return the content of run.json."""
     return {"config": config.as_dict(), "data_sha256": data_sha256, "world_size": world_size}
 
 
@@ -110,7 +110,7 @@ def require_epochs(name: str, *, asked: int, trained: int) -> None:
     """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few."""
     if trained > asked:
         what = f"run {name} has trained {trained} epochs, more than --epochs {asked}"
-        why = "What is trained cannot be taken back."
+        why = "Epochs that were trained cannot be undone."
         raise TrainerError("RM551", what=what, why=why, next=f"Give --epochs {trained} or more, or start a new run.")
 
 
@@ -118,7 +118,7 @@ def require_steps(name: str, *, asked: int | None, taken: int) -> None:
     """Raise RM551 where the run has taken more steps than it is to have."""
     if asked is not None and taken > asked:
         what = f"run {name} has taken {taken:,} steps, more than --max-steps {asked}"
-        why = "What is trained cannot be taken back."
+        why = "Steps that were taken cannot be undone."
         raise TrainerError("RM551", what=what, why=why, next=f"Give --max-steps {taken} or more, or start a new run.")
 
 

@@ -24,7 +24,7 @@ def origin_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells features computed otherwise: names, formulas, rows, and each column's mean and deviation."""
+    """Return what identifies the features: names, formulas, rows, and each column's mean and deviation."""
     split, scaler, target = (record.get(name) or {} for name in ("split", "scaler", "target"))
     rows = {name: part["rows"] for name, part in split.items() if isinstance(part, Mapping) and "rows" in part}
     return {
@@ -84,7 +84,7 @@ def unrecorded() -> dict[str, Any]:
 def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[str]) -> None:
     """Raise RM591 where the checkpoint at `path` is of another run than the one whose settings are `own`.
 
-    `facts` is what its manifest says; `fixed` are the settings that no run may change.
+    `facts` is the content of its manifest; `fixed` are the settings that no run may change.
     """
     told = facts.get("settings") if isinstance(facts, Mapping) else None
     if not isinstance(told, Mapping) or not isinstance(told.get("config"), Mapping):

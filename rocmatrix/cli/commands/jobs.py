@@ -131,7 +131,7 @@ def built_image(
 
 
 def explain(done: Finished, place: Place) -> None:
-    """Say why a job failed, as far as its log tells, for the cell and the host that it ran on."""
+    """Report why a job failed, as far as its log shows it, for the cell and the host that it ran on."""
     explain_failure.explain(explain_failure.reported(done), cell=place.cell, hardware=place.hardware)
 
 

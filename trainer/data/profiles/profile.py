@@ -129,7 +129,7 @@ def _by_overlap(low: Integers, high: Integers, units: Integers, conventions: Pro
 
 
 def in_bins(bars: BarRows, height: Integers) -> BarRows:
-    """Return the bars on coarser rows, each of `height` (bars,) of these; what lies in a bin is added up."""
+    """Return the bars on coarser rows, each of `height` (bars,) of these; the volume of a bin is added up."""
     low, high = bars.low // height, bars.high // height
     whole, share = high - low > 1, np.where(high - low > 1, bars.share * height, 0)
     lower = bars.share * (np.minimum(bars.high + 1, (low + 1) * height) - bars.low) + bars.more_low
@@ -171,7 +171,7 @@ def add_changes(change: Integers, bars: BarRows, low: Integers, high: Integers) 
 def session_profiles(bars: BarRows, starts: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the profiles of consecutive runs of bars, each begun at one of `starts`, in one flat array.
 
-    Also returned: where each profile's lowest row lies in the array, and which row that is. Between
+    Also returned: the place of each profile's lowest row in the array, and which row that is. Between
     profiles there are cells as `grow` wants them.
     """
     lowest = np.minimum.reduceat(bars.low, starts)

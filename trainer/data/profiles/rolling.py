@@ -43,7 +43,7 @@ def ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
 
 
 def z_score(values: Floats, window: int) -> Floats:
-    """Return how many standard deviations a value lies above the mean of the last `window`, itself included.
+    """Return how many standard deviations a value is above the mean of the last `window`, itself included.
 
     Differences from the value itself are summed, so that equal values give exactly zero.
     """

@@ -57,7 +57,7 @@ class Shape:
 class Finding:
     """One kernel on this card: its largest relative error over output and gradients, its seconds, why not if not.
 
-    `wrong` tells one that computed something else from one that is not there; the latter has infinite error and time.
+    `wrong` is true where it computed something else, false where it is absent; the latter has infinite error and time.
     """
 
     kernel: str
@@ -105,7 +105,7 @@ def choose_attention(
 
     Raises:
         TrainerError: RM566 where the kernel that was asked for, or every one, is wrong or refuses, RM562 where this
-            torch cannot be told which to use.
+            torch offers no choice of kernel.
     """
     require_kernels()
     shape, ranks = shape or Shape(), ranks or Ranks()
@@ -128,7 +128,7 @@ def attend(
     ranks: Ranks,
     before: str | None = None,
 ) -> Chosen | None:
-    """Choose the kernel of a model with attention, have it used, and tell it; None for a model without. A collective.
+    """Choose the kernel of a model with attention, use it, and report it; None for a model without. A collective.
 
     `before` is the kernel that an unfinished run was begun with: `auto` keeps it, for its bits, as long as it is right.
 
@@ -173,7 +173,7 @@ def tell(chosen: Chosen, device: str, before: str | None) -> None:
 
 
 def require_kernels() -> None:
-    """Raise RM562 in a torch whose attention cannot be told which kernel to use."""
+    """Raise RM562 in a torch whose attention offers no choice of kernel."""
     if importlib.util.find_spec("torch.nn.attention") is None:
         what = f"attention by a kernel of one's choice needs torch {SINCE} or later, this is {torch.__version__}"
         raise TrainerError("RM562", what=what, next="Use --network mlp or residual, or a cell with a later torch.")
@@ -212,7 +212,7 @@ def words(finding: Finding) -> str:
 
 
 def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: int) -> Finding:
-    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses says why."""
+    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses gives its reason."""
 
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         with only(name):

@@ -64,7 +64,8 @@ def advice_for(training: Training, choice: Choice) -> Advice | None:
 def can_be_timed(training: Training, choice: Choice) -> bool:
     """Return whether a few steps of either size are quick and can be rolled back whole.
 
-    A graph would have to be captured anew, and a compiled model compiled. Who lets batches grow so far is not told to.
+    A graph would have to be captured anew, and a compiled model compiled. Where the schedule reaches that size, nothing
+    is suggested.
     """
     plain = isinstance(training.train, Part) and training.forward is training.model and training.scaler is None
     plain = plain and training.ranks.world_size == 1

@@ -54,7 +54,7 @@ def why_not(training: Training) -> str | None:
     if not is_plain_stack(model) or training.forward is not model:
         return "the network is not a plain stack of linear layers and ReLU"
     if any(each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in model.modules()):
-        return "somebody looks into the network as it computes"
+        return "hooks observe the network as it computes"
     return None
 
 

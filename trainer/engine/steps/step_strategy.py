@@ -37,7 +37,7 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # relative to the large
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The way that was chosen: eager, graph or direct. `same_bits` says whether its results are eager's to the bit."""
+    """The way that was chosen: eager, graph or direct. `same_bits` is whether its results are eager's to the bit."""
 
     name: str
     reason: str
@@ -148,7 +148,7 @@ class Trial:
     faster: float
 
     def fault(self, *, exact: bool) -> str | None:
-        """Return what speaks against it, or None."""
+        """Return the reason against it, or None."""
         if self.apart > (0 if exact else self.tolerance):
             return f"its results are {self.apart:.1e} off eager's, {0 if exact else self.tolerance:g} is allowed"
         if exact and self.eager < FASTER * self.faster:
@@ -157,7 +157,7 @@ class Trial:
 
     def words(self, asked: str) -> str:
         """Return the evidence as a sentence."""
-        equal = "bit for bit" if self.apart == 0 else f"to {self.apart:.1e}"
+        equal = "bit-identical" if self.apart == 0 else f"to {self.apart:.1e}"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
         return f"{'auto' if asked == 'auto' else 'asked for'}: equal to eager {equal} in {self.count} steps; {rates}"
 

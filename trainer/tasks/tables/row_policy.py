@@ -45,7 +45,7 @@ class Reading:
             self._parsed[name] = self._parsed[name].repaired()
 
     def forget(self, name: str) -> None:
-        """Give the memory of a column back that nobody asks for any more."""
+        """Release the memory of a column that is no longer needed."""
         self._parsed.pop(name, None)
 
     def drop(self, rows: NDArray[np.bool_], why: str) -> None:

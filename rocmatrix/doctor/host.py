@@ -93,7 +93,12 @@ def read(
     disk: Disk | None = None,
     shared_memory_bytes: int | None = None,
 ) -> Host:
-    """Read what `files` hold and join it with what only a running machine knows."""
+    """Read what `files` hold and join it with what only a running machine knows.
+
+    Args:
+        environment: variables of the shell; None where they are not this host's.
+        shared_memory_bytes: size of /dev/shm; None where it is not known.
+    """
     found = hardware.survey(files)
     limits = MEMLOCK_ROW.search(files.text("proc/self/limits") or "")
     return Host(
@@ -118,7 +123,12 @@ def read(
 
 
 def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Host:
-    """Read a host. What only a running machine knows is asked for where `root` is this machine's own."""
+    """Read a host. What only a running machine knows is asked for where `root` is this machine's own.
+
+    Args:
+        root: root of the file tree; / for this machine.
+        environment: variables of the shell by name.
+    """
     files = Files(root)
     if files.root != Path("/"):
         return read(files, environment=None, cell=cell)

@@ -25,6 +25,11 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
 
     In place and without a wrapper: names in the state dict stay what they are.
 
+    Args:
+        choice: value of `--activation-checkpointing`: none, selective or full.
+        layers: modules within `model` whose activations are computed again.
+        model: network, changed in place.
+
     Raises:
         TrainerError: RM562 for `selective` in a torch that lacks it, RM563 for a model without such layers.
     """

@@ -62,6 +62,14 @@ def mean_loss(
     """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently.
 
     `device` is the model's, where the rows lie elsewhere.
+
+    Args:
+        model: network; left in evaluation mode.
+        inputs: first dimension rows.
+        targets: first dimension rows.
+        loss_sum: loss summed over rows.
+        weigh: weight of a batch's targets; None for the number of rows.
+        device: device of the model; None where the rows are on it.
     """
     model.eval()
     device = device or targets.device

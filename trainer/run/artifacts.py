@@ -49,7 +49,13 @@ def scores(training: Training, task: LearningTask) -> dict[str, Any]:
 
 
 def save(folder: RunFolder, files: dict[str, bytes], history: list[Epoch], record: dict[str, Any]) -> None:
-    """Write the model's files and metrics.jsonl, then metadata.json with the hashes of all."""
+    """Write the model's files and metrics.jsonl, then metadata.json with the hashes of all.
+
+    Args:
+        files: content of the model's files by name.
+        history: measurements in order.
+        record: content of metadata.json; receives the hashes.
+    """
     metrics = "".join(json.dumps(epoch.facts()) + "\n" for epoch in history)
     files = {**files, "metrics.jsonl": metrics.encode()}
     record["artifacts"] = {name: folder.write(name, content) for name, content in files.items()}
@@ -69,7 +75,11 @@ def write_metadata(folder: RunFolder, record: dict[str, Any]) -> None:
 
 
 def plain(weights: dict[str, Tensor], precision: Precision, network: NetworkSpec) -> nn.Module:
-    """Return the network with these weights on the CPU, whatever the ranks made of the one they trained."""
+    """Return the network with these weights on the CPU, whatever the ranks made of the one they trained.
+
+    Args:
+        weights: tensors by name.
+    """
     model = network.build().to(dtype=precision.weights)
     model.load_state_dict({name: value.cpu() for name, value in weights.items()})
     return model

@@ -85,6 +85,12 @@ def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[
     """Raise RM591 where the checkpoint at `path` is of another run than the one whose settings are `own`.
 
     `facts` is the content of its manifest; `fixed` are the settings that no run may change.
+
+    Args:
+        path: folder of the checkpoint, for the message.
+        facts: content of the checkpoint's manifest, as JSON.
+        own: settings of this run.
+        fixed: names of the settings that no run may change.
     """
     told = facts.get("settings") if isinstance(facts, Mapping) else None
     if not isinstance(told, Mapping) or not isinstance(told.get("config"), Mapping):

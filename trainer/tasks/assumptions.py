@@ -70,7 +70,15 @@ def _height(day_ticks: int, row_ticks: int) -> str:
 
 
 def of_rows(bars: int, used: int, horizon: int, embargo: int, unknown: int) -> str:
-    """Return where the bars went."""
+    """Return where the bars went.
+
+    Args:
+        bars: bars of the file.
+        used: rows with features and target.
+        horizon: bars between a row and its target.
+        embargo: bars left out before each later part.
+        unknown: bars with too short a past for a feature.
+    """
     return (
         f"rows: {used:,} of {bars:,} bars can be learned from; {unknown:,} have too short a past, "
         f"{max(0, bars - used - unknown):,} no target {horizon} bars on; {embargo} are left out before each later part"

@@ -134,13 +134,22 @@ def daily_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
 
 
 def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Dataset:
-    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known."""
+    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known.
+
+    Args:
+        horizon: bars between a row and its target.
+        target: name of the target, as `--target` takes it.
+    """
     whole = np.zeros(len(bars), np.int64)
     return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
 
 
 def intraday_rows(config: TrainConfig, source: Source, found: Survey, *, shown: bool = False) -> Prepared:
-    """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder."""
+    """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder.
+
+    Args:
+        shown: show progress on standard error.
+    """
     if found.daily:
         raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
     build = start_build(config, source, found)
@@ -173,7 +182,11 @@ def finite_rows(table: FeatureTable) -> NDArray[np.bool_]:
 
 
 def table_rows(table: FeatureTable, finite: NDArray[np.bool_], config: TrainConfig) -> Dataset:
-    """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again."""
+    """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again.
+
+    Args:
+        finite: whether all features of a bar are known, shape (bars,).
+    """
     bars = list(chunks(len(table.date)))
 
     def features(known: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -36,7 +36,11 @@ def fed(task: Task, placement: Placement) -> tuple[Part, Part, Feed]:
 
 
 def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[Part]:
-    """Yield the rows of `part`, scaled, on the host, a piece at a time."""
+    """Yield the rows of `part`, scaled, on the host, a piece at a time.
+
+    Args:
+        dtype: type of inputs and floating targets.
+    """
     for piece in chunks(len(part)):
         targets = task.targets.scale(part.target[piece])[:, np.newaxis]  # (rows, 1)
         yield Part(

@@ -219,6 +219,10 @@ class LearningTask(Protocol):
 
         `recipe.yaml` is one of them: `trainer.config.recipe.as_recipe(config)`.
 
+        Args:
+            model: trained network on the CPU.
+            record: content of metadata.json.
+
         Raises:
             TrainerError: where a format that was asked for cannot be written.
         """

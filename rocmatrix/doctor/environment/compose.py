@@ -26,6 +26,10 @@ def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = 
 
     `shell` gives the values of ${NAME}, after those of .env next to the file. A service whose image is a cell of
     `matrix` is judged as that cell.
+
+    Args:
+        path: the compose file.
+        shell: variables of the shell by name.
     """
     text = read_text(path)
     try:

@@ -116,6 +116,11 @@ def _digest(path: Path) -> str:
 def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int = SHARD_TOKENS) -> None:
     """Write a corpus' shards and index to `folder`, which is there whole or not at all.
 
+    Args:
+        path: text file.
+        folder: folder to make.
+        shard_tokens: most tokens of one shard.
+
     Raises:
         TrainerError: what `pieces_of` raises.
         OSError: where the folder cannot be written.

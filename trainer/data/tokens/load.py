@@ -59,6 +59,11 @@ def load(
 ) -> LanguageData:
     """Return the rows of a file. `folder` receives the shards of a text too large for memory.
 
+    Args:
+        path: text or JSON lines.
+        folder: folder for the shards of a text too large for memory.
+        seed: seed of the split into training and validation.
+
     Raises:
         TrainerError: RM706 to RM717.
     """
@@ -98,7 +103,12 @@ def held_out(count: int, share: float) -> int:
 
 
 def stream_of(path: Path, tokenizer: Tokenizer, folder: Path) -> corpus.TokenStream:
-    """Return a corpus' tokens: in memory, or as shards that are made once for text and tokenizer."""
+    """Return a corpus' tokens: in memory, or as shards that are made once for text and tokenizer.
+
+    Args:
+        path: text file.
+        folder: folder for the shards of a text too large for memory.
+    """
     if not path.is_file():
         raise TrainerError("RM717", what=f"{path} is no file", where=str(path))
     if path.stat().st_size <= IN_MEMORY:

@@ -45,6 +45,9 @@ def tokenize_records(
 ) -> TokenizedRows:
     """Return the rows that can be trained on.
 
+    Args:
+        records: records, or the error of a line that is none.
+
     Raises:
         TrainerError: RM706, RM708 to RM711, for the first row that a policy does not accept.
     """
@@ -59,6 +62,9 @@ def tokenize_pairs(
     records: Iterable[Record | TrainerError], tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
 ) -> TokenizedRows:
     """Return the preference pairs that can be trained on, as tuples of the chosen and the rejected row.
+
+    Args:
+        records: records, or the error of a line that is none.
 
     Raises:
         TrainerError: as `tokenize_records`.

@@ -75,7 +75,11 @@ def can_be_timed(training: Training, choice: Choice) -> bool:
 
 
 def rate(training: Training, choice: Choice, size: int, before: Memory) -> float:
-    """Return rows a second in batches of `size`; leaves the weights anywhere."""
+    """Return rows a second in batches of `size`; leaves the weights anywhere.
+
+    Args:
+        size: rows of a batch.
+    """
     there = replace(
         training,
         sampler=replace(training.sampler, batch_size=size, schedule=CONSTANT),

@@ -74,6 +74,11 @@ def at_once(size: int, inputs: Tensor, targets: Tensor) -> int:
 
     More than one only where each then begins on a cache line, as it would in memory of its own: kernels may add in
     another order elsewhere, and a run that is resumed gathers other batches together.
+
+    Args:
+        size: rows of a batch.
+        inputs: shape (rows, features).
+        targets: shape (rows, outputs).
     """
     held = [value[0].nbytes * size for value in (inputs, targets)]
     most = min(MOST, GATHERED // sum(held), SUMMED // (size * targets[0].numel()))

@@ -23,6 +23,9 @@ def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ())
     """Return each baseline's forecast for `part`, shape (rows,); only `train` is fitted to.
 
     `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
+
+    Args:
+        codes: number of values of each feature that is a code, else 0.
     """
     weights = _least_squares(train, codes)
     linear = [_design(part[piece], codes) @ weights for piece in chunks(len(part))]
@@ -40,6 +43,11 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
 
     1 is a perfect forecast, 0 one as good as the baseline, below 0 a worse one. Exact is an error of rounding: far
     below what a network in 32 bits could distinguish.
+
+    Args:
+        target: true values, shape (rows,).
+        forecast: shape (rows,).
+        baseline: forecasts of the baseline, shape (rows,).
     """
     error, base = rmse(target, forecast), rmse(target, baseline)
     rounding = EXACT * float(target.std()) + np.finfo(np.float64).eps * float(np.abs(target).max())
@@ -47,7 +55,12 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
 
 
 def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] = ()) -> dict[str, float | None]:
-    """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline."""
+    """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline.
+
+    Args:
+        forecast: shape (rows,).
+        codes: number of values of each feature that is a code, else 0.
+    """
     against = baseline_forecasts(train, part, codes)
     return {
         "rows": len(part),

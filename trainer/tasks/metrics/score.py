@@ -21,7 +21,11 @@ def baselines_of(task: Task) -> dict[str, str]:
 
 
 def score_of(task: Task, part: Dataset, outputs: Floats) -> dict[str, Any]:
-    """Return the figures of a network's raw outputs (rows, outputs) on `part`."""
+    """Return the figures of a network's raw outputs (rows, outputs) on `part`.
+
+    Args:
+        outputs: raw outputs of the network, shape (rows, outputs).
+    """
     if task.labels:
         return class_score(task.split.train, part, probabilities(outputs))
     return score(task.split.train, part, task.targets.unscale(outputs[:, 0]), codes_apart(task))

@@ -39,6 +39,9 @@ class Matrix:
 def matrix_of(reading: Reading, kinds: Kinds, parts: Parts, folder: Path | None) -> Matrix:
     """Return the inputs of the rows of all parts, training first; with a `folder` they are mapped from files there.
 
+    Args:
+        folder: folder for mapped files; None keeps the inputs in memory.
+
     Raises:
         TrainerError: RM582, RM583 for a column that training rows cannot describe.
         OSError: where `folder` has no room.
@@ -63,7 +66,12 @@ def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:
 
 
 def datasets(matrix: Matrix, parts: Parts, when: NDArray[Any], values: Floats) -> dict[str, Dataset]:
-    """Return the rows of each part; nothing is known of an earlier target, so there is no persistence."""
+    """Return the rows of each part; nothing is known of an earlier target, so there is no persistence.
+
+    Args:
+        when: time or number of each row, shape (rows,).
+        values: targets, shape (rows,).
+    """
     found, first = {}, 0
     for name in ("train", "validation", "test"):
         rows = getattr(parts, name)
@@ -78,6 +86,9 @@ def require_near(matrix: Matrix, scaler: Scaler, names: Sequence[str], cells: Ce
     """Raise RM580 for a value too far from training's to be computed with in 32 bits: of the first column that has one.
 
     `scaler` and `names` are by column of the matrix.
+
+    Args:
+        names: name of each column of the matrix.
     """
     mean, std = np.atleast_1d(scaler.mean), np.atleast_1d(scaler.std)
     first: dict[int, tuple[int, float]] = {}  # by column, the row of the file and the value there

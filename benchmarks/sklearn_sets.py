@@ -35,7 +35,7 @@ from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: E402
 
 from trainer.cli import main as trainer  # noqa: E402
-from trainer.config.train import TrainConfig  # noqa: E402
+from trainer.config.sections.table import TableConfig  # noqa: E402
 from trainer.tasks.bars import prepare  # noqa: E402
 from trainer.tasks.prepared import Task  # noqa: E402
 
@@ -87,7 +87,7 @@ def compared(name: str, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
     """Return both test figures by seed on a set, their means and deviations, and whether ours is as good."""
     settings = SETS[name]
     path = table(name, folder)
-    task = prepare(TrainConfig(data=path, target="target"))
+    task = prepare(TableConfig(data=path, target="target"))
     found = {
         "ours": [ours(path, settings["epochs"], seed, folder / "runs", settings["metric"]) for seed in seeds],
         "scikit_learn": [theirs(task, settings["epochs"], seed) for seed in seeds],

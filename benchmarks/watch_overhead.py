@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.run import TelemetryConfig
 from trainer.device.accelerator import choose
 from trainer.engine.instrumentation import watch
 from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch
@@ -87,10 +87,10 @@ def made(arguments: argparse.Namespace, hidden: list[int], folder: Path, *, watc
     training = new_training(model, part, part, plan)
     training.watch = Watch()
     if watched:
-        config, run = TrainConfig(output=folder), folder_of(folder, "watched")
+        run = folder_of(folder, "watched")
         run.partial.mkdir()
         widths = {"kind": "mlp", "widths": [FEATURES, *hidden, 1], "activation": "ReLU"}
-        training.watch = watch(training, config, run, choose(arguments.device), widths)
+        training.watch = watch(training, TelemetryConfig(), run, choose(arguments.device), widths, {})
     return training
 
 

@@ -17,8 +17,12 @@ from typing import Any, NoReturn
 
 import trainer
 from trainer.analysis.language import options as language
+from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
 from trainer.config.parsing import names, share, whole
-from trainer.config.train import FAMILIAR, OUTSIDE, FeaturesConfig, flags, notices, options, widths
+from trainer.config.sections.bars import FeaturesConfig
+from trainer.config.sections.network import widths
+from trainer.config.setting import settings_of
+from trainer.config.train import notices, settings
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
 from trainer.runtime.events import emit, say
@@ -71,8 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             from trainer.config.recipe import resolve
 
             config = resolve(dict(arguments))
-            if config.ranks > 1:
-                return launch(words, ranks=config.ranks, max_restarts=config.max_restarts)
+            if config.distributed.ranks > 1:
+                several = config.distributed
+                return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
         return report(in_catalog_words(error, folder_given(arguments)))
@@ -89,8 +94,8 @@ def train(arguments: dict[str, Any]) -> int:
     from trainer.tasks import export
     from trainer.telemetry import trackers
 
-    export.require(config.export)
-    trackers.require(config.track)
+    export.require(config.run.export)
+    trackers.require(config.telemetry.track)
     from trainer.run.train import train as run
 
     run(config)
@@ -193,6 +198,14 @@ class _Parser(argparse.ArgumentParser):
         raise TrainerError("RM500", what=message)
 
 
+class _TrainHelp(argparse.Action):
+    """Print the common settings, or with --help=all every one, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, flag: str | None = None) -> None:
+        print(train_help(everything=values == "all"), end="")
+        parser.exit()
+
+
 def parse(argv: list[str]) -> dict[str, Any]:
     """Return the command's name and its settings.
 
@@ -217,8 +230,8 @@ def parser() -> argparse.ArgumentParser:
     _add_after(commands)
     language.add_commands(commands)
     made = commands.add_parser("features", help="compute the features of intraday bars", allow_abbrev=False)
-    for name, settings in flags(FeaturesConfig):
-        made.add_argument(name, **settings)
+    for name, words in flags(settings_of(FeaturesConfig).values()):
+        made.add_argument(name, **words)
     again = commands.add_parser("replay", help="compute again what the NaN guard saved", allow_abbrev=False)
     again.add_argument("file", type=Path, metavar="FILE", help="nan-step-N.pt, as the failed run named it")
     pair = commands.add_parser("compare", help="find the first step at which two runs diverge", allow_abbrev=False)
@@ -234,8 +247,8 @@ def parser() -> argparse.ArgumentParser:
 
 def known_flags(command: str) -> list[str]:
     """Return the flags of a command, to name the nearest of."""
-    train = [f"--{each['name']}" for each in OUTSIDE] + [name for name, _ in flags()]
-    made = [name for name, _ in flags(FeaturesConfig)]
+    train = [f"--{each['name']}" for each in OUTSIDE] + [each.flag for each in settings().values()]
+    made = [each.flag for each in settings_of(FeaturesConfig).values()]
     more = {"train": train, "features": made, "predict": [f"--{each['name']}" for each in OF_PREDICT]}
     more |= {each: _flags_of(listed) for each, listed in (("compress", OF_COMPRESS), ("report", OF_REPORT))}
     more |= {each: [f"--{name.replace('_', '-')}" for name in known] for each, (_, known) in language.COMMANDS.items()}
@@ -249,17 +262,17 @@ def _flags_of(listed: list[dict[str, str]]) -> list[str]:
 def _add_train(commands: Any) -> None:
     job = commands.add_parser(
         "train",
-        help="train on price bars or a table and write a run folder",
-        description="A flag or --set wins over the recipe, and the recipe over the default.",
-        epilog="Accepted for familiarity, without effect. "
-        + " ".join(f"--{name.replace('_', '-')}: {why}." for name, why in FAMILIAR.items()),
+        help=ABOUT[:1].lower() + ABOUT[1:].rstrip("."),
+        add_help=False,
         allow_abbrev=False,
     )
+    modes = {"nargs": "?", "const": "common", "choices": ("common", "all"), "default": argparse.SUPPRESS}
+    job.add_argument("-h", "--help", action=_TrainHelp, **modes)
     for each in OUTSIDE:
         action = "append" if each["kind"] == "list" else "store"
         job.add_argument(f"--{each['name']}", default=argparse.SUPPRESS, action=action, help=each["help"])
-    for name, settings in flags():
-        job.add_argument(name, **settings)
+    for name, words in flags(settings().values()):
+        job.add_argument(name, **words)
 
 
 def _add_predict(commands: Any) -> None:

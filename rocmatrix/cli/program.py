@@ -25,6 +25,8 @@ LISTS = ("flat", "nested", "json")
 class TaskProgram(Program):
     """Invoke, with RM404 and the nearest names for a task, a flag or a value that it does not know."""
 
+    every_option = False  # whether help lists those, too, that few need
+
     def core_args(self) -> list[Argument]:
         """Return the program's own options; those that take a number are checked."""
         from rocmatrix.cli.number_option import checked
@@ -58,15 +60,40 @@ class TaskProgram(Program):
         with self._explained():
             super().update_config(merge)
 
+    def normalize_argv(self, argv: list[str] | None) -> None:
+        """Take `all` out of `TASK --help=all` and `TASK --help all`, which invoke would read as a task's name."""
+        super().normalize_argv(argv)
+        tasks = [place for place, word in enumerate(self.argv[1:], 1) if not word.startswith("-")]
+        for place, word in enumerate(self.argv):
+            if not tasks or place < tasks[0]:
+                continue
+            following = self.argv[place + 1 : place + 2]
+            if word == "--help=all" or (word in ("--help", "-h") and following == ["all"]):
+                self.every_option = True
+                self.argv[place : place + 1 + (word != "--help=all")] = ["--help"]
+                return
+
     def print_task_help(self, name: str) -> None:
         """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""
-        from rocmatrix.cli import task_help
+        from rocmatrix.cli import option_sections, task_help
         from rocmatrix.runtime.console import edge
 
-        options = self.parser.contexts[name].help_tuples()
+        task, width = self.collection[name], pty_size()[0]
+        described = task.described() if hasattr(task, "described") else {}
+        options = option_sections.with_types(self.parser.contexts[name].help_tuples(), described)
         usage = f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(options)}[other tasks here ...]"
-        docstring = inspect.getdoc(self.collection[name]) or ""
-        edge(print)(task_help.text(usage, docstring, options, width=pty_size()[0]), flush=True)
+        docstring = inspect.getdoc(task) or ""
+        if not any("section" in each for each in described.values()):
+            edge(print)(task_help.text(usage, docstring, options, width=width), flush=True)
+            return
+        found = option_sections.sections(options, described, everything=self.every_option)
+        ends = (
+            [f"{self.binary} {name} --help=all lists {count} further options."]
+            if (count := option_sections.further(described) * (not self.every_option))
+            else []
+        )
+        ends += ["", "Examples", *(f"  {self.binary} {each}" for each in task.examples)] if task.examples else []
+        edge(print)(task_help.in_sections(usage, docstring, found, ends=ends, width=width), flush=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

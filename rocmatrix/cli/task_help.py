@@ -20,13 +20,39 @@ def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, widt
     once = [(_once(names), told) for names, told in options]
     note = UNDERSCORES * any("_" in names for names, _ in options)
     lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
-    return "\n".join([*lines, *(_options(once, width) if once else [f"{INDENT}none"]), ""])
+    return "\n".join([*lines, *(_options(once, width, _column(once)) if once else [f"{INDENT}none"]), ""])
+
+
+def in_sections(
+    usage: str,
+    docstring: str,
+    sections: Sequence[tuple[str, Sequence[tuple[str, str]]]],
+    *,
+    ends: Sequence[str] = (),
+    width: int,
+) -> str:
+    """Return the help of a task with many options.
+
+    Args:
+        usage: how the task is called.
+        docstring: what it does.
+        sections: a title and its options, as pairs of names and text.
+        ends: lines after the options: where further ones are listed, and examples.
+        width: columns of the terminal, of which the last one stays free.
+    """
+    lines = [*_wrapped(usage, width, ""), "", *_wrapped(" ".join(docstring.split()), width, "")]
+    column = _column([(_once(names), told) for _, options in sections for names, told in options])
+    for title, options in sections:
+        lines += ["", title, *_options([(_once(names), told) for names, told in options], width, column)]
+    return "\n".join([*lines, "", *ends, ""])
 
 
 def _once(names: str) -> str:
     """Return the ways to write an option without those that have underscores for another's dashes."""
     ways = sorted(names.split(", "), key=len)
-    return ", ".join(way for way in ways if "_" not in way or way.replace("_", "-") not in ways)
+    dashed = {way.partition("=")[0] for way in ways if "_" not in way.partition("=")[0]}
+    flags = [(way, way.partition("=")[0]) for way in ways]
+    return ", ".join(way for way, flag in flags if flag in dashed or flag.replace("_", "-") not in dashed)
 
 
 def _paragraphs(docstring: str, width: int) -> Iterator[str]:
@@ -34,8 +60,11 @@ def _paragraphs(docstring: str, width: int) -> Iterator[str]:
         yield from ([""] if number else []) + _wrapped(paragraph, width, INDENT)
 
 
-def _options(options: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    column = max([len(names) for names, _ in options if len(names) <= MOST], default=0) + 2 * len(INDENT)
+def _column(options: Sequence[tuple[str, str]]) -> int:
+    return max([len(names) for names, _ in options if len(names) <= MOST], default=0) + 2 * len(INDENT)
+
+
+def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Iterator[str]:
     beside = width - column >= LEAST
     margin = " " * column if beside else 3 * INDENT
     for names, told in options:

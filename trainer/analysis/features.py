@@ -12,7 +12,7 @@ from trainer.runtime.events import emit, say
 from trainer.storage.output_file import require_output
 
 if TYPE_CHECKING:
-    from trainer.config.train import FeaturesConfig
+    from trainer.config.sections.bars import FeaturesConfig
 
 
 def print_catalog() -> None:
@@ -35,9 +35,10 @@ def run(arguments: dict[str, Any]) -> int:
     Raises:
         TrainerError: for everything the user can put right.
     """
-    from trainer.config.train import FeaturesConfig
+    from trainer.config.sections.bars import FeaturesConfig
+    from trainer.config.setting import built
 
-    config = FeaturesConfig(**arguments)
+    config = built(FeaturesConfig, arguments)
     if config.list:
         print_catalog()
         return 0
@@ -68,12 +69,12 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
 
     for made in (out, metadata_path(out)):
         require_output(made, "--out", {"--data": data}, through=False)
-    source = open_source(data, reading_of(config))
+    source = open_source(data, reading_of(config.inputs.reading))
     found = survey(source)
     if config.features == "daily" or (config.features == "auto" and found.daily):
         what = f"the bars are {found.spacing / 3600:g} hours apart, and days have no session to compute from"
         raise TrainerError("RM579", what=what, where=str(data))
-    build = start_build(config, source, found)
+    build = start_build(config.inputs, source, found)
     for line in of_file(source):
         say(line)
     with bar_counter(sys.stderr) as counter, ends_on_sigterm():

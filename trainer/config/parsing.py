@@ -1,4 +1,4 @@
-"""What the command line says about a setting, and how it reads it."""
+"""Readers of settings: from the text of a flag or a recipe to a value, with the word that stands for it in help."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from trainer.config.choices import COLUMN_ROLES
 
 
 @dataclass(frozen=True)
-class Flag:
-    """What the command line says about a field, and how it reads it; `parse` raises ArgumentTypeError.
+class Reader:
+    """Reads one value; `metavar` is what help shows for it: INT, FLOAT, PATH, TEXT, or the choices in braces.
 
-    `section` is the field's place in a recipe and in `--set section.name=value`. A `sparse` field is recorded only
-    where it is not the default.
+    Calling it raises ArgumentTypeError for text that it does not take.
     """
 
-    help: str
-    parse: Callable[[str], Any] = str
-    section: str = "train"
-    sparse: bool = False
+    parse: Callable[[str], Any]
+    metavar: str
+
+    def __call__(self, text: str) -> Any:
+        """Return the value of a text."""
+        return self.parse(text)
 
 
-def whole(least: int, most: float = math.inf) -> Callable[[str], int]:
+text, path = Reader(str, "TEXT"), Reader(Path, "PATH")
+
+
+def whole(least: int, most: float = math.inf) -> Reader:
     """Return a reader of whole numbers within the limits."""
 
     def parse(text: str) -> int:
@@ -33,25 +40,52 @@ def whole(least: int, most: float = math.inf) -> Callable[[str], int]:
         limit = f"{least} to {most}" if most < math.inf else f"{least} or more"
         raise ArgumentTypeError(f"{text!r} is not a whole number, {limit}")
 
-    return parse
+    return Reader(parse, "INT")
 
 
-def number(most: float) -> Callable[[str], float]:
+def number(most: float) -> Reader:
     """Return a reader of numbers above 0, at most `most`."""
 
     def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+        value = _float(text)
         if 0 < value <= most:
             return value
         raise ArgumentTypeError(f"{text!r} is not a number above 0, at most {most:g}")
 
-    return parse
+    return Reader(parse, "FLOAT")
 
 
-def one_of(*words: str) -> Callable[[str], str]:
+def zero_or_more(most: float) -> Reader:
+    """Return a reader of numbers of 0 or more, at most `most`."""
+
+    def parse(text: str) -> float:
+        value = _float(text)
+        if 0 <= value <= most:
+            return value
+        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more, at most {most:g}")
+
+    return Reader(parse, "FLOAT")
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _share(text: str) -> float:
+    value: float = zero_or_more(1)(text)
+    if value == 1:
+        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more, below 1")
+    return value
+
+
+share = Reader(_share, "FLOAT")
+"""Reads a share, 0 or more and below 1."""
+
+
+def one_of(*words: str) -> Reader:
     """Return a reader that takes one of `words`."""
 
     def parse(text: str) -> str:
@@ -59,71 +93,108 @@ def one_of(*words: str) -> Callable[[str], str]:
             return text
         raise ArgumentTypeError(f"{text!r} is none of {', '.join(words)}")
 
-    return parse
+    return Reader(parse, "{" + ",".join(words) + "}")
 
 
-def or_auto(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def some_of(*known: str) -> Reader:
+    """Return a reader of words between commas, each one of `known`."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(_parts(text)))
+        for name in found:
+            if name not in known:
+                raise ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
+        return found
+
+    return Reader(parse, "{" + ",".join(known) + "}" + (",..." if len(known) > 1 else ""))
+
+
+def or_auto(read: Reader) -> Reader:
     """Return a reader that takes `auto` as None, and hands the rest to `read`."""
-    return lambda text: None if text == "auto" else read(text)
+    return _or("auto", read)
 
 
-ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
-
-
-def column_roles(text: str) -> tuple[str, ...]:
-    """Read date=NAME,close=NAME as one entry a role; raises ArgumentTypeError."""
-    entries = tuple(entry.strip() for entry in text.split(",") if entry.strip())
-    roles = [entry.partition("=")[0] for entry in entries]
-    if all("=" in entry[:-1] for entry in entries) and set(roles) <= set(ROLES):
-        if len(set(roles)) == len(roles):
-            return entries
-        raise ArgumentTypeError(f"{text!r} names one role twice")
-    raise ArgumentTypeError(f"{text!r} is not such as date=NAME,close=NAME, with roles of {', '.join(ROLES)}")
-
-
-def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def or_none(read: Reader) -> Reader:
     """Return a reader that takes `none` as None, and hands the rest to `read`."""
-    return lambda text: None if text == "none" else read(text)
+    return _or("none", read)
 
 
-def session_hours(text: str) -> str:
-    """Read hours such as 09:30-16:00; raises ArgumentTypeError."""
-    if re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)", text):
-        return text
-    raise ArgumentTypeError(f"{text!r} is no session such as 09:30-16:00")
+def _or(word: str, read: Reader) -> Reader:
+    return Reader(lambda text: None if text == word else read(text), f"{read.metavar}|{word}")
 
 
-def switch(text: str) -> bool:
-    """Read true or false; raises ArgumentTypeError."""
+def _switch(text: str) -> bool:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in words:
         raise ArgumentTypeError(f"{text!r} is not true or false")
     return words[text.lower()]
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Read names between commas."""
+switch = Reader(_switch, "true|false")
+"""Reads true or false; a flag without a value is true."""
+
+
+def _parts(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def share(text: str) -> float:
-    """Read a share, 0 or more and below 1; raises ArgumentTypeError."""
-    value = zero_or_more(1)(text)
-    if value == 1:
-        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more, below 1")
-    return value
+names = Reader(_parts, "NAME,...")
+"""Reads names between commas."""
 
 
-def zero_or_more(most: float) -> Callable[[str], float]:
-    """Return a reader of numbers of 0 or more, at most `most`."""
+def widths_of(least: int, most: int, layers: int) -> Reader:
+    """Return a reader of at most `layers` widths between commas, or none."""
+    width = whole(least, most)
 
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if 0 <= value <= most:
-            return value
-        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more, at most {most:g}")
+    def parse(text: str) -> tuple[int, ...]:
+        if text == "none":
+            return ()
+        read = tuple(width(part.strip()) for part in text.split(","))
+        if len(read) > layers:
+            raise ArgumentTypeError(f"{len(read)} hidden layers is not {layers} or fewer")
+        return read
 
-    return parse
+    return Reader(parse, "INT,...|none")
+
+
+def _column_roles(text: str) -> tuple[str, ...]:
+    entries = _parts(text)
+    roles = [entry.partition("=")[0] for entry in entries]
+    if all("=" in entry[:-1] for entry in entries) and set(roles) <= set(COLUMN_ROLES):
+        if len(set(roles)) == len(roles):
+            return entries
+        raise ArgumentTypeError(f"{text!r} names one role twice")
+    raise ArgumentTypeError(f"{text!r} is not such as date=NAME,close=NAME, with roles of {', '.join(COLUMN_ROLES)}")
+
+
+column_roles = Reader(_column_roles, "ROLE=NAME,...")
+"""Reads date=NAME,close=NAME as one entry a role."""
+
+
+def _session_hours(text: str) -> str:
+    if re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)", text):
+        return text
+    raise ArgumentTypeError(f"{text!r} is no session such as 09:30-16:00")
+
+
+session_hours = Reader(_session_hours, "HH:MM-HH:MM")
+"""Reads hours such as 09:30-16:00."""
+
+
+def _run_name(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", text, re.ASCII):
+        return text
+    raise ArgumentTypeError(f"{text!r} is no run name: letters, digits, '.', '_' and '-', at most 100")
+
+
+run_name = Reader(_run_name, "NAME")
+"""Reads the name of a run."""
+
+
+def _seconds(text: str) -> float | str | None:
+    words: dict[str, str | None] = {"auto": "auto", "off": None}
+    return words[text] if text in words else number(1e6)(text)
+
+
+seconds_or_word = Reader(_seconds, "SECONDS|auto|off")
+"""Reads seconds, auto, or off as None."""

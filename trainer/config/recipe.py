@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.config.language import defaults_of
-from trainer.config.train import BY_HOST, Setting, TrainConfig, settings, shown
+from trainer.config.sections.decoder import defaults_of
+from trainer.config.sections.run import BY_HOST
+from trainer.config.setting import Setting, shown
+from trainer.config.train import TrainConfig, settings
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.paths import RECIPES
 
@@ -48,7 +50,7 @@ def resolve(typed: Mapping[str, Any]) -> TrainConfig:
     for name, value in defaults_of(values).items():
         chosen[name] = Given(name=name, value=value, where="default of --task lm")
     values = {name: given.value for name, given in chosen.items()}
-    return TrainConfig(**values, origin={name: given.where for name, given in chosen.items()})
+    return TrainConfig.of(**values, origin={name: given.where for name, given in chosen.items()})
 
 
 def _mixed_precision(chosen: dict[str, Given]) -> None:
@@ -111,9 +113,10 @@ def from_assignment(text: str) -> Given:
 def as_recipe(config: TrainConfig) -> str:
     """Return the settings as a recipe that repeats them, without what belongs to one run or one host alone."""
     sections: dict[str, list[str]] = {}
+    values = config.complete()
     for setting in keys().values():
         section, _, name = setting.key.partition(".")
-        value = getattr(config, setting.name)
+        value = values[setting.name]
         if (
             setting.key not in UNTOLD
             and setting.recorded(value)

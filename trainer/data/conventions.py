@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
+from trainer.config import choices
 from trainer.runtime.errors import TrainerError
 
 VOLUME_BITS = 20  # whole volumes are counted in 2^-20 contracts: sums of integers do not depend on their order
@@ -42,16 +43,16 @@ class ProfileConventions:
 
     tick: float = 0.25
     row_ticks: int = 1
-    rounding: Literal["floor", "nearest", "ceil"] = "floor"
+    rounding: choices.Rounding = "floor"
     row_origin: int = 0
-    allocation: Literal["uniform", "close", "proportional"] = "uniform"
-    levels: Literal["centre", "low", "high", "outer"] = "centre"
-    rows: Literal["dense", "occupied"] = "dense"
-    poc_tie: Literal["middle", "middle_upper", "low", "high"] = "middle"
-    expansion: Literal["one", "two"] = "one"
-    value_tie: Literal["up", "down"] = "up"
+    allocation: choices.Allocation = "uniform"
+    levels: choices.Levels = "centre"
+    rows: choices.Rows = "dense"
+    poc_tie: choices.PocTie = "middle"
+    expansion: choices.Expansion = "one"
+    value_tie: choices.ValueTie = "up"
     value_share: int = 7000
-    reach: Literal["at_least", "more"] = "at_least"
+    reach: choices.Reach = "at_least"
     volume_bits: int = VOLUME_BITS
 
     def __post_init__(self) -> None:
@@ -81,8 +82,8 @@ class SessionConventions:
     end: str = "16:00"
     zone: str = "America/New_York"
     data_zone: str = "America/New_York"
-    stamp: Literal["begin", "end"] = "begin"
-    half_days: Literal["us", "none"] = "us"
+    stamp: choices.BarTime = "begin"
+    half_days: choices.HalfDays = "us"
 
     def __post_init__(self) -> None:
         _require_choices(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule
-from trainer.config.train import TrainConfig
+from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
@@ -20,7 +20,7 @@ def require_rows(schedule: BatchSchedule, rows: int) -> None:
             raise TrainerError("RM500", what=what, next=f"{since}:{rows} is all rows in one batch.")
 
 
-def steps_of(config: TrainConfig, rows: int) -> int:
+def steps_of(config: LoopConfig, rows: int) -> int:
     """Return the steps of a whole run on so many rows."""
     sampler = Sampler(rows=rows, batch_size=config.batch_size, seed=config.seed, schedule=config.batch_schedule)
     return sampler.steps(config.epochs) if config.max_steps is None else config.max_steps

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.run import TelemetryConfig
 from trainer.data.loading.batch import count
 from trainer.device.accelerator import Accelerator
 from trainer.engine.loop import gradients, step_optimizer
@@ -24,24 +24,25 @@ from trainer.telemetry.sensors import sensor
 
 def watch(
     training: Training,
-    config: TrainConfig,
+    config: TelemetryConfig,
     folder: RunFolder,
     accelerator: Accelerator,
     architecture: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> Watch:
     """Return the hooks of `training`; telemetry is kept by the first rank alone.
 
-    `architecture` is metadata.json's description of the network.
+    `architecture` is metadata.json's description of the network, `settings` are the run's, for the trackers.
 
     Raises:
         TrainerError: RM507 where a tracker does not start.
     """
-    guard = guard_of(training, config, folder, architecture) if config.nan_guard else None
+    guard = guard_of(training, config.nan_guard, folder, architecture) if config.nan_guard else None
     if not training.ranks.leads:
         return Watch(guard=guard)
     telemetry = Telemetry(
         file=folder.partial / "telemetry.jsonl",
-        trackers=trackers.start(config.track, folder.partial, folder.name, config.as_dict()),
+        trackers=trackers.start(config.track, folder.partial, folder.name, settings),
         sensor=sensor(accelerator.device),
         memory=device_memory(accelerator.device),
         yardstick=yardstick(training, accelerator),
@@ -51,7 +52,7 @@ def watch(
     return Watch(guard=guard, telemetry=telemetry)
 
 
-def guard_of(training: Training, config: TrainConfig, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:
+def guard_of(training: Training, every: int, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:
     """Return the guard. On several ranks it finds the step, and does not search for the layer.
 
     A search would compute steps again, which on several ranks all would have to do together.
@@ -68,8 +69,8 @@ def guard_of(training: Training, config: TrainConfig, folder: RunFolder, archite
         training.model,
         again,
         architecture=architecture,
-        folder=config.output / f"{folder.name}-nan{'' if alone else f'-rank-{ranks.rank}'}",
-        every=config.nan_guard,
+        folder=folder.final.parent / f"{folder.name}-nan{'' if alone else f'-rank-{ranks.rank}'}",
+        every=every,
         most_bytes=MOST_BYTES if alone else 0,
         agree=lambda bad: bool(ranks.any(bad)[0]),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.optimizer import OptimizerConfig
 from trainer.runtime.errors import TrainerError
 
 
@@ -22,7 +22,7 @@ class Shape:
     decay: int
 
 
-def shape_of(config: TrainConfig, steps: int) -> Shape:
+def shape_of(config: OptimizerConfig, steps: int) -> Shape:
     """Return the schedule that `config` describes for a run of so many steps."""
     ratio = config.warmup_ratio or 0.0
     warmup = config.warmup_steps if config.warmup_steps is not None else math.ceil(ratio * steps)
@@ -77,11 +77,11 @@ AFTER_WARMUP: dict[str, Callable[[Shape, int], float]] = {
 }
 
 
-def require_schedule(config: TrainConfig, steps: int) -> None:
+def require_schedule(config: OptimizerConfig, steps: int) -> None:
     """Raise RM526 where the settings of the learning-rate schedule contradict each other or the run of `steps`."""
     if config.warmup_steps is not None and config.warmup_ratio is not None:
         raise TrainerError("RM526", what="--warmup-steps and --warmup-ratio are both given")
-    if config.decay_ratio != DEFAULT_DECAY and config.schedule != "wsd":
+    if config.decay_ratio != OptimizerConfig.decay_ratio and config.schedule != "wsd":
         raise TrainerError("RM526", what=f"--decay-ratio with --schedule {config.schedule}, which has no such phase")
     shape = shape_of(config, steps)
     if config.schedule == "inverse-sqrt" and not shape.warmup:
@@ -89,6 +89,3 @@ def require_schedule(config: TrainConfig, steps: int) -> None:
         raise TrainerError("RM526", what="--schedule inverse-sqrt without a warm-up", why=why)
     if shape.warmup and shape.warmup >= steps:
         raise TrainerError("RM526", what=f"a warm-up of {shape.warmup:,} steps in a run of {steps:,}")
-
-
-DEFAULT_DECAY = TrainConfig().decay_ratio

@@ -16,7 +16,6 @@ from torch.utils import checkpoint as torch_checkpoint
 
 from trainer.runtime.errors import TrainerError
 
-CHOICES = ("off", "selective", "full")
 SINCE = "2.4"  # torch.utils.checkpoint.create_selective_checkpoint_contexts
 
 

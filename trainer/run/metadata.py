@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ import safetensors
 import torch
 
 import trainer
+from trainer.config.sections.run import ProvenanceConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator
 from trainer.storage.metadata_schema import SCHEMA_VERSION
@@ -36,17 +37,17 @@ def metadata(run: str, config: TrainConfig, entries: dict[str, Any], accelerator
         "run": run,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         **entries,
-        "seed": config.seed,
-        "threads": config.threads,
+        "seed": config.loop.seed,
+        "threads": config.compute.threads,
         "device": asdict(accelerator),
         "versions": versions(),
-        "config": replace(config, run=run).as_dict(),
+        "config": config.having(run=run).as_dict(),
         "config_origin": dict(config.origin),
-        "matrix_cell": config.cell,
-        "forced_rules": list(config.forced),
-        "image": config.image,
-        "git_commit": config.commit,
-        "absent": absent(config, entries.get("data", {}).get("source")),
+        "matrix_cell": config.provenance.cell,
+        "forced_rules": list(config.provenance.forced),
+        "image": config.provenance.image,
+        "git_commit": config.provenance.commit,
+        "absent": absent(config.provenance, entries.get("data", {}).get("source")),
     }
 
 
@@ -63,7 +64,7 @@ def versions() -> dict[str, str | None]:
     }
 
 
-def absent(config: TrainConfig, source: str | None) -> dict[str, str]:
+def absent(config: ProvenanceConfig, source: str | None) -> dict[str, str]:
     """Return the reason for each fact about the run's origin that is null."""
     given = {
         "data.source": source,

@@ -6,32 +6,22 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from torch import nn
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.run import DistributedConfig
+from trainer.config.setting import OnResume
+from trainer.config.train import TrainConfig, settings
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import join
 from trainer.distributed.watchdog.guard import Launch
 from trainer.distributed.watchdog.heartbeat import Beats
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.run.resume_settings import FIXED
 from trainer.runtime.errors import TrainerError
 
 CEILING_S = 600.0  # a first batch tunes kernels (MIOpen) or compiles, which has been seen to take minutes
-ALIKE = (
-    *FIXED,
-    "epochs",
-    "max_steps",
-    "micro_batch",
-    "parallel",
-    "comms",
-    "gradient_compression",
-    "activation_checkpointing",
-)
 UNDER_TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
@@ -42,10 +32,10 @@ def attempt_of(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     """
     launch = Launch.from_environment()
     again = ranks.any(launch.attempt > 0)[0]
-    name = config.run
-    if name is None and launch.restarts and not config.resume:
+    name, resume = config.run.run, config.run.resume
+    if name is None and launch.restarts and not resume:
         name = launch_name()
-    return replace(config, run=name, resume=config.resume or ("auto" if again else None))
+    return config.having(run=name, resume=resume or ("auto" if again else None))
 
 
 def launch_name() -> str:
@@ -60,11 +50,16 @@ def launch_name() -> str:
 
 def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
     """Raise RM527 where the best weights are to be kept on the host and are sharded over cards."""
-    if config.best_on == "host" and config.parallel == "fsdp2" and lobby.world_size > 1 and device != "cpu":
+    if (
+        config.loop.best_on == "host"
+        and config.distributed.parallel == "fsdp2"
+        and lobby.world_size > 1
+        and device != "cpu"
+    ):
         raise TrainerError("RM527", what="--best-on host with --parallel fsdp2 on cards")
 
 
-def limits_of(config: TrainConfig) -> Limits | None:
+def limits_of(config: DistributedConfig) -> Limits | None:
     """Return how long a section may take; None without a watchdog: a plain process may be in a debugger."""
     asked = config.hang_timeout
     if asked is None or (asked == "auto" and UNDER_TORCHRUN not in os.environ):
@@ -73,9 +68,16 @@ def limits_of(config: TrainConfig) -> Limits | None:
     return Limits(floor=min(config.hang_floor, ceiling), ceiling=ceiling)
 
 
+def alike() -> list[str]:
+    """Return the settings that have to be the same on all ranks."""
+    decisive = (OnResume.FIXED, OnResume.LENGTH)
+    return [name for name, each in settings().items() if each.resume in decisive or each.about.alike]
+
+
 def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
     """Raise RM565 on all ranks where their settings or data would make them train different models."""
-    decisive = {name: str(getattr(config, name)) for name in ALIKE} | {"data": data_sha256}
+    values = config.complete()
+    decisive = {name: str(values[name]) for name in alike()} | {"data": data_sha256}
     told = lobby.gather(decisive)
     differing = [name for name in decisive if len({one[name] for one in told}) > 1]
     if differing:
@@ -84,7 +86,7 @@ def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
 
 
 @contextlib.contextmanager
-def joined(lobby: Ranks, device: str, config: TrainConfig, beats: Beats | None) -> Iterator[Ranks]:
+def joined(lobby: Ranks, device: str, config: DistributedConfig, beats: Beats | None) -> Iterator[Ranks]:
     """Hand out the ranks of `lobby` able to train together, and end what that started."""
     ranks = join(
         lobby,
@@ -100,7 +102,7 @@ def joined(lobby: Ranks, device: str, config: TrainConfig, beats: Beats | None) 
         ranks.release()
 
 
-def placed(model: nn.Module, device: str, config: TrainConfig, ranks: Ranks) -> nn.Module:
+def placed(model: nn.Module, device: str, config: DistributedConfig, ranks: Ranks) -> nn.Module:
     """Return the model where `prepare` expects it: one in parts need not fit on a card, so it waits outside."""
     in_parts = ranks.world_size > 1 and config.parallel != "ddp"
     return model if in_parts else model.to(device)

@@ -7,20 +7,21 @@ from typing import Any
 
 from torch import Tensor
 
+from trainer.config.sections.run import RunConfig
 from trainer.config.train import TrainConfig
 from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
 from trainer.engine.training import Training, changing_state
 from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
-from trainer.run.resume_settings import FIXED, ends_with_run, require_epochs, require_steps, rounding_changes
+from trainer.run.resume_settings import fixed_under, require_epochs, require_steps, rounding_changes
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
 from trainer.storage.suspicion import read_from
 
 
-def tidied(config: TrainConfig) -> bool:
+def tidied(config: RunConfig) -> bool:
     """Return whether the run to resume is complete; what a kill just after its end left is removed then.
 
     So the same command can be started again and again, as schedulers do.
@@ -35,7 +36,7 @@ def tidied(config: TrainConfig) -> bool:
     return True
 
 
-def tell_nothing_to_resume(config: TrainConfig) -> None:
+def tell_nothing_to_resume(config: RunConfig) -> None:
     """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
     emit("nothing_to_resume", folder=str(config.output), run=config.run)
     named = f" {config.run}" if config.run else ""
@@ -85,7 +86,7 @@ def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> 
         if isinstance(training.keeper, CheckpointKeeper):
             training.keeper.distrusted.add(int(path.name.rpartition("-")[2]))
 
-    fixed = (*FIXED, "epochs", "max_steps") if ends_with_run(settings["config"]) else FIXED
+    fixed = fixed_under(settings["config"])
     return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))
 
 

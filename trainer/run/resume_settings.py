@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from collections.abc import Mapping
 from typing import Any
 
 from trainer.config.batch_schedule import CONSTANT
-from trainer.config.data import DECIDING
-from trainer.config.language import LANGUAGE_DECIDING
-from trainer.config.loop import LOOP_DECIDING
-from trainer.config.model import MODEL_DECIDING
-from trainer.config.table import TABLE_DECIDING
+from trainer.config.setting import OnResume, shown
 from trainer.config.train import TrainConfig
+from trainer.config.train import settings as known_settings
 from trainer.run.metadata import versions
 from trainer.run.same_run import unrecorded, version_changes
 from trainer.run.stored_settings import values_of
@@ -20,29 +17,30 @@ from trainer.runtime.errors import TrainerError
 from trainer.storage.run_folder import SETTINGS, RunFolder
 from trainer.tasks.task import LearningTask
 
-# What decides the weights. None of it may change, or the run would be neither the old nor a new one.
-FIXED = (
-    *("batch_size", "batch_schedule", "learning_rate", "hidden_layers", "horizon"),
-    *("data_fraction", "seed", "precision"),
-    *DECIDING,
-    *TABLE_DECIDING,
-    *MODEL_DECIDING,
-    *LOOP_DECIDING,
-    *LANGUAGE_DECIDING,
-)
-# What may change, but is the old run's unless something else is given.
-KEPT = ("data", "epochs", "max_steps", "device", "threads", "step", "best_on")
-# Of these, a change leaves the same run but rounds differently from here on.
-ROUNDING = ("device", "threads", "world_size")
+
+def named(*kinds: OnResume) -> list[str]:
+    """Return the settings with which resuming does one of these."""
+    return [name for name, each in known_settings().items() if each.resume in kinds]
 
 
-def given(config: TrainConfig) -> set[str]:
-    """Return the names of the settings that were given, at their default, too: by a flag, --set or a recipe.
+def stays() -> list[str]:
+    """Return the settings that a resumed run has from the one that it resumes, unless another value is given."""
+    return named(OnResume.FIXED, OnResume.LENGTH, OnResume.KEPT, OnResume.ROUNDING)
 
-    What code sets that makes a configuration by itself counts as given where it is not the default.
+
+def fixed_under(stored: Mapping[str, Any]) -> list[str]:
+    """Return the settings that no resume of a run with the settings `stored` may change."""
+    return named(OnResume.FIXED, OnResume.LENGTH) if ends_with_run(stored) else named(OnResume.FIXED)
+
+
+def given(config: TrainConfig) -> dict[str, Any]:
+    """Return the settings that were given, at their default, too: by a flag, --set, a recipe, or code.
+
+    What code sets in a section counts as given where it is not the default.
     """
-    set_otherwise = {each.name for each in fields(config) if getattr(config, each.name) != each.default}
-    return (set(config.origin) | set_otherwise) - {"origin"}
+    known = known_settings()
+    otherwise = {name: value for name, value in config.values().items() if value != known[name].default}
+    return {**config.given, **otherwise}
 
 
 def settings_of(config: TrainConfig, data_sha256: str, *, world_size: int) -> dict[str, Any]:
@@ -60,10 +58,10 @@ def checked(settings: Any) -> dict[str, Any] | None:
     whole = settings.get("world_size")
     sound = isinstance(settings.get("data_sha256"), str) and isinstance(whole, int) and whole > 0
     try:
-        values_of(settings["config"], (*FIXED, *KEPT))
+        values_of(settings["config"], stays())
     except ValueError:
         return None
-    complete = set(FIXED) - {"batch_schedule"} - unrecorded().keys() <= settings["config"].keys()
+    complete = set(named(OnResume.FIXED)) - {"batch_schedule"} - unrecorded().keys() <= settings["config"].keys()
     return settings if sound and complete else None
 
 
@@ -82,19 +80,18 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
     Raises:
         TrainerError: RM551 where a setting that decides the weights was given and differs.
     """
-    stored = {name: value for name, value in unrecorded().items() if name in (*FIXED, *KEPT)}
+    stored = {name: value for name, value in unrecorded().items() if name in stays()}
     # earlier trainers knew no schedule of batches
-    stored |= values_of({"batch_schedule": str(CONSTANT)} | settings["config"], (*FIXED, *KEPT))
-    named = given(config)
-    fixed = (*FIXED, "epochs", "max_steps") if ends_with_run(stored) else FIXED
-    differing = [key for key in fixed if key in named and key in stored and getattr(config, key) != stored[key]]
+    stored |= values_of({"batch_schedule": str(CONSTANT)} | settings["config"], stays())
+    asked = given(config)
+    differing = [key for key in fixed_under(stored) if key in asked and key in stored and asked[key] != stored[key]]
     if differing:
-        was = ", ".join(f"--{key.replace('_', '-')} {_shown(stored[key])}" for key in differing)
+        was = ", ".join(f"--{key.replace('_', '-')} {shown(stored[key])}" for key in differing)
         raise TrainerError("RM551", what=f"run {name} was started with {was}")
-    return replace(config, run=name, **{key: value for key, value in stored.items() if key not in named})
+    return config.having(**(stored | asked | {"run": name}))
 
 
-def ends_with_run(stored: dict[str, Any]) -> bool:
+def ends_with_run(stored: Mapping[str, Any]) -> bool:
     """Return whether the learning rate of every step depends on the number of all steps."""
     return stored.get("schedule") in ("cosine", "linear", "wsd") or stored.get("warmup_ratio") is not None
 
@@ -126,7 +123,7 @@ def longer(settings: dict[str, Any] | None, config: TrainConfig) -> dict[str, An
     """Return what the run was started with, but for its length, which a resume may change for all that follow."""
     if settings is None:
         return None
-    length = {name: value for name, value in config.as_dict().items() if name in ("epochs", "max_steps")}
+    length = {name: value for name, value in config.as_dict().items() if name in named(OnResume.LENGTH)}
     return {**settings, "config": {**settings["config"], **length}}
 
 
@@ -134,9 +131,9 @@ def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, A
     """Return, as text, what now differs and makes the rest of the run equal only up to rounding."""
     now = config.as_dict() | {"world_size": world_size}
     before = settings["config"] | {"world_size": settings["world_size"]}
-    changes = [f"{key} {before.get(key)} is now {now[key]}" for key in ROUNDING if before.get(key) != now[key]]
+    changes = [
+        f"{key} {before.get(key)} is now {now[key]}"
+        for key in (*named(OnResume.ROUNDING), "world_size")
+        if before.get(key) != now[key]
+    ]
     return changes + version_changes(settings.get("versions"), versions())
-
-
-def _shown(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.config.train import Setting, settings, shown
+from trainer.config.setting import Setting, shown
+from trainer.config.train import settings
 
 
 def values_of(stored: Any, names: Iterable[str] | None = None) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from trainer.config.model import require_fitting
+from trainer.config.recipe import as_recipe
+from trainer.config.sections.network import TransformerConfig
+from trainer.config.sections.run import RunConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible
 from trainer.device.capacity import require_memory
@@ -87,12 +89,13 @@ def train(config: TrainConfig) -> None:
     ranks = connect()
     try:
         config = attempt_of(config, ranks)
-        if ranks.lead(lambda: tidied(config)):
+        if ranks.lead(lambda: tidied(config.run)):
             return
-        name = ranks.lead(lambda: to_resume(config.output, config.resume, config.run) if config.resume else None)
-        if config.resume and not name and ranks.leads:
-            tell_nothing_to_resume(config)
-        settings = ranks.lead(lambda: folder_of(config.output, name).settings(checked)) if name else None
+        asked = config.run
+        name = ranks.lead(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
+        if asked.resume and not name and ranks.leads:
+            tell_nothing_to_resume(asked)
+        settings = ranks.lead(lambda: folder_of(asked.output, name).settings(checked)) if name else None
         config = with_settings_of(config, name, settings) if name and settings else config
         run(Attempt(config=config, name=name, settings=settings, lobby=ranks))
     finally:
@@ -103,12 +106,12 @@ def run(attempt: Attempt) -> None:
     """Train in four phases: prepare, assemble, resume if asked to, finish."""
     config, lobby = attempt.config, attempt.lobby
     prepared = prepare(attempt)
-    needed = size_estimate(prepared.model, config.epochs, steps_of(config, prepared.task.train_rows))
+    needed = size_estimate(prepared.model, config.loop.epochs, steps_of(config.loop, prepared.task.train_rows))
     with (
-        open_on(lobby, config, attempt.name, need_bytes=needed) as folder,
+        open_on(lobby, config.run, attempt.name, need_bytes=needed) as folder,
         stop_on_sigterm() as stop,
-        guarded(folder.partial / "watchdog", limits=limits_of(config)) as beats,
-        joined(lobby, prepared.accelerator.device, config, beats) as ranks,
+        guarded(folder.partial / "watchdog", limits=limits_of(config.distributed)) as beats,
+        joined(lobby, prepared.accelerator.device, config.distributed, beats) as ranks,
     ):
         record = begin_record(prepared, attempt, folder, ranks)
         training = assemble(prepared, attempt, folder, ranks, record)
@@ -127,17 +130,17 @@ def prepare(attempt: Attempt) -> Prepared:
         TrainerError: where data, settings or device do not allow the run.
     """
     config, lobby = attempt.config, attempt.lobby
-    require_fitting(config, config.hidden_layers)
+    config.model.require_fitting(config.unused())
     task = task_of(config, shown=lobby.leads)
-    require_rows(config.batch_schedule, task.train_rows)
-    require_schedule(config, steps_of(config, task.train_rows))
-    make_reproducible(seed=config.seed, threads=config.threads)
+    require_rows(config.loop.batch_schedule, task.train_rows)
+    require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
+    make_reproducible(seed=config.loop.seed, threads=config.compute.threads)
     require_alike(lobby, config, task.data_sha256)
-    accelerator = choose(device_of_rank(config.device))
+    accelerator = choose(device_of_rank(config.compute.device))
     require_best_on(config, accelerator.device, lobby)
-    precision = agreed(choose_precision(config.precision, accelerator), lobby)
-    network = task.network(config)
-    if config.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
+    precision = agreed(choose_precision(config.compute.precision, accelerator), lobby)
+    network = task.network()
+    if config.distributed.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
     model, attention = built(network, attempt, accelerator.device, precision)
     if attempt.settings and attempt.name:
@@ -153,11 +156,31 @@ def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precis
     model = network.build().to(dtype=precision.weights)
     if network.load:
         network.load(model)
-    model = placed(model, device, config, lobby)
+    model = placed(model, device, config.distributed, lobby)
     before = (attempt.settings or {}).get("attention")
-    attention = attend(model, network.attention, config, device=device, precision=precision, ranks=lobby, before=before)
-    checkpointed(model, config.activation_checkpointing, layers(model))
+    attention = attend(
+        model,
+        network.attention,
+        attention_asked(config),
+        rows=rows_tried(config),
+        device=device,
+        precision=precision,
+        ranks=lobby,
+        before=before,
+    )
+    checkpointed(model, config.compute.activation_checkpointing, layers(model))
     return model, attention
+
+
+def attention_asked(config: TrainConfig) -> str:
+    """Return the kernel of attention that was asked for; auto for a network that has none."""
+    return config.model.attention if isinstance(config.model, TransformerConfig) else "auto"
+
+
+def rows_tried(config: TrainConfig) -> int:
+    """Return the rows at a time on which a kernel of attention is tried: those of a step."""
+    size = config.loop.batch_size
+    return min(size, config.compute.micro_batch or size)
 
 
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
@@ -206,7 +229,7 @@ def resume_if_asked(
         return
     ranks = training.ranks
     started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
-    go_on(training, folder, started, now, fixed_size=attempt.config.micro_batch is not None)
+    go_on(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
     if ranks.leads:
         # only now: where it refused to go on, the run stays as it was
         write_settings(folder, started)
@@ -215,10 +238,10 @@ def resume_if_asked(
 def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> list[Epoch]:
     """Choose how steps are taken, take them, and return the measurements; the best weights are in place."""
     config = attempt.config
-    compile_if_worth_it(training, config)
-    paced(training, config)
+    compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
+    paced(training, config.compute.step)
     architecture = prepared.network.description | prepared.task.replay_settings()
-    training.watch = watch(training, config, folder, prepared.accelerator, architecture)
+    training.watch = watch(training, config.telemetry, folder, prepared.accelerator, architecture, config.as_dict())
     return fit_with_progress(training)
 
 
@@ -236,14 +259,15 @@ def finish(
     whole = ranks.whole(dict(prepared.model.state_dict()))
     if ranks.leads:
         model = plain(whole, prepared.precision, prepared.network)
-        save(folder, task.files(model, attempt.config, record), history, record)
+        files = task.files(model, record, attempt.config.run.export)
+        save(folder, files | {"recipe.yaml": as_recipe(attempt.config).encode()}, history, record)
 
 
 def complete(
     task: LearningTask, attempt: Attempt, folder: RunFolder, record: dict[str, Any], history: list[Epoch]
 ) -> None:
     """Remove what only a resume needs, and report the end; the folder has its final name."""
-    remove_leftovers(folder.final, attempt.config.keep)
+    remove_leftovers(folder.final, attempt.config.run.keep)
     emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
     say(summary(record, task.summary(record, lasted(history)), folder.final))
 
@@ -254,13 +278,13 @@ def require_room(network: NetworkSpec, device: str, precision: Precision, config
         network.parameters(),
         device,
         bytes_each=precision.weights.itemsize,
-        best_on_host=config.best_on == "host",
+        best_on_host=config.loop.best_on == "host",
         remedy=network.remedy,
     )
 
 
 @contextlib.contextmanager
-def open_on(ranks: Ranks, config: TrainConfig, name: str | None, *, need_bytes: int) -> Iterator[RunFolder]:
+def open_on(ranks: Ranks, config: RunConfig, name: str | None, *, need_bytes: int) -> Iterator[RunFolder]:
     """Open the run's folder on rank 0 for all ranks."""
     with contextlib.ExitStack() as stack:
 
@@ -276,14 +300,16 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
     """Return the run at its beginning."""
     task, device = prepared.task, torch.device(prepared.accelerator.device)
     if ranks.rank:
-        seed_all(config.seed + ranks.rank)  # the weights were drawn alike; from here on ranks draw for their own rows
+        seed_all(
+            config.loop.seed + ranks.rank
+        )  # the weights were drawn alike; from here on ranks draw for their own rows
     rows = task.partitions(
         Placement(
             device=device,
             dtype=prepared.precision.weights,
-            feed=config.feed,
-            workers=config.loader_workers,
-            folder=config.output,
+            feed=config.compute.feed,
+            workers=config.compute.loader_workers,
+            folder=config.run.output,
         )
     )
     if ranks.leads:
@@ -300,34 +326,35 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
         keeper=keeper,
         loss_sum=task.loss(),
         weigh=task.weigh(),
-        keep_last=config.weights == "last",
+        keep_last=config.loop.weights == "last",
     )
     for group in training.optimizer.param_groups:
-        group["weight_decay"] = config.weight_decay
-    training.scheduler = schedule_of(shape_of(config, training.steps), training.optimizer)
+        group["weight_decay"] = config.optimizer.weight_decay
+    training.scheduler = schedule_of(shape_of(config.optimizer, training.steps), training.optimizer)
     return training
 
 
 def plan_of(config: TrainConfig) -> Plan:
     """Return what the run is to do."""
+    loop, optimizer = config.loop, config.optimizer
     return Plan(
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        batch_schedule=config.batch_schedule,
-        learning_rate=config.learning_rate,
-        seed=config.seed,
-        micro_batch=config.micro_batch,
-        max_steps=config.max_steps,
-        eval_every=config.eval_every,
-        patience=config.patience,
-        clip_norm=config.clip_norm,
-        best_on_host=config.best_on == "host",
+        epochs=loop.epochs,
+        batch_size=loop.batch_size,
+        batch_schedule=loop.batch_schedule,
+        learning_rate=optimizer.learning_rate,
+        seed=loop.seed,
+        micro_batch=config.compute.micro_batch,
+        max_steps=loop.max_steps,
+        eval_every=loop.eval_every,
+        patience=loop.patience,
+        clip_norm=optimizer.clip_norm,
+        best_on_host=loop.best_on == "host",
     )
 
 
-def paced(training: Training, config: TrainConfig) -> None:
+def paced(training: Training, requested: str) -> None:
     """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
-    choice = choose_step(config.step, training)
+    choice = choose_step(requested, training)
     if training.ranks.leads:
         emit("step", **vars(choice))
         say(f"step    {choice.name}: {choice.reason}")
@@ -341,8 +368,8 @@ def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) 
     """Return who keeps the run's checkpoints; each of them knows the run's settings."""
     return CheckpointKeeper(
         run=folder.partial,
-        interval=config.checkpoint_every,
-        retention=config.keep,
+        interval=config.run.checkpoint_every,
+        retention=config.run.keep,
         facts={"settings": settings},
     )
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.bars import BarsConfig
+from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Bars, Dates, joined
 from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, rows_of
 from trainer.data.features.build_features import cached, reading_of, start_build
@@ -28,7 +29,7 @@ from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.signals import ends_on_sigterm
 from trainer.tasks import assumptions
-from trainer.tasks.prepared import Task, disk_of
+from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.prepare import prepare_table
 
 
@@ -46,18 +47,23 @@ class Prepared:
     sessions: str = "sessions: none, bars are days"
 
 
-def prepare(config: TrainConfig, *, shown: bool = False) -> Task:
-    """Read, cut, split and scale the data; `shown`: with a progress line while features are computed.
+def prepare(config: BarsConfig | TableConfig, *, disk: Path | None = None, shown: bool = False) -> Task:
+    """Read, cut, split and scale the data.
+
+    Args:
+        config: the settings of bars or of a table.
+        disk: folder for rows that are mapped, None where they are held in memory.
+        shown: with a progress line while features are computed.
 
     Raises:
         TrainerError: RM510 to RM518, RM571 to RM583, where the file is wrong or holds too little.
     """
-    if config.features == "table" or (config.features == "auto" and config.target not in TARGETS):
-        return prepare_table(config)
-    return prepare_bars(config, shown=shown)
+    if isinstance(config, TableConfig):
+        return prepare_table(config, disk=disk)
+    return prepare_bars(config, disk=disk, shown=shown)
 
 
-def prepare_bars(config: TrainConfig, *, shown: bool = False) -> Task:
+def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = False) -> Task:
     """Make a task of bars: what the next --horizon of them do."""
     if config.target not in TARGETS:
         what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
@@ -70,10 +76,10 @@ def prepare_bars(config: TrainConfig, *, shown: bool = False) -> Task:
     labels = labels_of(config)
     if config.class_weights != "none" and not labels:
         raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
-    source = open_source(config.data, reading_of(config))
+    source = open_source(config.data, reading_of(config.inputs.reading))
     found = survey(source)
     daily = config.features == "daily" or (config.features == "auto" and found.daily)
-    ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found, shown=shown)
+    ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found, disk=disk, shown=shown)
     split = split_by_time(ready.rows, embargo=embargo)
     task = Task(
         file=ready.file,
@@ -95,7 +101,7 @@ def prepare_bars(config: TrainConfig, *, shown: bool = False) -> Task:
     return replace(task, assumptions=lines)
 
 
-def labels_of(config: TrainConfig) -> tuple[str, ...] | None:
+def labels_of(config: BarsConfig) -> tuple[str, ...] | None:
     """Return the classes of a target of bars, None for a number; --task regression takes a direction for 0 and 1."""
     classes = TARGETS[config.target].classes
     if config.task == "classification" and not classes:
@@ -103,14 +109,14 @@ def labels_of(config: TrainConfig) -> tuple[str, ...] | None:
     return ("0", "1") if classes and config.task != "regression" else None
 
 
-def chosen(config: TrainConfig, found: Survey) -> str:
+def chosen(config: BarsConfig, found: Survey) -> str:
     """Return why a feature set was taken."""
     if config.features != "auto":
         return f"--features {config.features}"
     return f"most bars are {found.spacing:,} s apart; from 20 hours on they are taken for days"
 
 
-def daily_rows(config: TrainConfig, source: Source, found: Survey) -> Prepared:
+def daily_rows(config: BarsConfig, source: Source, found: Survey) -> Prepared:
     """Return the rows of daily bars; all bars of the file are held.
 
     The rows are those of the latest --data-fraction of the bars; their features may look back to bars before these.
@@ -144,24 +150,27 @@ def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Datase
     return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
 
 
-def intraday_rows(config: TrainConfig, source: Source, found: Survey, *, shown: bool = False) -> Prepared:
+def intraday_rows(
+    config: BarsConfig, source: Source, found: Survey, *, disk: Path | None = None, shown: bool = False
+) -> Prepared:
     """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder.
 
     Args:
+        disk: folder for mapped rows; None keeps them in memory.
         shown: show progress on standard error.
     """
     if found.daily:
         raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
-    build = start_build(config, source, found)
+    build = start_build(config.inputs, source, found)
     with ExitStack() as stack:
-        beside = tempfile.TemporaryDirectory(prefix="features-", dir=disk_of(config))
-        folder = config.cache or Path(stack.enter_context(beside))
+        beside = tempfile.TemporaryDirectory(prefix="features-", dir=folder_for(disk))
+        folder = config.inputs.cache or Path(stack.enter_context(beside))
         with bar_counter(sys.stderr) if shown else nullcontext(build.progress) as build.progress, ends_on_sigterm():
             path, hit = cached(build, folder)
         table = read_table(path)
         table = table.since(first_used(len(table.date), config))
         finite = finite_rows(table)
-        rows = table_rows(table, finite, config)
+        rows = table_rows(table, finite, config, disk)
     record = table.record
     kept = ("key", "conventions", "left_out", "rows", "code")
     return Prepared(
@@ -181,22 +190,23 @@ def finite_rows(table: FeatureTable) -> NDArray[np.bool_]:
     return np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in chunks(len(table.date))])
 
 
-def table_rows(table: FeatureTable, finite: NDArray[np.bool_], config: TrainConfig) -> Dataset:
-    """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again.
+def table_rows(table: FeatureTable, finite: NDArray[np.bool_], config: BarsConfig, disk: Path | None) -> Dataset:
+    """Return the rows of a feature file, read a piece at a time; with --feed mapped they are in a file again.
 
     Args:
         finite: whether all features of a bar are known, shape (bars,).
+        disk: folder for mapped rows; None keeps them in memory.
     """
     bars = list(chunks(len(table.date)))
 
     def features(known: NDArray[np.bool_]) -> NDArray[np.float32]:
         parts = (table.rows(piece)[known[piece]] for piece in bars)
-        return mapped(parts, disk_of(config)) if config.feed == "mapped" else np.concatenate(list(parts))
+        return np.concatenate(list(parts)) if disk is None else mapped(parts, folder_for(disk))
 
     past = (table.date, table.close, table.session)
     return dataset_of(*past, finite, features, horizon=config.horizon, target=config.target)
 
 
-def first_used(bars: int, config: TrainConfig) -> int:
+def first_used(bars: int, config: BarsConfig) -> int:
     """Return the first of the latest bars that make up --data-fraction."""
     return bars - math.ceil(bars * config.data_fraction)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from trainer.config.language import LM
+from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.sections.network import MlpConfig
+from trainer.config.sections.tokens import TokensConfig
 from trainer.config.train import TrainConfig
 from trainer.runtime.events import say
 from trainer.tasks.bars import prepare
@@ -18,13 +20,16 @@ def task_of(config: TrainConfig, *, shown: bool = False) -> LearningTask:
     Raises:
         TrainerError: RM510 to RM518, RM571 to RM583, RM700 to RM717, where the data are wrong or hold too little.
     """
-    if config.task == LM:
+    if isinstance(config.data, TokensConfig):
         from trainer.tasks.language_model import language_task
 
-        return language_task(config)
-    data = prepare(config, shown=shown)
+        model = config.model
+        assert isinstance(model, DecoderConfig)  # by --task, as the data are
+        return language_task(config.data, model, folder=config.run.output, seed=config.loop.seed)
+    data = prepare(config.data, disk=config.run.output if config.compute.feed == "mapped" else None, shown=shown)
     if shown and data.assumptions:
         say("\n".join(data.assumptions))
+    assert isinstance(config.model, MlpConfig)
     if data.horizon is None:
-        return TableTask(data=data, kind="table")
-    return BarTask(data=data, kind="bars")
+        return TableTask(data=data, model=config.model, kind="table")
+    return BarTask(data=data, model=config.model, kind="bars")

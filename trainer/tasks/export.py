@@ -1,4 +1,4 @@
-"""A trained model as files that other programs read: model.pt, model.safetensors, recipe.yaml, and ONNX if asked."""
+"""A trained model as files that other programs read: model.pt, model.safetensors, and ONNX if asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.config.train import TrainConfig
 from trainer.runtime.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def require(formats: Sequence[str]) -> None:
             raise TrainerError("RM549", what=f"--export {each} needs {' and '.join(missing)}, not installed here")
 
 
-def files(model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
+def files(model: nn.Module, record: dict[str, Any], formats: Sequence[str] = ()) -> dict[str, bytes]:
     """Return the files of a trained model by name; `record` is metadata.json's content, and learns of the exports.
 
     Args:
@@ -48,16 +47,13 @@ def files(model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict
     """
     import safetensors.torch
 
-    from trainer.config.recipe import as_recipe
-
     weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     result = {
         "model.pt": pickled(weights),
         # One constant entry: a clock or a path would change the bytes, and several entries have no fixed order.
         "model.safetensors": safetensors.torch.save(weights, metadata={"format": "pt"}),
-        "recipe.yaml": as_recipe(config).encode(),
     }
-    if "onnx" in config.export:
+    if "onnx" in formats:
         result["model.onnx"] = onnx(model, record)
         record["metrics"]["onnx"] = compare_onnx(
             result["model.onnx"], deployable(model, record), record["model"].get("embeddings", [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.sections.tokens import TokensConfig
 from trainer.data.loading.batch import call
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.load import LanguageData, load
@@ -33,10 +34,12 @@ from trainer.tasks.task import Evaluation, LossSum, NetworkSpec, Partitions, Pla
 class LanguageTask:
     """A language model to train on rows of tokens; see `LearningTask` for the methods."""
 
-    config: TrainConfig
+    config: TokensConfig
+    decoder: DecoderConfig
     data: LanguageData
     tokenizer: Tokenizer
     template: ChatTemplate | None
+    seed: int = 0
     kind: str = "language"
 
     @property
@@ -57,17 +60,22 @@ class LanguageTask:
         """Number of sequences to train on."""
         return len(self.data.train)
 
-    def network(self, config: TrainConfig) -> NetworkSpec:
+    def network(self) -> NetworkSpec:
         """Return the decoder that the settings describe, new or from a folder, with its adapter."""
-        raw = pretrained.read_config(config.model) if config.model else new_config(config, self.tokenizer)
+        config, adapter = self.decoder, self.decoder.adapter
+        raw = (
+            pretrained.read_config(config.model)
+            if config.model
+            else new_config(config, self.config.sequence, self.tokenizer)
+        )
         pretrained_vocabulary(raw, self.tokenizer)
-        if self.data.method == "dpo" and config.adapter == "none":
+        if self.data.method == "dpo" and adapter.adapter == "none":
             what = "--method dpo without --adapter: the reference is the model with its adapter off"
             raise TrainerError("RM500", what=what, next="Give --adapter lora or qlora.")
-        chosen = {"kind": "decoder", "config": raw, "adapter": config.adapter, "method": self.data.method}
+        chosen = {"kind": "decoder", "config": raw, "adapter": adapter.adapter, "method": self.data.method}
         return NetworkSpec(
-            description=chosen | ({"lora": vars(lora_of(config))} if config.adapter != "none" else {}),
-            build=partial(build, raw, config, self.data.method),
+            description=chosen | ({"lora": vars(lora_of(adapter))} if adapter.adapter != "none" else {}),
+            build=partial(build, raw, config, self.data.method, seed=self.seed),
             load=partial(load_weights, folder=config.model) if config.model else None,
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
         )
@@ -134,24 +142,24 @@ class LanguageTask:
         """Return nothing: the description holds all."""
         return {}
 
-    def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
-        """Return the model in Hugging Face layout, or the adapter in peft's, with tokenizer files and recipe."""
-        from trainer.config.recipe import as_recipe
-
+    def files(self, model: nn.Module, record: dict[str, Any], formats: Sequence[str]) -> dict[str, bytes]:
+        """Return the model in Hugging Face layout, or the adapter in peft's, with tokenizer files."""
+        config, adapter = self.decoder, self.decoder.adapter
         decoder: Decoder = model.decoder  # type: ignore[assignment]
         raw = record["model"]["config"]
-        files = {"recipe.yaml": as_recipe(config).encode()}
-        if config.adapter == "none":
+        if adapter.adapter == "none":
             made = pretrained.Pretrained(
                 model=decoder, raw=raw, source=config.model, generation=generation_of(self.tokenizer)
             )
-            return files | self.own_tokenizer(config) | folder_bytes(made)
-        adapter = peft_format.files(decoder, lora_of(config), family=str(raw["model_type"]), base=str(config.model))
-        return files | adapter | companions(config.model) | self.own_tokenizer(config)
+            return self.own_tokenizer() | folder_bytes(made)
+        files = peft_format.files(decoder, lora_of(adapter), family=str(raw["model_type"]), base=str(config.model))
+        return files | companions(config.model) | self.own_tokenizer()
 
-    def own_tokenizer(self, config: TrainConfig) -> dict[str, bytes]:
+    def own_tokenizer(self) -> dict[str, bytes]:
         """Return the tokenizer's files where no folder brings them."""
-        return self.tokenizer.files() if config.model is None and isinstance(self.tokenizer, ByteTokenizer) else {}
+        return (
+            self.tokenizer.files() if self.decoder.model is None and isinstance(self.tokenizer, ByteTokenizer) else {}
+        )
 
     def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
         """Return the lines on data and loss."""
@@ -180,16 +188,22 @@ def total_weight(targets: Tensor) -> Tensor:
     return targets.sum()
 
 
-def language_task(config: TrainConfig) -> LanguageTask:
+def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path, seed: int) -> LanguageTask:
     """Read tokenizer, template and rows, and return the task.
+
+    Args:
+        config: which rows.
+        decoder: which network; its folder brings tokenizer and template.
+        folder: where shards of a large text are written.
+        seed: draws the rows that are held out, and the adapter's first weights.
 
     Raises:
         TrainerError: RM500 without --data, RM700 to RM717.
     """
     if config.data == SAMPLE:
         raise TrainerError("RM500", what="--task lm needs --data: a text, or JSONL of texts, conversations or pairs")
-    tokenizer = tokenizer_of(config.model)
-    template = template_of(config.model, tokenizer)
-    data = load(config.data, config, tokenizer, template, folder=config.output, seed=config.seed)
+    tokenizer = tokenizer_of(decoder.model)
+    template = template_of(decoder.model, tokenizer)
+    data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)
     used = template if data.method != "pretrain" else None
-    return LanguageTask(config=config, data=data, tokenizer=tokenizer, template=used)
+    return LanguageTask(config=config, decoder=decoder, data=data, tokenizer=tokenizer, template=used, seed=seed)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.config.train import TrainConfig
 from trainer.data.bar import Dates
 from trainer.data.dataset import Target
 from trainer.data.readers.data_file import DataFile
@@ -46,9 +45,8 @@ class Task:
         return len(self.labels) if self.labels else 1
 
 
-def disk_of(config: TrainConfig) -> Path | None:
-    """Return the folder for rows that are mapped: that of the runs, as /tmp may be memory. None for the usual one."""
-    if config.feed != "mapped":
-        return None
-    config.output.mkdir(parents=True, exist_ok=True)
-    return config.output
+def folder_for(disk: Path | None) -> Path | None:
+    """Return the folder for rows that are mapped, made where it is not there; None for the usual one."""
+    if disk is not None:
+        disk.mkdir(parents=True, exist_ok=True)
+    return disk

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from trainer.config.train import TrainConfig
+from trainer.config.choices import ACTIVATIONS
+from trainer.config.sections.network import MlpConfig, TransformerConfig
 from trainer.data.bar import Dates
 from trainer.data.dataset import Dataset
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR
@@ -67,10 +68,10 @@ def span_record(dates: Dates) -> dict[str, str | None]:
     return {"first_date": first, "last_date": last}
 
 
-def model_record(config: TrainConfig, task: Task) -> dict[str, Any]:
+def model_record(config: MlpConfig, task: Task) -> dict[str, Any]:
     """Return how to rebuild the network, as `models.build` reads it, and the loss that it was trained with."""
     inputs, embeddings, tokens = len(task.features), list(task.embeddings), {}
-    if config.network == "transformer":
+    if isinstance(config, TransformerConfig):
         tokens = {"token_width": config.token_width, "heads": config.heads}
         embeddings = [{**each, "width": config.token_width} for each in embeddings]
     else:
@@ -78,7 +79,7 @@ def model_record(config: TrainConfig, task: Task) -> dict[str, Any]:
     return {
         "kind": config.network,
         "widths": [inputs, *config.hidden_layers, task.outputs],
-        "activation": {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "tanh": "Tanh"}[config.activation],
+        "activation": ACTIVATIONS[config.activation],
         "norm": "layer" if tokens else config.norm,
         "dropout": config.dropout,
         "embeddings": embeddings,

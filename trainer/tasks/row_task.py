@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.network import MlpConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
@@ -38,6 +38,7 @@ class RowTask:
     """A task whose data are one matrix of numbers, read and split already; see `LearningTask` for the methods."""
 
     data: Task
+    model: MlpConfig = field(default_factory=MlpConfig)
     kind: str = "rows"
 
     @property
@@ -55,9 +56,9 @@ class RowTask:
         """Number of rows of the training part."""
         return len(self.data.split.train)
 
-    def network(self, config: TrainConfig) -> NetworkSpec:
+    def network(self) -> NetworkSpec:
         """Return the network from these inputs to the target."""
-        description = model_record(config, self.data)
+        description = model_record(self.model, self.data)
         return NetworkSpec(
             description=description,
             build=partial(build, description),
@@ -94,9 +95,9 @@ class RowTask:
         """Return the class weights."""
         return {"class_weights": self.data.class_weights}
 
-    def files(self, model: torch.nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
-        """Return weights, recipe and what --export asks for."""
-        return export.files(model, config, record)
+    def files(self, model: torch.nn.Module, record: dict[str, Any], formats: Sequence[str]) -> dict[str, bytes]:
+        """Return weights and what --export asks for."""
+        return export.files(model, record, formats)
 
     def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
         """Return the lines on data, best epoch and scores."""

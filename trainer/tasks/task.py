@@ -6,7 +6,7 @@ The loop, the steps, the records and the export call these methods and know noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from trainer.config.train import TrainConfig
 from trainer.data.loading.batch import Batch
 from trainer.device.capacity import ParameterCount
 
@@ -172,8 +171,8 @@ class LearningTask(Protocol):
     def train_rows(self) -> int:
         """Number of rows of the training part; batches, epochs and schedules are counted in them."""
 
-    def network(self, config: TrainConfig) -> NetworkSpec:
-        """Return the network that `config` describes for these data.
+    def network(self) -> NetworkSpec:
+        """Return the network that the settings describe for these data.
 
         Raises:
             TrainerError: where settings of the network do not fit the data.
@@ -214,10 +213,10 @@ class LearningTask(Protocol):
     def replay_settings(self) -> dict[str, Any]:
         """Return what `replay` needs next to the description of the network to compute the loss again."""
 
-    def files(self, model: nn.Module, config: TrainConfig, record: dict[str, Any]) -> dict[str, bytes]:
+    def files(self, model: nn.Module, record: dict[str, Any], formats: Sequence[str]) -> dict[str, bytes]:
         """Return the model's files by name; `model` is on the CPU, `record` is metadata.json's content.
 
-        `recipe.yaml` is one of them: `trainer.config.recipe.as_recipe(config)`.
+        `formats` are those of --export. The recipe is not among the files: it is the same for every task.
 
         Args:
             model: trained network on the CPU.

@@ -88,6 +88,11 @@ class TrainerTask(FlagTask):
     """
 
     command = ""  # the trainer's command, where it has another name than the task
+    examples: tuple[str, ...] = ()  # of how it is called, for the end of its help
+
+    def described(self) -> dict[str, dict[str, Any]]:
+        """Return what the trainer states about its options by name, for help in sections."""
+        return {option["name"]: option for option in self._foreign(self.body)}
 
     def own(self, body: Callable[..., Any]) -> dict[str, Parameter]:
         return {name: parameter for name, parameter in super().own(body).items() if name != "options"}
@@ -103,7 +108,7 @@ class TrainerTask(FlagTask):
         self.iterable = {*self.iterable, *(option["name"] for option in foreign if option["kind"] == "list")}
         return super().get_arguments(*args, **kwargs)
 
-    def _foreign(self, body: Callable[..., Any]) -> list[dict[str, str]]:
+    def _foreign(self, body: Callable[..., Any]) -> list[dict[str, Any]]:
         own = self.own(body)
         return [option for option in trainer_options(self.command or _typed(body)) if option["name"] not in own]
 
@@ -143,9 +148,12 @@ def _typed(body: Callable[..., Any]) -> str:
 
 
 @cache
-def trainer_options(command: str) -> tuple[dict[str, str], ...]:
-    """Return the options of a command of the trainer: name (with underscores), help, and kind: text, flag or list."""
-    known: list[dict[str, str]] = json.loads(TRAINER_OPTIONS.read_text(encoding="utf-8"))
+def trainer_options(command: str) -> tuple[dict[str, Any], ...]:
+    """Return the options of a command of the trainer: name (with underscores), help, and kind: text, flag or list.
+
+    Those of `train` and `features` also have the type of their value, the section of help, and whether it is common.
+    """
+    known: list[dict[str, Any]] = json.loads(TRAINER_OPTIONS.read_text(encoding="utf-8"))
     return tuple(option for option in known if option["command"] == command)
 
 

@@ -64,6 +64,15 @@ def train(c: Context, wanted: Wanted, evidence: str = "") -> None:
     jobs.train(wanted)
 
 
+train.examples = (
+    "train                                    the sample",
+    "train --data=bars.csv --horizon=10 --epochs=20",
+    "train --data=houses.csv --target=price   a column of a table",
+    "train --task=lm --data=book.txt --max-steps=500",
+    "train --gpu=gfx1100 --in=container --dry-run",
+)
+
+
 @task(
     klass=JobTask,
     auto_shortflags=False,

@@ -52,12 +52,12 @@ def compress(  # one parameter an option
     if unknown:
         raise TrainerError("RM500", what=f"no method {unknown[0]!r}; {suggestion(unknown[0], METHODS)}")
     subject = read_subject(model, data)
-    make_reproducible(seed=seed, threads=subject.config.threads)
+    make_reproducible(seed=seed, threads=subject.config.compute.threads)
     recipe = Recipe(
-        student_layers=halved(subject.config.hidden_layers) if student_layers is None else student_layers,
+        student_layers=halved(subject.model.hidden_layers) if student_layers is None else student_layers,
         sparsity=sparsity,
-        epochs=epochs or subject.config.epochs,
-        learning_rate=subject.config.learning_rate,
+        epochs=epochs or subject.config.loop.epochs,
+        learning_rate=subject.config.optimizer.learning_rate,
         teacher_share=0.5,
         seed=seed,
     )

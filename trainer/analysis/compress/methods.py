@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Subject
-from trainer.config.model import require_fitting
 from trainer.data.dataset import Dataset
 from trainer.data.loading.placement import Part
 from trainer.engine.loop import fit
@@ -55,9 +54,9 @@ def distill(subject: Subject, recipe: Recipe) -> Smaller:
 
     The same network is trained on the truth alone, too, so that it is seen what the teacher adds.
     """
-    config = replace(subject.config, hidden_layers=recipe.student_layers)
-    require_fitting(config, config.hidden_layers)
-    description = model_record(config, subject.task)
+    model = replace(subject.model, hidden_layers=recipe.student_layers)
+    model.require_fitting({})
+    description = model_record(model, subject.task)
     student = trained(subject, build_seeded(description, recipe.seed), recipe, teacher=subject.network)
     alone = trained(subject, build_seeded(description, recipe.seed), recipe)
     facts = {
@@ -140,7 +139,7 @@ def trained(
     torch.manual_seed(recipe.seed)
     plan = Plan(
         epochs=recipe.epochs,
-        batch_size=subject.config.batch_size,
+        batch_size=subject.config.loop.batch_size,
         learning_rate=recipe.learning_rate,
         seed=recipe.seed,
     )

@@ -10,6 +10,8 @@ from typing import Any
 from torch import nn
 
 from trainer.analysis.predict import load_network, read_metadata
+from trainer.config.sections.network import MlpConfig
+from trainer.config.sections.tokens import TokensConfig
 from trainer.config.train import TrainConfig
 from trainer.data.readers.data_file import digest_of
 from trainer.run.stored_settings import values_of
@@ -29,6 +31,12 @@ class Subject:
     network: nn.Module
     task: Task
 
+    @property
+    def model(self) -> MlpConfig:
+        """The settings of the network; a folder of rows is read, which a decoder's is not."""
+        assert isinstance(self.config.model, MlpConfig)
+        return self.config.model
+
 
 def config_of(stored: Mapping[str, Any], data: Path | None) -> TrainConfig:
     """Return the settings that metadata.json holds; those that this trainer does not know are left out."""
@@ -36,7 +44,7 @@ def config_of(stored: Mapping[str, Any], data: Path | None) -> TrainConfig:
         values = values_of(stored)
     except ValueError as error:
         raise TrainerError("RM546", what="a setting in metadata.json cannot be used", why=str(error)) from error
-    return TrainConfig(**(values | ({"data": data} if data else {})))
+    return TrainConfig.of(**(values | ({"data": data} if data else {})))
 
 
 def read_subject(model: Path, data: Path | None) -> Subject:
@@ -48,17 +56,20 @@ def read_subject(model: Path, data: Path | None) -> Subject:
     metadata = read_metadata(model)
     network = load_network(model, metadata)
     config = config_of(metadata.config, data)
-    if not _is_file(config.data):
-        raise TrainerError("RM524", what="the data are not there", where=str(config.data))
+    file = config.data.data
+    if not _is_file(file):
+        raise TrainerError("RM524", what="the data are not there", where=str(file))
     # Before anything is read of it: metadata.json names a path, and a file that is not the run's is none of ours.
     try:
-        found = digest_of(config.data)
+        found = digest_of(file)
     except OSError as error:
-        raise TrainerError("RM524", what=f"the data: {error.strerror}", where=str(config.data)) from error
+        raise TrainerError("RM524", what=f"the data: {error.strerror}", where=str(file)) from error
     if found != metadata.data.sha256:
         why = f"SHA-256 {found[:12]}…, the run was trained on {metadata.data.sha256[:12]}…"
-        raise TrainerError("RM524", what="the file holds other data", where=str(config.data), why=why)
-    task = prepare(config)
+        raise TrainerError("RM524", what="the file holds other data", where=str(file), why=why)
+    if isinstance(config.data, TokensConfig):
+        raise TrainerError("RM546", what="its settings are a language model's", where=str(model / "metadata.json"))
+    task = prepare(config.data)
     require_fitting_task(metadata, task, model)
     return Subject(folder=model, config=config, metadata=metadata, network=network, task=task)
 

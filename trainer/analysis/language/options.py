@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.config.language import BAD_ROWS, METHODS, STOP_TOKEN, TOO_LONG
+from trainer.config.choices import BAD_RECORDS, METHODS, STOP_TOKEN, TOO_LONG
 from trainer.config.parsing import one_of, switch, whole, zero_or_more
 
 _FOLDER = "folder in Hugging Face layout, or of an adapter"
@@ -56,7 +56,7 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "samples": (whole(1, 1000), "rows shown (default: 20)", False),
             "sequence": (whole(8), "tokens of a row (default: 256)", False),
             "method": (one_of(*METHODS), "pretrain, sft, dpo, or auto (default: auto)", False),
-            "bad_rows": (one_of(*BAD_ROWS), "stop or drop, as for training (default: stop)", False),
+            "bad_rows": (one_of(*BAD_RECORDS), "stop or drop, as for training (default: stop)", False),
             "too_long": (one_of(*TOO_LONG), "stop, drop or cut, as for training (default: stop)", False),
             "stop_token": (one_of(*STOP_TOKEN), "require or append, as for training (default: require)", False),
             "train_on_prompts": (switch, "true: prompts carry loss, too (default: false)", False),

@@ -44,7 +44,7 @@ def report(run: Path, data: Path | None = None, output: Path | None = None, repe
     subject = read_subject(run, data)
     place = output or run / "report.html"
     own = {f"the run's {name}": run / name for name in ("metadata.json", *subject.metadata.artifacts)}
-    require_output(place, "--output", {"--data": subject.config.data} | own)
+    require_output(place, "--output", {"--data": subject.config.data.data} | own)
     with read_from(run, "metadata.json or metrics.jsonl"):
         text = html(subject, repeats, seed)
     write_whole(place, text.encode(errors="backslashreplace"))
@@ -107,7 +107,7 @@ def training(subject: Subject) -> str:
     if not log.is_file():  # a pipe is none either
         return "<p>This folder holds no log of epochs: the model was made from another run's.</p>"
     epochs = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    kept = "the last" if subject.config.weights == "last" else "the best validation loss"
+    kept = "the last" if subject.config.loop.weights == "last" else "the best validation loss"
     return figures.losses(epochs, subject.metadata.model.loss) + f'<p class="dim">Weights kept: {kept}.</p>'
 
 
@@ -173,7 +173,7 @@ def session(subject: Subject) -> str:
     if kind != "intraday":
         what = "a table has no sessions" if kind == "table" else "bars of whole days have no session to draw"
         return f"<p>Not drawn: {what}.</p>"
-    found = last_profile(subject.metadata, subject.config.data)
+    found = last_profile(subject.metadata, subject.config.data.data)
     return figures.profile(found) if found else "<p>Not drawn: no bar is within a session.</p>"
 
 

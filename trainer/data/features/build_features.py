@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 import trainer
-from trainer.config.data import DataConfig
+from trainer.config.sections.bars import FeatureConfig
+from trainer.config.sections.rows import ReadingConfig
 from trainer.data.bar import Bars
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
@@ -72,18 +73,18 @@ DECIDING = (
 )
 
 
-def reading_of(config: DataConfig) -> Reading:
+def reading_of(config: ReadingConfig) -> Reading:
     """Return how the configuration wants a file read."""
     return Reading(
         chunk_size=config.chunk_size,
-        on_bad_row=config.on_bad_row,  # type: ignore[arg-type]
+        on_bad_row=config.on_bad_row,
         zone=config.time_zone,
         time_format=config.time_format,
         columns=columns_of(config.columns),
     )
 
 
-def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
+def settings_of(config: FeatureConfig, found: Survey, where: Path) -> Settings:
     """Return the conventions, with what was found in the data where the configuration has auto.
 
     Args:
@@ -92,35 +93,33 @@ def settings_of(config: DataConfig, found: Survey, where: Path) -> Settings:
     Raises:
         TrainerError: RM577 where no usual price step fits the prices and none was given.
     """
-    tick = config.tick or found.tick
+    chosen, hours = config.profile, config.sessions
+    tick = chosen.tick or found.tick
     if tick is None:
         raise TrainerError("RM577", what="no usual price step fits all prices of the first bars", where=str(where))
-    begin, end = config.session.split("-")
-    names = (
-        "row_ticks",
-        "row_origin",
-        "rounding",
-        "allocation",
-        "levels",
-        "rows",
-        "poc_tie",
-        "expansion",
-        "value_tie",
-        "reach",
-    )
+    begin, end = hours.session.split("-")
     profile = ProfileConventions(
         tick=tick,
-        value_share=round(config.value_area * 10_000),
+        row_ticks=chosen.row_ticks,
+        row_origin=chosen.row_origin,
+        rounding=chosen.rounding,
+        allocation=chosen.allocation,
+        levels=chosen.levels,
+        rows=chosen.rows,
+        poc_tie=chosen.poc_tie,
+        expansion=chosen.expansion,
+        value_tie=chosen.value_tie,
+        value_share=round(chosen.value_area * 10_000),
+        reach=chosen.reach,
         volume_bits=found.volume_bits,
-        **{name: getattr(config, name) for name in names},
     )
     sessions = SessionConventions(
         begin=begin,
         end=end,
-        zone=config.session_zone,
-        data_zone=config.time_zone,
-        stamp=config.bar_time,  # type: ignore[arg-type]
-        half_days=config.half_days,  # type: ignore[arg-type]
+        zone=hours.session_zone,
+        data_zone=config.reading.time_zone,
+        stamp=hours.bar_time,
+        half_days=hours.half_days,
     )
     return Settings(profile=profile, sessions=sessions, spacing=found.spacing, vix=found.vix)
 
@@ -222,14 +221,14 @@ def code_version() -> str:
     return digest.hexdigest()[:16]
 
 
-def workers_for(config: DataConfig, path: Path) -> int:
+def workers_for(config: FeatureConfig, path: Path) -> int:
     """Return how many processes compute: as asked, else one for small files and one a processor for large ones."""
     if config.workers is not None:
         return config.workers
     return len(os.sched_getaffinity(0)) if path.stat().st_size > MANY * BYTES_A_BAR else 1
 
 
-def start_build(config: DataConfig, source: Source, found: Survey) -> Build:
+def start_build(config: FeatureConfig, source: Source, found: Survey) -> Build:
     """Return a computation that is ready to write; the input is hashed for it."""
     settings = settings_of(config, found, source.path)
     workers = workers_for(config, source.path)

@@ -22,7 +22,6 @@ from trainer.data.loading.prefetch import load
 from trainer.data.loading.sampler import Sampler
 from trainer.runtime.errors import TrainerError
 
-FEEDS = ("auto", "device", "host", "mapped")
 ROOM = 0.5  # share of the device's free memory that rows may take: weights, activations and graphs need theirs
 
 

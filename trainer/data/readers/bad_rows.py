@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.config.choices import BadRowPolicy
 from trainer.runtime.errors import TrainerError
 
-Policy = Literal["error", "drop", "repair"]
-POLICIES: tuple[Policy, ...] = ("error", "drop", "repair")
 SHOWN = 5  # lines of each kind that are named
 
 KINDS = {
@@ -34,7 +33,7 @@ KINDS = {
 class BadRows:
     """The rows of one file that were not as they should be; `where` is the file, `unit` line or row."""
 
-    policy: Policy
+    policy: BadRowPolicy
     where: str
     unit: str = "line"
     dropped: dict[str, int] = field(default_factory=dict)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from trainer.config.choices import BadRowPolicy
 from trainer.data.bar import NUMBERS, Bars, joined
 from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
-from trainer.data.readers.bad_rows import BadRows, Policy
+from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
 from trainer.data.readers.column_names import Columns
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
@@ -32,7 +33,7 @@ class Reading:
     """
 
     chunk_size: int = CHUNK
-    on_bad_row: Policy = "error"
+    on_bad_row: BadRowPolicy = "error"
     zone: str = "America/New_York"
     time_format: str | None = None
     columns: tuple[tuple[str, str], ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from trainer.config.language import LanguageConfig
+from trainer.config.sections.tokens import TokensConfig
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.packing import best_fit, pack
@@ -50,7 +50,7 @@ def method_of(path: Path, asked: str) -> str:
 
 def load(
     path: Path,
-    config: LanguageConfig,
+    config: TokensConfig,
     tokenizer: Tokenizer,
     template: ChatTemplate | None,
     *,
@@ -84,7 +84,7 @@ def load(
     return make(path, records, config, tokenizer, template, policy, seed)
 
 
-def _windows(path: Path, config: LanguageConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:
+def _windows(path: Path, config: TokensConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:
     stream = stream_of(path, tokenizer, folder)
     count = (len(stream) - 1) // config.sequence
     if count < 2:
@@ -124,7 +124,7 @@ def stream_of(path: Path, tokenizer: Tokenizer, folder: Path) -> corpus.TokenStr
 def _packed(
     path: Path,
     records: Iterator[Record | TrainerError],
-    config: LanguageConfig,
+    config: TokensConfig,
     tokenizer: Tokenizer,
     template: ChatTemplate | None,
     policy: RowPolicy,
@@ -144,7 +144,7 @@ def _packed(
     return LanguageData(method="sft", train=train, validation=validation, sha256=digest_of(path), facts=facts)
 
 
-def _sequences(rows: list[TokenRow], config: LanguageConfig, tokenizer: Tokenizer) -> PackedPartition:
+def _sequences(rows: list[TokenRow], config: TokensConfig, tokenizer: Tokenizer) -> PackedPartition:
     lengths = [len(row.tokens) for row in rows]
     bins = best_fit(lengths, config.sequence) if config.packing else [[number] for number in range(len(rows))]
     return PackedPartition(packed=pack(rows, bins, config.sequence, filling=tokenizer.stops[0]))
@@ -153,7 +153,7 @@ def _sequences(rows: list[TokenRow], config: LanguageConfig, tokenizer: Tokenize
 def _pairs(
     path: Path,
     records: Iterator[Record | TrainerError],
-    config: LanguageConfig,
+    config: TokensConfig,
     tokenizer: Tokenizer,
     template: ChatTemplate | None,
     policy: RowPolicy,

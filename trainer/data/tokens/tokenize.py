@@ -17,8 +17,6 @@ from trainer.data.tokens.row import TokenRow
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.runtime.errors import TrainerError
 
-BAD_ROWS, TOO_LONG, STOP_TOKEN = ("stop", "drop"), ("stop", "drop", "cut"), ("require", "append")
-
 
 @dataclass(frozen=True, kw_only=True)
 class RowPolicy:

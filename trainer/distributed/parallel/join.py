@@ -24,7 +24,6 @@ from trainer.runtime.events import emit
 if TYPE_CHECKING:
     from trainer.distributed.watchdog.heartbeat import Beats
 
-KINDS = ("ddp", "fsdp2", "pipeline")
 PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
 
 
@@ -139,7 +138,7 @@ def enter(bootstrap: BootstrapGroup, device: str, choice: Choice, *, compression
 
 
 def kind(name: str) -> Callable[..., Ranks]:
-    """Return the class for one of KINDS; each is imported where it is used, for a torch may lack what it needs."""
+    """Return the class for one of `choices.PARALLEL`; each is imported late, as a torch may lack what it needs."""
     if name == "fsdp2":
         from trainer.distributed.parallel.sharded import Sharded
 

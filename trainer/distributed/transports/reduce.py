@@ -13,8 +13,6 @@ from torch import Tensor
 Wait = Callable[[], None]
 Sum = Callable[[Tensor], Wait]  # starts to add a flat tensor up over the ranks, in place; the result is there after
 
-COMPRESSIONS = ("none", "bf16")
-
 
 class DirectSum:
     """The process group's own all-reduce, asynchronous; `nccl` and `gloo`."""
@@ -110,11 +108,11 @@ class CompressedSum:
 
 
 def summation(*, on_host: bool, compression: str, group: dist.ProcessGroup | None = None) -> Any:
-    """Return the sum for a way and a compression, one of COMPRESSIONS.
+    """Return the sum for a way and a compression.
 
     Args:
         on_host: copy tensors through pinned host memory.
-        compression: one of COMPRESSIONS.
+        compression: one of `choices.COMPRESSIONS`.
         group: process group; None for the default one.
     """
     plain = HostSum(group) if on_host else DirectSum(group)

@@ -30,7 +30,6 @@ HOST = Transport(
     name="host", backend="gloo", on_host=True, why="our copies through pinned memory; gloo never sees a device tensor"
 )
 TRANSPORTS = {transport.name: transport for transport in (NCCL, NCCL_NO_P2P, GLOO, HOST)}
-NAMES = (AUTOMATIC, *TRANSPORTS)
 
 
 def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Transport]:

@@ -19,17 +19,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from trainer.config.train import TrainConfig
+from trainer.config.choices import ATTENTION_KERNELS as KERNELS
 from trainer.device.precision import DTYPES, Precision
 from trainer.distributed.collectives import Ranks
-from trainer.models.kernels import BACKENDS, only
+from trainer.models.kernels import only
 from trainer.models.transformer import use_kernel
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 from trainer.tasks.task import AttentionShape
 
-KERNELS = tuple(BACKENDS)  # in the order of preference
-CHOICES = ("auto", *KERNELS)
 SINCE = "2.3"  # torch.nn.attention
 MOST_SCORES = 2**21  # of the trial's attention weights: 16 MiB in fp64
 # Relative Frobenius error against fp64 with inputs rounded beforehand. One rounding of the output alone costs 2e-3 in
@@ -121,8 +119,9 @@ def choose_attention(
 def attend(
     model: nn.Module,
     attention: AttentionShape | None,
-    config: TrainConfig,
+    requested: str = "auto",
     *,
+    rows: int,
     device: str,
     precision: Precision,
     ranks: Ranks,
@@ -138,12 +137,12 @@ def attend(
     if attention is None:
         return None
     how: dict[str, Any] = {"device": device, "dtype": DTYPES[precision.name], "ranks": ranks}
-    how["shape"] = shape_of(attention, config)
-    requested = before if before and config.attention == "auto" else config.attention
+    how["shape"] = shape_of(attention, rows)
+    tried = before if before and requested == "auto" else requested
     try:
-        chosen = choose_attention(requested, **how)
+        chosen = choose_attention(tried, **how)
     except TrainerError:
-        if requested == config.attention:
+        if tried == requested:
             raise
         chosen = choose_attention("auto", **how)
     use_kernel(model, chosen.kernel)
@@ -152,11 +151,10 @@ def attend(
     return chosen
 
 
-def shape_of(attention: AttentionShape, config: TrainConfig) -> Shape:
+def shape_of(attention: AttentionShape, rows: int) -> Shape:
     """Return the shape of the run's own attention, with fewer rows where fp64 on the host would take long."""
     most = max(1, MOST_SCORES // (attention.heads * attention.length**2))
-    rows = min(config.batch_size, config.micro_batch or config.batch_size, most)
-    return Shape(batch=rows, **vars(attention))
+    return Shape(batch=min(rows, most), **vars(attention))
 
 
 def tell(chosen: Chosen, device: str, before: str | None) -> None:

@@ -19,14 +19,12 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from trainer.config.train import TrainConfig
 from trainer.data.loading.batch import call
 from trainer.device.precision import DTYPES
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 
-CHOICES = ("off", "auto", "on")
 STEPS = 5
 # Largest relative difference of losses and of the change of weights after STEPS steps of SGD, by the dtype computed in.
 LIMITS = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 3e-2, torch.bfloat16: 3e-2}
@@ -81,19 +79,19 @@ def decide(
     return Decision(use=False, reason=reason)
 
 
-def compile_if_worth_it(training: Training, config: TrainConfig) -> None:
+def compile_if_worth_it(training: Training, requested: str, parallel: str) -> None:
     """Compile what the loop calls if that passes on every rank, and tell the decision as an event.
 
     Raises:
         TrainerError: RM567 as `decide` does, RM563 for `on` with a model in parts.
     """
-    if config.compile == "off":
+    if requested == "off":
         return
     ranks = training.ranks
-    if ranks.world_size > 1 and config.parallel != "ddp":
-        decision = refused(config.compile, f"--parallel {config.parallel} is not compiled")
+    if ranks.world_size > 1 and parallel != "ddp":
+        decision = refused(requested, f"--parallel {parallel} is not compiled")
     else:
-        decision = decide(config.compile, training.model, loss_on_a_batch(training), dtype=computed_in(training))
+        decision = decide(requested, training.model, loss_on_a_batch(training), dtype=computed_in(training))
     use = not ranks.any(not decision.use)[0]
     if ranks.leads:
         reason = decision.reason if use == decision.use else "another rank does not compile"

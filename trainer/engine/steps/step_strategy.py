@@ -26,7 +26,6 @@ from trainer.engine.steps.step_batching import Launches, Steps
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 
-KINDS = ("auto", "eager", "graph", "direct")
 TRIED = 17  # steps of the trial: a long launch and a short one
 # Above this many operations a step is bound by arithmetic, and `auto` does not try: about 5 ms on either.
 MOST_FLOPS = {"cpu": 2e8, "cuda": 2e11}

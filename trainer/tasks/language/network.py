@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
@@ -22,7 +22,7 @@ from trainer.runtime.errors import TrainerError
 HEAD_WIDTH = 32
 
 
-def new_config(config: TrainConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+def new_config(config: DecoderConfig, sequence: int, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return config.json of a new decoder: Llama's structure, tied embeddings, a vocabulary of full tiles."""
     width = config.decoder_width
     if width % HEAD_WIDTH:
@@ -36,7 +36,7 @@ def new_config(config: TrainConfig, tokenizer: Tokenizer) -> dict[str, Any]:
         "num_attention_heads": width // HEAD_WIDTH,
         "num_key_value_heads": width // HEAD_WIDTH,
         "hidden_act": "silu",
-        "max_position_embeddings": config.sequence,
+        "max_position_embeddings": sequence,
         "rms_norm_eps": 1e-5,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
         "tie_word_embeddings": True,
@@ -54,7 +54,7 @@ def pretrained_vocabulary(raw: Mapping[str, Any], tokenizer: Tokenizer) -> None:
         raise TrainerError("RM704", what=what)
 
 
-def lora_of(config: TrainConfig) -> LoraConfig:
+def lora_of(config: AdapterConfig) -> LoraConfig:
     """Return the adapter that the settings describe."""
     return LoraConfig(
         rank=config.lora_rank,
@@ -65,14 +65,14 @@ def lora_of(config: TrainConfig) -> LoraConfig:
     )
 
 
-def build(raw: Mapping[str, Any], config: TrainConfig, method: str) -> nn.Module:
+def build(raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: int) -> nn.Module:
     """Return the model with fresh weights from torch's generator."""
     decoder = Decoder(decoder_config(raw))
     decoder.initialize()
-    if config.adapter == "qlora":
+    if config.adapter.adapter == "qlora":
         quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)))
-    if config.adapter != "none":
-        add_lora(decoder, lora_of(config), seed=config.seed)
+    if config.adapter.adapter != "none":
+        add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":
         return PreferenceModel(decoder, beta=config.dpo_beta)
     return LanguageModel(decoder, drop_ignored=method == "sft")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
 from trainer.data.readers.column_names import SPELLINGS, plain
@@ -24,13 +25,13 @@ from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import say
-from trainer.tasks.prepared import Task, disk_of
+from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 
-def prepare_table(config: TrainConfig) -> Task:
+def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     """Read, clean, split, encode and scale a table; with --feed mapped a column at a time is in memory.
 
     Raises:
@@ -39,13 +40,13 @@ def prepare_table(config: TrainConfig) -> Task:
         OSError: where the output folder has no room for rows that are mapped.
     """
     require_apart(config)
-    reading, names, time = opened(config)
+    reading, names, time = opened(config, disk)
     kinds = settled(reading, names, config)
     labels, why = classes_of(reading, config)
     values = target_values(reading, config, labels)
     dates = times_of(reading, time, config)
     parts = split_of(reading, dates, values if labels else None, config)
-    matrix = matrix_of(reading, kinds, parts, disk_of(config))
+    matrix = matrix_of(reading, kinds, parts, folder_for(disk))
     cells = reading.cells
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
@@ -75,13 +76,13 @@ def prepare_table(config: TrainConfig) -> Task:
     )
 
 
-def opened(config: TrainConfig) -> tuple[Reading, list[str], str | None]:
+def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], str | None]:
     """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
-    folder = disk_of(config)
+    folder = folder_for(disk)
     cells = read_cells(config.data, folder=folder)
-    require_columns(cells, [config.target, *config.ignore, *config.categories])
+    require_columns(cells, [config.target, *config.columns.ignore, *config.columns.categories])
     time = time_column(cells, config)
-    left_out = {config.target, time, *config.ignore}
+    left_out = {config.target, time, *config.columns.ignore}
     names = [name for name in cells.types if name not in left_out]
     if not names:
         raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
@@ -89,17 +90,17 @@ def opened(config: TrainConfig) -> tuple[Reading, list[str], str | None]:
     return Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_)), names, time
 
 
-def settled(reading: Reading, names: Sequence[str], config: TrainConfig) -> Kinds:
+def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kinds:
     """Return what each column is taken for; wrong and missing cells are treated by the policies."""
     kinds = {}
     for name in names:
-        kinds[name] = kind_of(name, reading.parsed(name), config.categories)
+        kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
         settle_wrong(reading, name, kinds[name][0], config)
         settle_missing(reading, name, config)
     return kinds
 
 
-def made_of(config: TrainConfig, matrix: Matrix) -> dict[str, Any]:
+def made_of(config: TableConfig, matrix: Matrix) -> dict[str, Any]:
     """Return how inputs were made, for the metadata."""
     return {
         "set": "table",
@@ -112,7 +113,7 @@ def made_of(config: TrainConfig, matrix: Matrix) -> dict[str, Any]:
             "cells": {name: count for name, count in matrix.missing.items() if count},
         },
         "unknown": config.unknown,
-        "ignored": list(config.ignore),
+        "ignored": list(config.columns.ignore),
     }
 
 
@@ -128,7 +129,7 @@ def of_target(matrix: Matrix, values: Floats) -> Matrix:
     return replace(matrix, values=values[matrix.order][:, np.newaxis])
 
 
-def target_of(config: TrainConfig, labels: Sequence[str] | None) -> Target:
+def target_of(config: TableConfig, labels: Sequence[str] | None) -> Target:
     """Return what is forecast."""
     unit = "class" if labels else "the column's own"
     return Target(name=config.target, formula=f"column {config.target!r}", unit=unit, classes=len(labels or ()))
@@ -142,38 +143,41 @@ def require_columns(cells: Cells, names: Sequence[str]) -> None:
             raise TrainerError("RM580", what=f"no column {name!r}; {hint}", where=str(cells.path))
 
 
-def time_column(cells: Cells, config: TrainConfig) -> str | None:
+def time_column(cells: Cells, config: TableConfig) -> str | None:
     """Return the column that orders the rows: the one named, or one that is called like a time and holds times.
 
     Raises:
         TrainerError: RM580 where the column named is none.
     """
-    if config.time_column == "none":
+    if config.columns.time_column == "none":
         return None
-    if config.time_column != "auto":
-        require_columns(cells, [config.time_column])
-        return config.time_column
-    others = [name for name in cells.types if name not in (config.target, *config.ignore, *config.categories)]
+    if config.columns.time_column != "auto":
+        require_columns(cells, [config.columns.time_column])
+        return config.columns.time_column
+    others = [
+        name for name in cells.types if name not in (config.target, *config.columns.ignore, *config.columns.categories)
+    ]
     typed = [name for name in others if cells.types[name].is_temporal()]
     called = [name for name in others if plain(name) in SPELLINGS["date"] and cells.types[name] == pl.String]
     return next((name for name in (*typed, *called) if name in typed or are_times(cells.column(name))), None)
 
 
-def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray[Any] | None:
+def times_of(reading: Reading, time: str | None, config: TableConfig) -> NDArray[Any] | None:
     """Return the time of each row, None without a time column; rows without a time are refused or dropped."""
     if time is None:
         return None
     cells = reading.cells
     text = cells.column(time)
     text = text.dt.to_string("iso:strict") if isinstance(text.dtype, pl.Datetime) else text.cast(pl.String)
-    form = find_format(text.head(1000), cells.place(0), config.time_format)
-    read = parse(text, form, config.time_zone, None)
+    zone = config.reading.time_zone
+    form = find_format(text.head(1000), cells.place(0), config.reading.time_format)
+    read = parse(text, form, zone, None)
     unreadable = read.unreadable & reading.kept
-    if unreadable.any() and config.on_bad_row == "error":
+    if unreadable.any() and config.reading.on_bad_row == "error":
         row = int(np.flatnonzero(unreadable)[0])
         raise TrainerError(
             "RM580",
-            what=f"{text[row]!r} in column {time!r} is no time, or none that clocks in {config.time_zone} ever showed",
+            what=f"{text[row]!r} in column {time!r} is no time, or none that clocks in {zone} ever showed",
             where=cells.place(row),
             next="Correct it, choose --on-bad-row drop, or name the zone: with --time-zone UTC no hour is left out.",
         )
@@ -181,7 +185,7 @@ def times_of(reading: Reading, time: str | None, config: TrainConfig) -> NDArray
     return read.at
 
 
-def split_of(reading: Reading, dates: NDArray[Any] | None, classes: Floats | None, config: TrainConfig) -> Parts:
+def split_of(reading: Reading, dates: NDArray[Any] | None, classes: Floats | None, config: TableConfig) -> Parts:
     """Return the parts, of the share --data-fraction of the rows: the latest, or without time a draw."""
     rows = np.flatnonzero(reading.kept)
     if dates is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.table import TableConfig
 from trainer.data.tables.encoding import Parsed, fault, parse_cells
 from trainer.data.tables.reader import Cells
 from trainer.runtime.errors import TrainerError
@@ -56,14 +56,14 @@ class Reading:
         self.kept &= ~rows
 
 
-def settle_wrong(reading: Reading, name: str, kind: str, config: TrainConfig) -> None:
+def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) -> None:
     """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values."""
     cells = reading.parsed(name)
     wrong = cells.wrong & reading.kept
     if kind == "category" or not wrong.any():
         return
     otherwise = "give --task classification" if name == config.target else f"name the column in --categories {name}"
-    if config.on_bad_row == "error":
+    if config.reading.on_bad_row == "error":
         row = int(np.flatnonzero(wrong)[0])
         raise TrainerError(
             "RM580",
@@ -71,12 +71,12 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TrainConfig) ->
             where=reading.cells.place(row),
             next=f"Correct it, choose --on-bad-row drop or repair, or {otherwise}.",
         )
-    if config.on_bad_row == "drop":
+    if config.reading.on_bad_row == "drop":
         reading.drop(wrong, f"{name} is no number")
     reading.repair(name)
 
 
-def settle_missing(reading: Reading, name: str, config: TrainConfig) -> None:
+def settle_missing(reading: Reading, name: str, config: TableConfig) -> None:
     """Treat missing values by --missing; raises RM581 under `error`."""
     missing = reading.parsed(name).missing & reading.kept
     if not missing.any() or config.missing == "fill":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from trainer.config.train import TrainConfig
+from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.tables.encoding import kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
@@ -18,7 +18,7 @@ MOST_CLASSES = 20  # different whole numbers up to which `auto` takes a target f
 ROWS_A_CLASS = 10
 
 
-def classes_of(reading: Reading, config: TrainConfig) -> tuple[tuple[str, ...] | None, str]:
+def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] | None, str]:
     """Return the classes of the target in their order, None for a number, and why it was taken for that.
 
     Raises:
@@ -48,7 +48,7 @@ def classes_of(reading: Reading, config: TrainConfig) -> tuple[tuple[str, ...] |
     return tuple(sorted(labels, key=_numbers_first)), why
 
 
-def settle_numbers(reading: Reading, config: TrainConfig) -> None:
+def settle_numbers(reading: Reading, config: TableConfig) -> None:
     """Treat words in a target that is otherwise of numbers as those in an input, by --on-bad-row.
 
     Classes may be called by whole numbers and a word or two: a target of few different cells is left as it is.
@@ -77,9 +77,9 @@ def settle_numbers(reading: Reading, config: TrainConfig) -> None:
         )
 
 
-def require_apart(config: TrainConfig) -> None:
+def require_apart(config: TableConfig) -> None:
     """Raise RM500 where the target is also named as a column to leave out or as an input of words."""
-    for flag, names in (("--ignore", config.ignore), ("--categories", config.categories)):
+    for flag, names in (("--ignore", config.columns.ignore), ("--categories", config.columns.categories)):
         if config.target in names:
             what = f"{flag} names {config.target!r}, which is the --target"
             hint = "; for classes give --task classification" if flag == "--categories" else ""
@@ -93,7 +93,7 @@ def _numbers_first(label: str) -> tuple[int, float, str]:
         return 1, 0.0, label
 
 
-def target_values(reading: Reading, config: TrainConfig, labels: Sequence[str] | None) -> Floats:
+def target_values(reading: Reading, config: TableConfig, labels: Sequence[str] | None) -> Floats:
     """Return the target of every row of the file as a number or as the place of its class."""
     cells = reading.parsed(config.target)
     if labels is None:

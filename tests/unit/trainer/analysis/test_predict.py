@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import trainer
+from tests.fixtures.configs import rows_config
 from trainer.cli import main
-from trainer.config.train import TrainConfig
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import outputs_of
@@ -75,7 +75,7 @@ def forecasts(run: Path, tmp_path: Path, data: Path = SAMPLE) -> dict[str, float
 
 
 def test_forecasts_are_those_of_training(run: Path, tmp_path: Path) -> None:
-    task = prepare(TrainConfig(data_fraction=0.4))
+    task = prepare(rows_config(data_fraction=0.4))
     network = torch.nn.Sequential(
         torch.nn.Linear(12, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)
     )
@@ -109,7 +109,7 @@ def test_without_an_output_file_forecasts_are_events(run: Path, capsys: pytest.C
 @pytest.mark.skipif(not HAS_ONNX, reason="onnx and onnxscript are not installed here")
 def test_onnx_takes_raw_features_and_gives_forecasts_in_the_targets_unit(run: Path, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed here")
-    task = prepare(TrainConfig(data_fraction=0.4))
+    task = prepare(rows_config(data_fraction=0.4))
     session = onnxruntime.InferenceSession(str(run / "model.onnx"), providers=["CPUExecutionProvider"])
     test = task.split.test
     (answer,) = session.run(None, {"features": test.features.astype(np.float32)})
@@ -126,7 +126,7 @@ def test_the_five_lines_of_the_readme_load_the_model_in_plain_torch(run: Path, m
     monkeypatch.chdir(run.parent)
     names: dict[str, Any] = {}
     exec(code.replace("TRAINING/my-run", str(run)), names)
-    task = prepare(TrainConfig(data_fraction=0.4))
+    task = prepare(rows_config(data_fraction=0.4))
     meta = json.loads((run / "metadata.json").read_text())
     mean, std = (torch.tensor(meta["scaler"][name]) for name in ("mean", "std"))
     rows = torch.tensor(task.split.test.features, dtype=torch.float32)

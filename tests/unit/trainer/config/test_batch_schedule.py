@@ -31,7 +31,7 @@ from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
-from trainer.run.rank_setup import ALIKE
+from trainer.run.rank_setup import alike
 from trainer.run.resume_settings import with_settings_of
 from trainer.runtime.errors import TrainerError
 
@@ -278,7 +278,7 @@ def test_a_batch_of_more_rows_than_there_are_is_refused_by_name() -> None:
 
 
 def test_recipes_and_set_give_it_as_the_flag_does(tmp_path: Path) -> None:
-    config = TrainConfig(batch_schedule=GROWING)
+    config = TrainConfig.of(batch_schedule=GROWING)
     path = tmp_path / "mine.yaml"
     path.write_text(as_recipe(config))
     read = {given.name: given.value for given in from_recipe(path)}
@@ -291,19 +291,19 @@ def test_recipes_and_set_give_it_as_the_flag_does(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_keeps_its_schedule() -> None:
-    stored = {"config": json.loads(json.dumps(TrainConfig(batch_schedule=GROWING).as_dict()))}
+    stored = {"config": json.loads(json.dumps(TrainConfig.of(batch_schedule=GROWING).as_dict()))}
     assert stored["config"]["batch_schedule"] == "2:16,3:50"
-    assert with_settings_of(TrainConfig(), "one", stored).batch_schedule == GROWING
-    assert with_settings_of(TrainConfig(batch_schedule=GROWING), "one", stored).batch_schedule == GROWING
+    assert with_settings_of(TrainConfig.of(), "one", stored).loop.batch_schedule == GROWING
+    assert with_settings_of(TrainConfig.of(batch_schedule=GROWING), "one", stored).loop.batch_schedule == GROWING
     earlier = {"config": {name: value for name, value in stored["config"].items() if name != "batch_schedule"}}
-    assert with_settings_of(TrainConfig(), "one", earlier).batch_schedule == CONSTANT
+    assert with_settings_of(TrainConfig.of(), "one", earlier).loop.batch_schedule == CONSTANT
     for before, was in ((stored, "2:16,3:50"), (earlier, "none")):
         with pytest.raises(TrainerError, match=f"(?s)RM551.*--batch-schedule {was}"):
-            with_settings_of(TrainConfig(batch_schedule=BatchSchedule(changes=((2, 32),))), "one", before)
+            with_settings_of(TrainConfig.of(batch_schedule=BatchSchedule(changes=((2, 32),))), "one", before)
 
 
 def test_ranks_with_other_schedules_are_not_alike() -> None:
-    assert "batch_schedule" in ALIKE
+    assert "batch_schedule" in alike()
 
 
 def test_who_lets_batches_grow_is_not_told_to(monkeypatch: pytest.MonkeyPatch) -> None:

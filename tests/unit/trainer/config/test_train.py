@@ -1,106 +1,158 @@
 from __future__ import annotations
 
 import json
-from argparse import SUPPRESS, ArgumentTypeError
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from trainer.config import train as config
-from trainer.config.train import FAMILIAR, TrainConfig, flags, notices, settings
-from trainer.distributed.parallel import join
-from trainer.distributed.transports import reduce, transport
-from trainer.engine.steps import compile as compilation
-from trainer.models import activation_checkpointing as activations
-from trainer.runtime.paths import SAMPLE
+from trainer.config import choices
+from trainer.config.sections.bars import BarsConfig
+from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.sections.network import MlpConfig, TransformerConfig
+from trainer.config.sections.table import TableConfig
+from trainer.config.sections.tokens import TokensConfig
+from trainer.config.train import BY_KIND, FAMILIAR, OF_EVERY_KIND, TrainConfig, notices, settings
+from trainer.data.dataset import TARGETS
+from trainer.device.precision import DTYPES
+from trainer.distributed.transports import transport
+from trainer.engine.lr_schedule import AFTER_WARMUP
+from trainer.models.kernels import BACKENDS
+from trainer.models.layers import ACTIVATIONS
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.export import NEEDS
+
+MOST_FIELDS = 12
 
 
-def read(flag: str, text: str) -> object:
-    return dict(flags())[flag]["type"](text)
+def classes(section: type[Any]) -> set[type[Any]]:
+    """The section and those within it, at its default."""
+    made = section()
+    found = [getattr(made, each.name) for each in fields(section)]
+    return {section}.union(*(classes(type(each)) for each in found if is_dataclass(each)))
 
 
-def test_every_setting_is_a_flag_with_the_same_default() -> None:
-    assert [flag.removeprefix("--").replace("-", "_") for flag, _ in flags()] == list(settings())
-    assert TrainConfig(**{name: setting.default for name, setting in settings().items()}) == TrainConfig()
+def test_a_configuration_without_settings_is_that_of_all_defaults() -> None:
+    assert TrainConfig.of() == TrainConfig()
+    own = TrainConfig().values()
+    assert TrainConfig.of(**{name: each.default for name, each in settings().items() if name in own}) == TrainConfig()
 
 
-def test_a_flag_that_is_not_given_leaves_no_trace() -> None:
-    assert all(argument["default"] is SUPPRESS for _, argument in flags())
+@pytest.mark.parametrize("section", [TrainConfig, *BY_KIND, *OF_EVERY_KIND])
+def test_a_section_has_at_most_twelve_fields(section: type[Any]) -> None:
+    for each in classes(section):
+        assert len(fields(each)) <= MOST_FIELDS, each
+
+
+def test_a_setting_stands_in_one_section_of_a_kind() -> None:
+    for kind in ({}, {"target": "y"}, {"task": "lm"}, {"network": "transformer"}):
+        made = TrainConfig.of(**kind)
+        counted = [name for section in made_sections(made) for name in section]
+        assert len(counted) == len(set(counted)) > 60
+
+
+def made_sections(config: TrainConfig) -> list[list[str]]:
+    from trainer.config.setting import values_in
+
+    sections = [getattr(config, each.name) for each in fields(config)]
+    return [list(values_in([each])) for each in sections if is_dataclass(each)]
 
 
 @pytest.mark.parametrize(
-    ("flag", "text", "value"),
+    ("values", "data", "model"),
     [
-        ("--epochs", "7", 7),
-        ("--hidden-layers", "64, 8", (64, 8)),
-        ("--learning-rate", "1e-3", 1e-3),
-        ("--data-fraction", "1", 1.0),
-        ("--run", "my-run_1.2", "my-run_1.2"),
-        ("--output", "some/where", Path("some/where")),
+        ({}, BarsConfig, MlpConfig),
+        ({"network": "residual", "target": "direction"}, BarsConfig, MlpConfig),
+        ({"network": "transformer", "features": "daily", "target": "y"}, BarsConfig, TransformerConfig),
+        ({"target": "y"}, TableConfig, MlpConfig),
+        ({"features": "table"}, TableConfig, MlpConfig),
+        ({"task": "lm", "network": "transformer", "target": "y"}, TokensConfig, DecoderConfig),
     ],
 )
-def test_values_are_read(flag: str, text: str, value: object) -> None:
-    assert read(flag, text) == value
+def test_the_sections_of_data_and_network_are_those_of_their_kind(
+    values: dict[str, Any], data: type[Any], model: type[Any]
+) -> None:
+    made = TrainConfig.of(**values)
+    assert (type(made.data), type(made.model)) == (data, model)
 
 
-@pytest.mark.parametrize(
-    ("flag", "text"),
-    [
-        ("--epochs", "0"),
-        ("--epochs", str(10**9)),
-        ("--batch-size", str(10**12)),
-        ("--hidden-layers", str(10**9)),
-        ("--hidden-layers", ",".join(["8"] * 257)),
-        ("--track", "tensorbord"),
-        ("--skip-gpu-cleanup", "perhaps"),
-        ("--epochs", "1.5"),
-        ("--batch-size", "-1"),
-        ("--hidden-layers", ""),
-        ("--hidden-layers", "8,,4"),
-        ("--hidden-layers", "8,0"),
-        ("--learning-rate", "0"),
-        ("--learning-rate", "nan"),
-        ("--learning-rate", "fast"),
-        ("--data-fraction", "1.01"),
-        ("--seed", str(2**32)),
-        ("--run", "../escape"),
-        ("--run", ".hidden"),
-        ("--run", ""),
-    ],
-)
-def test_bad_values_are_refused_by_name(flag: str, text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"is not|is no"):
-        read(flag, text)
+def test_a_name_that_no_setting_has_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"epoch$"):
+        TrainConfig.of(epoch=3)
 
 
-def test_help_shows_defaults_without_machine_paths() -> None:
-    texts = {flag: argument["help"] for flag, argument in flags()}
-    assert texts["--data"].endswith(f"(default: {SAMPLE.name})")
-    assert texts["--hidden-layers"].endswith("(default: 32,16)")
-    assert "None" not in "".join(texts.values())
+def test_other_values_leave_the_rest_and_may_change_the_kind() -> None:
+    bars = TrainConfig.of(seed=3, horizon=7, origin={"seed": "flag"})
+    table = bars.having(target="y", epochs=2)
+    assert isinstance(table.data, TableConfig)
+    assert (table.loop.seed, table.loop.epochs, table.origin, dict(table.given)) == (
+        *(3, 2, {"seed": "flag"}),
+        {"seed": 3, "horizon": 7},
+    )
+    assert bars.having() == bars
 
 
 def test_the_settings_are_json() -> None:
-    stored = json.loads(json.dumps(TrainConfig(output=Path("x")).as_dict()))
+    stored = json.loads(json.dumps(TrainConfig.of(output=Path("x")).as_dict()))
     assert stored["output"] == "x"
     assert stored["hidden_layers"] == [32, 16]
 
 
-def test_choices_that_config_spells_out_are_those_that_are_implemented() -> None:
-    assert config.COMMS == transport.NAMES
-    assert config.COMPRESSIONS == reduce.COMPRESSIONS
-    assert config.PARALLEL == join.KINDS
-    assert config.COMPILE == compilation.CHOICES
-    assert config.RECOMPUTE == activations.CHOICES
+@pytest.mark.parametrize("kind", [{}, {"target": "y"}, {"network": "transformer"}, {"task": "lm"}])
+def test_every_kind_records_the_same_settings_where_none_is_used(kind: dict[str, str]) -> None:
+    assert TrainConfig.of(**kind).as_dict() == {**TrainConfig().as_dict(), **kind}
+
+
+def test_settings_of_another_kind_are_unused_where_they_are_no_default() -> None:
+    config = TrainConfig.of(target="y", tick=0.5, row_ticks=1, heads=2, seed=4)
+    assert config.unused() == {"tick": 0.5, "heads": 2}
+    assert [each.split()[0] for each in notices(config)] == ["--tick", "--heads"]
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ({"attention": "math"}, "--attention math with --network mlp"),
+        ({"attention": "math", "task": "lm"}, "--attention math with --task lm"),
+        ({"network": "transformer", "hidden_layers": ()}, "without blocks"),
+        ({"network": "transformer", "norm": "batch"}, "--norm batch"),
+        ({"network": "transformer", "heads": 5}, "--heads 5"),
+    ],
+)
+def test_settings_of_a_network_that_do_not_fit_are_refused(values: dict[str, Any], what: str) -> None:
+    config = TrainConfig.of(**values)
+    with pytest.raises(TrainerError, match="RM557") as caught:
+        config.model.require_fitting(config.unused())
+    assert what in caught.value.what
+
+
+def test_choices_of_the_command_line_are_the_keys_of_what_implements_them() -> None:
+    assert (transport.AUTOMATIC, *transport.TRANSPORTS) == choices.COMMS
+    assert tuple(TARGETS) == choices.BAR_TARGETS
+    assert tuple(AFTER_WARMUP) == choices.SCHEDULES
+    assert tuple(BACKENDS) == choices.ATTENTION_KERNELS
+    assert tuple(choices.ACTIVATIONS.values()) == tuple(ACTIVATIONS)
+    assert set(choices.PRECISIONS) == {"auto", *DTYPES}
+    assert tuple(NEEDS) == choices.EXPORTS
 
 
 def test_the_familiar_flags_are_told_apart_from_those_with_an_effect() -> None:
-    assert notices(TrainConfig(epochs=1, batch_size=8)) == []
-    said = notices(TrainConfig(skip_gpu_cleanup=True))
+    assert notices(TrainConfig.of(epochs=1, batch_size=8)) == []
+    said = notices(TrainConfig.of(skip_gpu_cleanup=True))
     assert [sentence.partition(" has no effect: ")[0] for sentence in said] == ["--skip-gpu-cleanup"]
     assert all(FAMILIAR[name] in sentence for name, sentence in zip(("skip_gpu_cleanup",), said, strict=True))
 
 
 def test_where_a_value_came_from_is_no_setting() -> None:
-    assert "origin" not in TrainConfig(origin={"epochs": "flag"}).as_dict()
-    assert TrainConfig(origin={"epochs": "flag"}) == TrainConfig()
+    assert "origin" not in TrainConfig.of(origin={"epochs": "flag"}).as_dict()
+    assert TrainConfig.of(origin={"epochs": "flag"}) == TrainConfig()
+
+
+def test_importing_the_configuration_loads_neither_torch_nor_numpy() -> None:
+    code = "import sys, trainer.config.train, trainer.config.listing; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "trainer.config.train" in loaded
+    assert not {"torch", "numpy", "polars", "yaml"} & set(loaded)

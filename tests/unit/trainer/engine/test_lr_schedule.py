@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config.model import SCHEDULES
-from trainer.config.train import TrainConfig
+from trainer.config.choices import SCHEDULES
+from trainer.config.sections.optimizer import OptimizerConfig
 from trainer.engine.lr_schedule import AFTER_WARMUP, Shape, factor, require_schedule, shape_of
 from trainer.runtime.errors import TrainerError
 
@@ -84,15 +84,15 @@ def test_inverse_sqrt_halves_at_four_warm_ups() -> None:
 )
 def test_settings_that_contradict_each_other_are_refused(changes: dict[str, object], steps: int) -> None:
     with pytest.raises(TrainerError, match="RM526"):
-        require_schedule(TrainConfig(**changes), steps)
+        require_schedule(OptimizerConfig(**changes), steps)
 
 
 def test_settings_that_fit_are_taken() -> None:
     for schedule in SCHEDULES:
-        require_schedule(TrainConfig(schedule=schedule, warmup_steps=99), 100)
-    require_schedule(TrainConfig(schedule="wsd", decay_ratio=0.5, warmup_ratio=0.2), 100)
+        require_schedule(OptimizerConfig(schedule=schedule, warmup_steps=99), 100)
+    require_schedule(OptimizerConfig(schedule="wsd", decay_ratio=0.5, warmup_ratio=0.2), 100)
 
 
 def test_a_ratio_is_a_share_of_all_steps() -> None:
-    shape = shape_of(TrainConfig(schedule="wsd", warmup_ratio=0.2, decay_ratio=0.25), 100)
+    shape = shape_of(OptimizerConfig(schedule="wsd", warmup_ratio=0.2, decay_ratio=0.25), 100)
     assert (shape.warmup, shape.decay) == (20, 20)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from tests.fixtures.configs import rows_config
 from trainer.cli import main
-from trainer.config.train import TrainConfig
 from trainer.data.bar import Floats
 from trainer.tasks.bars import prepare
 from trainer.tasks.prepared import Task
@@ -28,7 +28,7 @@ def trained(path: Path, folder: Path) -> tuple[Task, Floats, Floats]:
     """Return the task, and weight (outputs, inputs) and bias (outputs,) of the model."""
     assert main(["train", "--data", str(path), "--output", str(folder), *FULL_BATCH, *EXACT, *OTHER]) == 0
     weights = load_file(folder / "one" / "model.safetensors")
-    task = prepare(TrainConfig(data=path, target="target"))
+    task = prepare(rows_config(data=path, target="target"))
     return task, weights["0.weight"].numpy(), weights["0.bias"].numpy()
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from trainer.config.sections.bars import BarsConfig
+from trainer.config.sections.run import ProvenanceConfig
 from trainer.config.train import TrainConfig
 from trainer.data.features.daily_features import FEATURES
 from trainer.device.accelerator import Accelerator
@@ -21,35 +23,35 @@ CARD = Accelerator(device="cuda:0", kind="rocm", name="Radeon", arch="gfx1100", 
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return prepare(TrainConfig())
+    return prepare(BarsConfig())
 
 
 def metadata(run: str, config: TrainConfig, data: Task, card: Accelerator) -> dict[str, Any]:
     made = BarTask(data=data)
-    return metadata_of(run, config, made.describe(made.network(config)), card)
+    return metadata_of(run, config, made.describe(made.network()), card)
 
 
 def test_everything_is_json(task: Task) -> None:
-    record = metadata("one", TrainConfig(), task, CARD)
+    record = metadata("one", TrainConfig.of(), task, CARD)
     assert json.loads(json.dumps(record, allow_nan=False))["device"]["arch"] == "gfx1100"
 
 
 def test_features_scaler_and_network_have_the_same_width(task: Task) -> None:
-    record = metadata("one", TrainConfig(hidden_layers=(8,)), task, CARD)
+    record = metadata("one", TrainConfig.of(hidden_layers=(8,)), task, CARD)
     width = len(FEATURES)
     assert len(record["features"]) == len(record["scaler"]["mean"]) == len(record["scaler"]["std"]) == width
     assert record["model"]["widths"] == [width, 8, 1]
 
 
 def test_the_settings_are_kept_as_resolved(task: Task) -> None:
-    record = metadata("named-at-start", TrainConfig(seed=3), task, CARD)
-    assert record["config"] == TrainConfig(seed=3, run="named-at-start").as_dict()
+    record = metadata("named-at-start", TrainConfig.of(seed=3), task, CARD)
+    assert record["config"] == TrainConfig.of(seed=3, run="named-at-start").as_dict()
 
 
 def test_what_is_null_has_its_reason(task: Task) -> None:
-    assert absent(TrainConfig(cell="c", image="i", commit="g"), "a source") == {}
+    assert absent(ProvenanceConfig(cell="c", image="i", commit="g"), "a source") == {}
     unknown = replace(task, file=replace(task.file, source=None))
-    record = metadata("one", TrainConfig(cell="c"), unknown, CARD)
+    record = metadata("one", TrainConfig.of(cell="c"), unknown, CARD)
     assert record["data"]["source"] is record["image"] is record["git_commit"] is None
     assert record["absent"].keys() == {"data.source", "image", "git_commit"}
 

@@ -248,24 +248,24 @@ def test_an_unfinished_run_is_not_started_over(stopped: Path, capsys: pytest.Cap
 
 
 def test_what_was_not_given_is_the_unfinished_runs() -> None:
-    stored = {"config": TrainConfig(epochs=7, seed=3, threads=2).as_dict()}
-    config = with_settings_of(TrainConfig(epochs=9, output=Path("here")), "one", stored)
-    assert (config.epochs, config.seed, config.threads, config.run) == (9, 3, 2, "one")
-    assert config.output == Path("here")
+    stored = {"config": TrainConfig.of(epochs=7, seed=3, threads=2).as_dict()}
+    config = with_settings_of(TrainConfig.of(epochs=9, output=Path("here")), "one", stored)
+    assert (config.loop.epochs, config.loop.seed, config.compute.threads, config.run.run) == (9, 3, 2, "one")
+    assert config.run.output == Path("here")
     with pytest.raises(TrainerError, match="RM551"):
-        with_settings_of(TrainConfig(seed=4), "one", stored)
+        with_settings_of(TrainConfig.of(seed=4), "one", stored)
 
 
 def test_what_rounds_otherwise_is_named() -> None:
-    stored = {"config": TrainConfig(threads=2).as_dict(), "world_size": 1}
-    assert rounding_changes(TrainConfig(threads=2), 1, stored) == []
-    assert rounding_changes(TrainConfig(threads=4), 2, stored) == ["threads 2 is now 4", "world_size 1 is now 2"]
+    stored = {"config": TrainConfig.of(threads=2).as_dict(), "world_size": 1}
+    assert rounding_changes(TrainConfig.of(threads=2), 1, stored) == []
+    assert rounding_changes(TrainConfig.of(threads=4), 2, stored) == ["threads 2 is now 4", "world_size 1 is now 2"]
 
 
 def test_a_cosine_ends_with_the_epochs_it_began_with() -> None:
-    began = {"config": TrainConfig(schedule="cosine", epochs=10).as_dict()}
+    began = {"config": TrainConfig.of(schedule="cosine", epochs=10).as_dict()}
     with pytest.raises(TrainerError, match="--epochs 10"):
-        with_settings_of(TrainConfig(epochs=20), "one", began)
-    assert with_settings_of(TrainConfig(), "one", began).epochs == 10
-    constant = {"config": TrainConfig(epochs=10).as_dict()}
-    assert with_settings_of(TrainConfig(epochs=20), "one", constant).epochs == 20
+        with_settings_of(TrainConfig.of(epochs=20), "one", began)
+    assert with_settings_of(TrainConfig.of(), "one", began).loop.epochs == 10
+    constant = {"config": TrainConfig.of(epochs=10).as_dict()}
+    assert with_settings_of(TrainConfig.of(epochs=20), "one", constant).loop.epochs == 20

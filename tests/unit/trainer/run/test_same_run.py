@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 
 from trainer.config.recipe import resolve
+from trainer.config.setting import OnResume
 from trainer.config.train import TrainConfig
 from trainer.run.metadata import versions
-from trainer.run.resume_settings import FIXED, checked, given, rounding_changes, with_settings_of
+from trainer.run.resume_settings import checked, given, named, rounding_changes, with_settings_of
 from trainer.run.same_run import origin_of, require_own, require_same_inputs, version_changes
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 
+FIXED = named(OnResume.FIXED)
+
 
 def started(**changes: Any) -> dict[str, Any]:
     """Return what run.json says of a run, as it is read back."""
-    settings = {"config": TrainConfig(**changes).as_dict(), "data_sha256": "d" * 64, "world_size": 1}
+    settings = {"config": TrainConfig.of(**changes).as_dict(), "data_sha256": "d" * 64, "world_size": 1}
     read: dict[str, Any] = json.loads(json.dumps(settings))
     return read
 
@@ -53,22 +56,29 @@ def test_a_value_given_at_its_default_is_given_however_it_is(
     recipe = tmp_path / "own.yaml"
     recipe.write_text(f'{section}:\n  {own}: "{text}"\n')
     typed = {"flag": {name: default}, "set": {"set": [assignment]}, "recipe": {"recipe": str(recipe)}}[way]
-    config = resolve(typed)
+    config = resolve(typed | {"target": "y"})  # of a table, which has all of these
     assert name in given(config)
-    assert name in refused("RM551", with_settings_of, config, "one", started(**{name: before})).replace("-", "_")
-    assert getattr(with_settings_of(config, "one", started()), name) == default  # as it was: nothing to refuse
+    assert name in refused("RM551", with_settings_of, config, "one", started(target="y", **{name: before})).replace(
+        "-", "_"
+    )
+    assert (
+        with_settings_of(config, "one", started(target="y")).values()[name] == default
+    )  # as it was: nothing to refuse
 
 
 def test_what_was_not_given_is_the_runs_own() -> None:
     config = with_settings_of(resolve({}), "one", started(dropout=0.1, epochs=50, hidden_layers=(8,)))
-    assert (config.dropout, config.epochs, config.hidden_layers) == (0.1, 50, (8,))
-    assert with_settings_of(resolve({"epochs": 300}), "one", started(epochs=50)).epochs == 300
+    assert (config.model.dropout, config.loop.epochs, config.model.hidden_layers) == (0.1, 50, (8,))
+    assert with_settings_of(resolve({"epochs": 300}), "one", started(epochs=50)).loop.epochs == 300
 
 
 def test_every_setting_comes_back_from_a_file_as_it_was() -> None:
-    for config in (TrainConfig(), TrainConfig(hidden_layers=(), categories=("a", "b"), embargo=3, hang_timeout=None)):
+    for config in (
+        TrainConfig.of(),
+        TrainConfig.of(target="y", hidden_layers=(), categories=("a", "b"), embargo=3, hang_timeout=None),
+    ):
         read = values_of(json.loads(json.dumps(config.as_dict())))
-        assert {name: getattr(config, name) for name in read} == read
+        assert {name: config.complete()[name] for name in read} == read
 
 
 @pytest.mark.parametrize("value", ["x", -1, 0.5, [], None, True, {"a": 1}, 2**70, float("nan")])
@@ -144,7 +154,7 @@ def test_inputs_that_round_otherwise_are_the_same_and_an_older_run_says_nothing(
 def test_another_torch_is_told_as_rounding() -> None:
     now = versions()
     settings = started() | {"versions": {**now, "torch": "1.13.1"}}
-    assert rounding_changes(TrainConfig(), 1, settings) == [f"torch 1.13.1 is now {now['torch']}"]
-    assert rounding_changes(TrainConfig(), 1, started() | {"versions": now}) == []
-    assert rounding_changes(TrainConfig(), 1, started() | {"versions": "x"}) == []
+    assert rounding_changes(TrainConfig.of(), 1, settings) == [f"torch 1.13.1 is now {now['torch']}"]
+    assert rounding_changes(TrainConfig.of(), 1, started() | {"versions": now}) == []
+    assert rounding_changes(TrainConfig.of(), 1, started() | {"versions": "x"}) == []
     assert version_changes({"python": "3.11"}, now) == []  # of itself it rounds nothing

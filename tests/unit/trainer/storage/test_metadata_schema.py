@@ -11,6 +11,7 @@ import pytest
 
 import trainer
 from trainer.cli import main
+from trainer.config.sections.bars import BarsConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator
 from trainer.run.metadata import metadata
@@ -24,9 +25,9 @@ CPU = Accelerator(device="cpu", kind="cpu", name="x", arch="y", memory_bytes=1, 
 
 @pytest.fixture(scope="module")
 def record() -> dict[str, Any]:
-    task = BarTask(data=prepare(TrainConfig()))
-    entries = task.describe(task.network(TrainConfig()))
-    made = metadata("one", TrainConfig(forced=("rule-a",), origin={"forced": "flag"}), entries, CPU)
+    task = BarTask(data=prepare(BarsConfig()))
+    entries = task.describe(task.network())
+    made = metadata("one", TrainConfig.of(forced=("rule-a",), origin={"forced": "flag"}), entries, CPU)
     made |= {"precision": {"name": "fp32", "reason": "default"}, "allocator": {}}
     made |= {"metrics": {"best": {"epoch": 1}}, "artifacts": {"model.pt": {"bytes": 1, "sha256": "0" * 64}}}
     return json.loads(json.dumps(made, allow_nan=False))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fixtures.configs import rows_config
 from trainer.config.train import TrainConfig
 from trainer.data.readers.synthetic import write_synthetic
 from trainer.run.stored_settings import values_of
@@ -31,7 +32,7 @@ def test_columns_that_never_change_are_told_from_those_of_a_few_rows() -> None:
 def test_intraday_training_says_five_lines(tmp_path: Path) -> None:
     path = tmp_path / "bars.csv"
     write_synthetic(path, 390 * 24)
-    task = prepare(TrainConfig(data=path, output=tmp_path))
+    task = prepare(rows_config(data=path))
     heads = [line.partition(":")[0] for line in task.assumptions]
     assert heads == ["read", "times", "sessions", "rows", "features"]
     words = " ".join(task.assumptions)
@@ -48,7 +49,7 @@ def test_dead_volume_is_named_before_training(tmp_path: Path) -> None:
     place = lines[0].split(",").index("volume")
     rows = [line.split(",") for line in lines[1:]]
     path.write_text("\n".join([lines[0], *(",".join([*r[:place], "0", *r[place + 1 :]]) for r in rows), ""]))
-    said = prepare(TrainConfig(data=path, output=tmp_path)).assumptions[-1]
+    said = prepare(rows_config(data=path)).assumptions[-1]
     assert "constant in the training part" in said
     assert "vol_z_20" in said
 
@@ -84,8 +85,8 @@ def test_stopped_features_end_within_seconds_and_leave_nothing(tmp_path: Path, n
 
 
 def test_settings_of_an_earlier_trainer_are_still_taken() -> None:
-    recorded = TrainConfig().as_dict()
+    recorded = TrainConfig.of().as_dict()
     assert {"columns", "row_origin", "levels"}.isdisjoint(recorded)
-    with_columns = TrainConfig(columns=("date=when",)).as_dict()
+    with_columns = TrainConfig.of(columns=("date=when",)).as_dict()
     assert values_of(with_columns)["columns"] == ("date=when",)
     assert values_of({"columns": []})["columns"] == ()

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from trainer.cli import main
-from trainer.config.train import TrainConfig
 from trainer.models.mlp import mlp
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.export import compare_onnx, deployable, files, onnx, require
@@ -85,6 +84,6 @@ def test_a_network_that_the_exporter_refuses() -> None:
 
 def test_the_same_weights_give_the_same_bytes() -> None:
     model = mlp(2, (3,))
-    first, second = (files(model, TrainConfig(), json.loads(json.dumps(RECORD))) for _ in range(2))
+    first, second = (files(model, json.loads(json.dumps(RECORD))) for _ in range(2))
     assert first == second
-    assert first.keys() == {"model.pt", "model.safetensors", "recipe.yaml"}
+    assert first.keys() == {"model.pt", "model.safetensors"}

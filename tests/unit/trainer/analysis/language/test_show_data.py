@@ -8,7 +8,7 @@ import pytest
 from trainer.analysis.language.data_page import html
 from trainer.analysis.language.inspection import ANSWER, PROMPT, STOP, inspect
 from trainer.cli import main
-from trainer.config.language import LanguageConfig
+from trainer.config.sections.tokens import TokensConfig
 from trainer.data.tokens.load import load
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.tasks.language.inputs import template_of
@@ -58,7 +58,7 @@ def test_the_counts_are_those_that_training_records(rows, tmp_path):
     answers = [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(20)]
     path, tokenizer = rows(*answers), ByteTokenizer()
     seen = inspect(path)
-    facts = load(path, LanguageConfig(), tokenizer, template_of(None, tokenizer), folder=tmp_path, seed=0).facts
+    facts = load(path, TokensConfig(), tokenizer, template_of(None, tokenizer), folder=tmp_path, seed=0).facts
     assert (seen.tokens, seen.trained, seen.usable) == (facts["tokens"], facts["trained_tokens"], facts["rows"])
 
 

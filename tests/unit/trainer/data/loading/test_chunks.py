@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trainer.cli import main
-from trainer.config.train import TrainConfig
+from trainer.config.sections.bars import BarsConfig
 from trainer.data.dataset import Dataset
 from trainer.data.features.feature_file import read_table
 from trainer.data.loading import chunks as pieces
@@ -69,14 +69,15 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(minutes: Path, feed: str) -> tuple[Dataset, Scaler, int]:
     """Return rows and scaler from a feature file, and the peak of numpy's memory on the way."""
     folder = minutes.parent
-    config = TrainConfig(data=minutes, features="intraday", horizon=30, feed=feed, output=folder / "runs")
+    config = BarsConfig(data=minutes, features="intraday", horizon=30)
+    disk = folder / "runs" if feed == "mapped" else None
     file = folder / "features.arrow"
     if not file.exists():
         assert main(["features", f"--data={minutes}", f"--out={file}"]) == 0
     table = read_table(file)
     tracemalloc.start()
     try:
-        found = table_rows(table, finite_rows(table), config)
+        found = table_rows(table, finite_rows(table), config, disk)
         return found, Scaler.fit(found.features), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from trainer.config.sections.run import DistributedConfig
 from trainer.config.train import TrainConfig
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
@@ -54,19 +55,19 @@ def test_too_few_cards_are_refused_where_cards_were_asked_for(monkeypatch: pytes
 
 
 def test_every_attempt_means_the_run_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert attempt_of(TrainConfig(), Ranks()) == TrainConfig()
+    assert attempt_of(TrainConfig.of(), Ranks()) == TrainConfig.of()
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
-    first = attempt_of(TrainConfig(), Ranks())
+    first = attempt_of(TrainConfig.of(), Ranks())
     assert (first.run, first.resume) == (launch_name(), None)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    second = attempt_of(TrainConfig(), Ranks())
+    second = attempt_of(TrainConfig.of(), Ranks())
     assert (second.run, second.resume) == (first.run, "auto")
-    assert attempt_of(TrainConfig(run="mine", resume="mine"), Ranks()) == TrainConfig(run="mine", resume="mine")
+    assert attempt_of(TrainConfig.of(run="mine", resume="mine"), Ranks()) == TrainConfig.of(run="mine", resume="mine")
 
 
 def test_what_one_launcher_starts_again_is_started_again_for_all() -> None:
-    assert attempt_of(TrainConfig(run="mine"), Voting(False)).resume is None
-    assert attempt_of(TrainConfig(run="mine"), Voting(True)).resume == "auto"
+    assert attempt_of(TrainConfig.of(run="mine"), Voting(False)).resume is None
+    assert attempt_of(TrainConfig.of(run="mine"), Voting(True)).resume == "auto"
 
 
 class Voting(Ranks):
@@ -80,15 +81,15 @@ class Voting(Ranks):
 
 
 def test_a_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert limits_of(TrainConfig()) is None
-    asked = limits_of(TrainConfig(hang_timeout=5.0))
+    assert limits_of(DistributedConfig()) is None
+    asked = limits_of(DistributedConfig(hang_timeout=5.0))
     assert asked
     assert (asked.floor, asked.ceiling) == (5.0, 5.0)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    among_ranks = limits_of(TrainConfig(hang_floor=7.0))
+    among_ranks = limits_of(DistributedConfig(hang_floor=7.0))
     assert among_ranks
     assert (among_ranks.floor, among_ranks.ceiling) == (7.0, CEILING_S)
-    assert limits_of(TrainConfig(hang_timeout=None)) is None
+    assert limits_of(DistributedConfig(hang_timeout=None)) is None
 
 
 class Told(Ranks):
@@ -102,10 +103,10 @@ class Told(Ranks):
 
 
 def test_ranks_with_other_settings_or_other_data_are_refused() -> None:
-    require_alike(Told(), TrainConfig(), "abc")
+    require_alike(Told(), TrainConfig.of(), "abc")
     for other in ({"seed": "7"}, {"data": "def"}, {"parallel": "pipeline"}):
         with pytest.raises(TrainerError, match="RM565") as caught:
-            require_alike(Told(**other), TrainConfig(), "abc")
+            require_alike(Told(**other), TrainConfig.of(), "abc")
         assert next(iter(other)) in caught.value.what
 
 

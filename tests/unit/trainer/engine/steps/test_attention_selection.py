@@ -13,13 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from trainer.config.model import KERNELS as OFFERED
-from trainer.config.train import TrainConfig
 from trainer.device.precision import Precision
 from trainer.distributed.collectives import Ranks
 from trainer.engine.steps import attention_selection as attention
 from trainer.engine.steps.attention_selection import (
-    CHOICES,
     KERNELS,
     LIMITS,
     Finding,
@@ -33,6 +30,7 @@ from trainer.engine.steps.attention_selection import (
     worst,
 )
 from trainer.models.build import build
+from trainer.models.kernels import BACKENDS
 from trainer.models.transformer import Attention
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.row_task import attention_of
@@ -131,9 +129,16 @@ NETWORK = {"kind": "transformer", "widths": [4, 8, 8, 1], "token_width": 8, "hea
 
 def settle(asked: str = "auto", before: str | None = None, name: str = "fp32", **more: Any) -> tuple[nn.Module, Any]:
     model, precision = build(NETWORK), Precision(name=name, reason="test", device_type="cpu")
-    config = TrainConfig(network="transformer", attention=asked, batch_size=16)
     chosen = attend(
-        model, attention_of(NETWORK), config, device="cpu", precision=precision, ranks=Ranks(), before=before, **more
+        model,
+        attention_of(NETWORK),
+        asked,
+        rows=16,
+        device="cpu",
+        precision=precision,
+        ranks=Ranks(),
+        before=before,
+        **more,
     )
     return model, chosen
 
@@ -153,7 +158,7 @@ def make_flash_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_line_offers_what_there_is() -> None:
-    assert sorted(CHOICES) == sorted(OFFERED)
+    assert set(KERNELS) == set(BACKENDS)
 
 
 def test_every_layer_uses_the_kernel_and_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,5 +241,5 @@ def test_a_torch_without_the_choice_is_a_said_refusal(monkeypatch: pytest.Monkey
 
 def test_a_network_without_attention_has_no_kernel() -> None:
     precision = Precision(name="fp32", reason="test", device_type="cpu")
-    found = attend(nn.Linear(2, 1), None, TrainConfig(), device="cpu", precision=precision, ranks=Ranks())
+    found = attend(nn.Linear(2, 1), None, rows=1, device="cpu", precision=precision, ranks=Ranks())
     assert found is None

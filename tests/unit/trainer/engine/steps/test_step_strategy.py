@@ -11,15 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
-from trainer.config.train import FEEDS, STEPS
-from trainer.data.loading import placement as feed
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.loop import Part, Plan, Training, fit, new_training
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.manual_autograd import at_once
 from trainer.engine.steps.step_batching import Launches
-from trainer.engine.steps.step_strategy import KINDS, Memory, choose_step, trial, unproven
+from trainer.engine.steps.step_strategy import Memory, choose_step, trial, unproven
 from trainer.models.losses import squared_error_sum
 from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
@@ -302,11 +300,6 @@ def test_launches_of_a_graph_cover_the_epoch_with_a_stand_in(rows: int, monkeypa
     assert found.state.chain.head == want.state.chain.head
     whole = rows // 8
     assert steps.launched == 3 * ([MOST] * (whole // MOST) + [1] * (whole % MOST))
-
-
-def test_the_words_of_the_command_line_are_those_that_are_known() -> None:
-    assert STEPS == KINDS
-    assert FEEDS == feed.FEEDS
 
 
 def test_weights_of_a_launch_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.fixtures.configs import rows_config
 from tests.fixtures.tables import hours, mixed, written
-from trainer.config.train import TrainConfig
 from trainer.data.loading import chunks as pieces
 from trainer.data.tables.encoding import Parsed
 from trainer.runtime.errors import TrainerError
@@ -19,7 +19,7 @@ from trainer.tasks.tables.row_policy import Reading
 
 
 def task_of(path: Path, **settings: Any) -> Task:
-    return prepare(TrainConfig(data=path, **({"target": "y"} | settings)))
+    return prepare(rows_config(data=path, **({"target": "y"} | settings)))
 
 
 def refused(path: Path, code: str, **settings: Any) -> TrainerError:
@@ -169,7 +169,7 @@ def test_a_share_of_the_rows_is_a_seeded_draw(table: Path) -> None:
 def test_a_bar_target_of_a_name_nearly_right_is_a_column(table: Path) -> None:
     assert "no column 'volatilty'" in refused(table, "RM580", target="volatilty").what
     with pytest.raises(TrainerError, match="did you mean volatility"):
-        prepare(TrainConfig(target="volatilty", features="daily"))
+        prepare(rows_config(target="volatilty", features="daily"))
 
 
 def numbers(tmp_path: Path, **cells: str) -> Path:

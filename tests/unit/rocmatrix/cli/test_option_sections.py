@@ -1,0 +1,91 @@
+"""The help of a task with many options: in sections, with types, the common ones unless all are asked for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rocmatrix.cli import option_sections
+from rocmatrix.cli.tasks import collection
+from rocmatrix.runtime.paths import ROOT
+
+TASKS = collection()
+CONTEXTS = {context.name: context for context in TASKS.to_contexts(ignore_unknown_help=True)}
+
+
+def help_of(*words: str) -> str:
+    argv = [sys.executable, str(ROOT / "rocmatrix" / "cli" / "program.py"), *words]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+def options_in(text: str) -> list[str]:
+    return re.findall(r"^  (--[\w-]+)", text, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def common() -> str:
+    return help_of("train", "--help")
+
+
+@pytest.fixture(scope="module")
+def every() -> str:
+    return help_of("train", "--help=all")
+
+
+def test_help_of_train_has_the_common_options_first_and_examples_last(common: str) -> None:
+    assert options_in(common)[:4] == ["--recipe", "--set", "--data", "--task"]
+    assert {"--epochs", "--resume", "--cell", "--dry-run"} <= set(options_in(common))
+    assert not {"--tick", "--lora-rank", "--hang-floor"} & set(options_in(common))
+    assert "./invokew train --help=all lists" in common
+    assert common.rstrip().splitlines()[-1].startswith("  ./invokew train ")
+
+
+def test_help_all_lists_every_option_once_and_a_kinds_own_under_that_kind(every: str) -> None:
+    known = {names.split(", ")[-1].partition("=")[0].replace("_", "-") for names, _ in CONTEXTS["train"].help_tuples()}
+    listed = options_in(every)
+    assert sorted(listed) == sorted(known)
+    before_tick = every[: every.index("  --tick=")].splitlines()
+    titles = [line for line in before_tick if line and not line.startswith((" ", "Usage"))]
+    assert titles[-1] == "FURTHER: Bars: volume profiles"
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_help_fits_eighty_columns_and_names_types(everything: bool, common: str, every: str) -> None:
+    text = every if everything else common
+    assert max(map(len, text.splitlines())) < 80
+    assert "STRING" not in text
+    assert {"--epochs=INT", "--learning-rate=FLOAT", "--data=PATH"} <= set(text.split())
+    assert "--network={mlp,residual,transformer}" in text
+
+
+@pytest.mark.parametrize("words", [("--help", "train"), ("train", "-h")])
+def test_the_ways_to_ask_for_help_print_the_same(words: tuple[str, ...], common: str) -> None:
+    assert help_of(*words) == common
+
+
+def test_help_all_as_two_words_is_the_same(every: str) -> None:
+    assert help_of("train", "--help", "all") == every
+
+
+def test_help_of_no_task_called_all_is_refused_as_before() -> None:
+    assert "RM404" in help_of("--help", "all")
+
+
+def test_features_have_sections_and_all_options_are_listed() -> None:
+    text = help_of("features", "--help")
+    assert {"--tick", "--out", "--session"} <= set(options_in(text))
+    assert "further options" not in text
+
+
+@pytest.mark.parametrize("task", sorted(CONTEXTS))
+def test_no_option_is_lost_between_the_sections(task: str) -> None:
+    described = TASKS[task].described() if hasattr(TASKS[task], "described") else {}
+    if not any("section" in each for each in described.values()):
+        return
+    options = CONTEXTS[task].help_tuples()
+    found = [option for _, listed in option_sections.sections(options, described, everything=True) for option in listed]
+    assert sorted(found) == sorted(options)

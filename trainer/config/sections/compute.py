@@ -1,0 +1,46 @@
+"""How a run is computed: on what, in which number format, in what pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from trainer.config.choices import COMPILE, FEEDS, PRECISIONS, RECOMPUTE, STEPS
+from trainer.config.parsing import Reader, one_of, or_auto, switch, whole
+from trainer.config.setting import Flag, OnResume
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeConfig:
+    """Device, number format, and ways to the same result."""
+
+    title: ClassVar[str] = "Computation"
+    device: Annotated[
+        str,
+        Flag("ROCm cards are cuda, too", Reader(str, "auto|cpu|cuda|cuda:N"), "run", OnResume.ROUNDING, common=True),
+    ] = "auto"
+    threads: Annotated[
+        int, Flag("CPU threads; each count rounds differently", whole(1, 1024), "run", OnResume.ROUNDING, common=True)
+    ] = 1
+    precision: Annotated[
+        str,
+        Flag("number format; auto: by evidence", one_of(*PRECISIONS), resume=OnResume.FIXED, common=True),
+    ] = "fp32"
+    use_mixed_precision: Annotated[bool, Flag("the same as --precision auto", switch)] = False
+    micro_batch: Annotated[
+        int | None, Flag("rows at a time; auto: as many as fit (default: auto)", or_auto(whole(1)), alike=True)
+    ] = None
+    step: Annotated[
+        str,
+        Flag("graph: cards; direct: CPUs; auto: the faster if bit-identical", one_of(*STEPS), resume=OnResume.KEPT),
+    ] = "auto"
+    compile: Annotated[str, Flag("auto: kept if equal and faster", one_of(*COMPILE), "model")] = "off"
+    activation_checkpointing: Annotated[
+        str, Flag("less memory, more time", one_of(*RECOMPUTE), "model", alike=True)
+    ] = "off"
+    feed: Annotated[str, Flag("where the rows are held; auto: on the device if they fit", one_of(*FEEDS), "data")] = (
+        "auto"
+    )
+    loader_workers: Annotated[
+        int, Flag("threads that fetch rows ahead from the host; 0: all rows are on the device", whole(0, 64), "data")
+    ] = 0

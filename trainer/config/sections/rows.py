@@ -1,0 +1,96 @@
+"""What is learned from a file of rows: settings that bars and tables share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from trainer.config.choices import (
+    BAD_ROW_POLICIES,
+    CLASS_WEIGHTS,
+    FEATURE_SETS,
+    TASKS,
+    BadRowPolicy,
+)
+from trainer.config.parsing import column_roles, number, one_of, or_auto, path, text, whole
+from trainer.config.setting import Flag, OnResume
+from trainer.runtime.paths import SAMPLE
+
+_fixed = partial(Flag, recipe="data", resume=OnResume.FIXED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileConfig:
+    """The file, and the kind of task."""
+
+    title: ClassVar[str] = "Data"
+    data: Annotated[
+        Path,
+        Flag(
+            "bars, or any table: CSV (also .gz, .zst), Parquet, Arrow; with --task lm: text or JSONL",
+            path,
+            "data",
+            OnResume.KEPT,
+            common=True,
+        ),
+    ] = SAMPLE
+    task: Annotated[str, _fixed("auto: by the target; lm: a language model", one_of(*TASKS), common=True)] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetConfig:
+    """What is forecast, and from which inputs."""
+
+    title: ClassVar[str] = "Data"
+    features: Annotated[
+        str,
+        _fixed(
+            "auto: by the spacing of the bars, a table where --target names a column",
+            one_of(*FEATURE_SETS),
+            common=True,
+        ),
+    ] = "auto"
+    target: Annotated[
+        str,
+        _fixed(
+            "volatility, return or direction of the next --horizon bars, or the name of a table's column",
+            text,
+            common=True,
+        ),
+    ] = "volatility"
+    embargo: Annotated[
+        int | None,
+        _fixed("rows dropped between parts, at least --horizon; auto: --horizon (default: auto)", or_auto(whole(1))),
+    ] = None
+    class_weights: Annotated[str, _fixed("of classes; balanced: by the training part", one_of(*CLASS_WEIGHTS))] = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsConfig(TargetConfig, FileConfig):
+    """What bars and tables share."""
+
+    title: ClassVar[str] = "Data"
+    data_fraction: Annotated[float, _fixed("share of the rows to use, the latest ones", number(1))] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingConfig:
+    """How a file of rows is read."""
+
+    title: ClassVar[str] = "Data: reading"
+    chunk_size: Annotated[int, Flag("rows read at a time; changes memory, never values", whole(1), "data")] = 100_000
+    on_bad_row: Annotated[
+        BadRowPolicy, _fixed("what is done with one; every kind is counted in the metadata", one_of(*BAD_ROW_POLICIES))
+    ] = "error"
+    time_zone: Annotated[str, _fixed("IANA zone of times that name none")] = "America/New_York"
+    time_format: Annotated[str | None, _fixed("strftime pattern of the times (default: found)")] = None
+    columns: Annotated[
+        tuple[str, ...],
+        _fixed(
+            "which column is what: date=NAME,close=NAME; a number counts from 1 (default: found)",
+            column_roles,
+            sparse=True,
+        ),
+    ] = ()

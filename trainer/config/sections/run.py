@@ -1,0 +1,104 @@
+"""A run among others: its folder, its ranks, what observes it, and where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from trainer.config.batch_schedule import MOST_ROWS
+from trainer.config.checkpoint_policy import (
+    EVERY_MINUTE,
+    LAST_TWO,
+    Interval,
+    Retention,
+    parse_interval,
+    parse_retention,
+)
+from trainer.config.choices import COMMS, COMPRESSIONS, EXPORTS, PARALLEL, TRACKERS
+from trainer.config.parsing import (
+    Reader,
+    names,
+    number,
+    one_of,
+    path,
+    run_name,
+    seconds_or_word,
+    some_of,
+    switch,
+    text,
+    whole,
+)
+from trainer.config.setting import Flag
+
+BY_HOST = "provenance"  # records that the host program gives; no person types them, and no recipe holds them
+_interval = Reader(parse_interval, "INT|TIME")
+_ranks = partial(Flag, recipe="ranks")
+_host = partial(Flag, recipe=BY_HOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """The run's folder, its checkpoints, and what it writes."""
+
+    title: ClassVar[str] = "Run"
+    output: Annotated[Path, Flag("folder that receives the run's folder", path, "run", common=True)] = Path("TRAINING")
+    run: Annotated[
+        str | None, Flag("name of the run (default: UTC time and a suffix)", run_name, "run", common=True)
+    ] = None
+    resume: Annotated[str | None, Flag("resume an unfinished run: its name, or auto", run_name, "run", common=True)] = (
+        None
+    )
+    checkpoint_every: Annotated[
+        Interval,
+        Flag("steps (500) or time (60s, 10m); 0: never", _interval, "checkpoint", common=True),
+    ] = EVERY_MINUTE
+    keep: Annotated[
+        Retention, Flag("checkpoints that stay", Reader(parse_retention, "last=INT,best=INT,every=INT"), "checkpoint")
+    ] = LAST_TWO
+    export: Annotated[tuple[str, ...], Flag("further formats of the model", some_of(*EXPORTS), "model")] = ()
+    skip_gpu_cleanup: Annotated[
+        bool, Flag("accepted for familiarity, without effect: memory is given back at every end", switch, "run")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedConfig:
+    """Several ranks: how they share the work, talk to each other, and what is done where one hangs."""
+
+    title: ClassVar[str] = "Ranks"
+    ranks: Annotated[
+        int, _ranks("processes to start, a card each; torchrun does it by itself", whole(1, 1024), common=True)
+    ] = 1
+    parallel: Annotated[str, _ranks("what is divided among ranks", one_of(*PARALLEL), alike=True)] = "ddp"
+    comms: Annotated[
+        str, _ranks("way between ranks; auto: the first that passes a probe", one_of(*COMMS), alike=True)
+    ] = "auto"
+    gradient_compression: Annotated[str, _ranks("bf16: half the bytes", one_of(*COMPRESSIONS), alike=True)] = "none"
+    max_restarts: Annotated[int, _ranks("times to start the ranks again after a hang or a death", whole(0, 1000))] = 3
+    hang_timeout: Annotated[
+        float | str | None, _ranks("most seconds in one section; auto: 600 among ranks", seconds_or_word)
+    ] = "auto"
+    hang_floor: Annotated[float, _ranks("least seconds that a learned limit allows", number(1e6))] = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TelemetryConfig:
+    """What observes a run."""
+
+    title: ClassVar[str] = "Telemetry"
+    track: Annotated[tuple[str, ...], Flag("further trackers of the figures", some_of(*TRACKERS), "telemetry")] = ()
+    nan_guard: Annotated[int, Flag("check for NaN every N steps (0: off)", whole(0, MOST_ROWS), "telemetry")] = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvenanceConfig:
+    """What the host program gives to be recorded: the trainer cannot find it out by itself."""
+
+    title: ClassVar[str] = "Provenance"
+    cell: Annotated[str | None, _host("name of the matrix cell, to be recorded", text)] = None
+    cell_absent: Annotated[str | None, _host("why there is no cell, to be recorded", text)] = None
+    forced: Annotated[tuple[str, ...], _host("rules of the matrix that were overridden, to be recorded", names)] = ()
+    image: Annotated[str | None, _host("digest of the container image, to be recorded", text)] = None
+    commit: Annotated[str | None, _host("git commit of the project, to be recorded", text)] = None

@@ -34,6 +34,10 @@ def watch(
 
     `architecture` is metadata.json's description of the network, `settings` are the run's, for the trackers.
 
+    Args:
+        architecture: metadata.json's description of the network.
+        settings: the run's settings by name, for the trackers.
+
     Raises:
         TrainerError: RM507 where a tracker does not start.
     """
@@ -56,6 +60,10 @@ def guard_of(training: Training, every: int, folder: RunFolder, architecture: Ma
     """Return the guard. On several ranks it finds the step, and does not search for the layer.
 
     A search would compute steps again, which on several ranks all would have to do together.
+
+    Args:
+        every: steps between two checks; 0 for none.
+        architecture: metadata.json's description of the network.
     """
     ranks, alone = training.ranks, training.ranks.world_size == 1
     again = RecomputeHooks(

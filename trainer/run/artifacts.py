@@ -89,6 +89,11 @@ def size_estimate(model: nn.Module, epochs: int, steps: int) -> int:
     """Return about how many bytes a run writes: the weights twice, two lines an epoch with all its `steps`, metadata.
 
     Checkpoints are not counted: a run goes on without them where the disk has no room.
+
+    Args:
+        model: network of the run.
+        epochs: measurements of the run.
+        steps: steps of each.
     """
     weights: int = sum(value.numel() * value.element_size() for value in model.parameters())
     return 2 * weights + 400 * epochs + 16 * steps + 64 * 1024

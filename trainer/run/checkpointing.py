@@ -98,6 +98,11 @@ def newest_good(
     """Return step and content of the newest checkpoint that is whole; each one that is not is told and left alone.
 
     `own` is asked about it, with what its manifest says, and may refuse it by an error of its own.
+
+    Args:
+        folder: folder of the run's checkpoints.
+        damaged: called with each checkpoint that is not whole, and the reason.
+        own: called with a checkpoint and the content of its manifest; may raise to refuse it.
     """
     for one in store.stored(folder):
         try:

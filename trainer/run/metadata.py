@@ -31,6 +31,10 @@ def metadata(run: str, config: TrainConfig, entries: dict[str, Any], accelerator
     """Return everything about a run but its outcome, metrics and artifacts; all values are JSON's own types.
 
     `entries` are those that the task describes itself by.
+
+    Args:
+        run: name of the run.
+        entries: entries by which the task describes itself.
     """
     return {
         "schema_version": SCHEMA_VERSION,

@@ -39,7 +39,13 @@ def _inputs(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_same_inputs(name: str, before: Any, now: Mapping[str, Any]) -> None:
-    """Raise RM593 where the rows that this trainer makes of the data are not those that run `name` began with."""
+    """Raise RM593 where the rows that this trainer makes of the data are not those that run `name` began with.
+
+    Args:
+        name: name of the unfinished run.
+        before: its record, as JSON.
+        now: record of the present attempt.
+    """
     if not isinstance(before, Mapping):
         return  # a run of an earlier trainer, which did not say
     differing = _difference(before, now)

@@ -151,7 +151,11 @@ def prepare(attempt: Attempt) -> Prepared:
 
 
 def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precision) -> tuple[nn.Module, Chosen | None]:
-    """Return the network with its first weights where it is to be, and the attention kernel that it uses."""
+    """Return the network with its first weights where it is to be, and the attention kernel that it uses.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
     config, lobby = attempt.config, attempt.lobby
     model = network.build().to(dtype=precision.weights)
     if network.load:
@@ -198,7 +202,11 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
 
 
 def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks, record: dict[str, Any]) -> Training:
-    """Return the run at its beginning, its settings written."""
+    """Return the run at its beginning, its settings written.
+
+    Args:
+        record: content of metadata.json so far.
+    """
     started = started_with(prepared, attempt, ranks, record)
     if ranks.leads and not attempt.settings:
         write_settings(folder, started)
@@ -206,13 +214,21 @@ def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ran
 
 
 def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
-    """Return what a run that begins now is started with."""
+    """Return what a run that begins now is started with.
+
+    Args:
+        record: content of metadata.json so far.
+    """
     settings = settings_of(attempt.config, prepared.task.data_sha256, world_size=ranks.world_size)
     return settings | origin_of(record)
 
 
 def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that the run was started with; a resume changes its length alone."""
+    """Return the settings that the run was started with; a resume changes its length alone.
+
+    Args:
+        record: content of metadata.json so far.
+    """
     started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
     return {**started, "attention": prepared.attention.kernel if prepared.attention else None}
 
@@ -221,6 +237,9 @@ def resume_if_asked(
     training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder, record: dict[str, Any]
 ) -> None:
     """Restore `training` from the unfinished run's newest valid checkpoint.
+
+    Args:
+        record: content of metadata.json so far.
 
     Raises:
         TrainerError: RM551 where more is trained than is asked for, and what `go_on` raises.
@@ -253,7 +272,12 @@ def finish(
     record: dict[str, Any],
     history: list[Epoch],
 ) -> None:
-    """Measure the trained network and write its files."""
+    """Measure the trained network and write its files.
+
+    Args:
+        record: content of metadata.json so far; completed here.
+        history: measurements in order.
+    """
     task, ranks = prepared.task, training.ranks
     record["metrics"] = {"best": best_of(history).facts(), **scores(training, task)}
     whole = ranks.whole(dict(prepared.model.state_dict()))
@@ -266,14 +290,23 @@ def finish(
 def complete(
     task: LearningTask, attempt: Attempt, folder: RunFolder, record: dict[str, Any], history: list[Epoch]
 ) -> None:
-    """Remove what only a resume needs, and report the end; the folder has its final name."""
+    """Remove what only a resume needs, and report the end; the folder has its final name.
+
+    Args:
+        record: content of metadata.json.
+        history: measurements in order.
+    """
     remove_leftovers(folder.final, attempt.config.run.keep)
     emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
     say(summary(record, task.summary(record, lasted(history)), folder.final))
 
 
 def require_room(network: NetworkSpec, device: str, precision: Precision, config: TrainConfig) -> None:
-    """Raise RM521 where the network cannot be trained on `device` at all."""
+    """Raise RM521 where the network cannot be trained on `device` at all.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
     require_memory(
         network.parameters(),
         device,
@@ -285,7 +318,12 @@ def require_room(network: NetworkSpec, device: str, precision: Precision, config
 
 @contextlib.contextmanager
 def open_on(ranks: Ranks, config: RunConfig, name: str | None, *, need_bytes: int) -> Iterator[RunFolder]:
-    """Open the run's folder on rank 0 for all ranks."""
+    """Open the run's folder on rank 0 for all ranks.
+
+    Args:
+        name: name of an unfinished run to resume; None for a new one.
+        need_bytes: free space that the run needs.
+    """
     with contextlib.ExitStack() as stack:
 
         def enter() -> str:
@@ -365,7 +403,11 @@ def paced(training: Training, requested: str) -> None:
 
 
 def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> CheckpointKeeper:
-    """Return who keeps the run's checkpoints; each of them knows the run's settings."""
+    """Return who keeps the run's checkpoints; each of them knows the run's settings.
+
+    Args:
+        settings: content of run.json.
+    """
     return CheckpointKeeper(
         run=folder.partial,
         interval=config.run.checkpoint_every,

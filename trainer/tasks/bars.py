@@ -64,7 +64,12 @@ def prepare(config: BarsConfig | TableConfig, *, disk: Path | None = None, shown
 
 
 def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = False) -> Task:
-    """Make a task of bars: what the next --horizon of them do."""
+    """Make a task of bars: what the next --horizon of them do.
+
+    Args:
+        disk: folder for mapped rows; None keeps them in memory.
+        shown: show progress on standard error.
+    """
     if config.target not in TARGETS:
         what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
         raise TrainerError("RM500", what=what, next="A column of any table is a target with --features table.")

@@ -41,6 +41,7 @@ def files(model: nn.Module, record: dict[str, Any], formats: Sequence[str] = ())
     Args:
         model: trained network on the CPU.
         record: content of metadata.json; receives facts on the exports.
+        formats: values of `--export`.
 
     Raises:
         TrainerError: RM549 where torch's exporter refuses the network.

@@ -221,6 +221,7 @@ class LearningTask(Protocol):
         Args:
             model: trained network on the CPU.
             record: content of metadata.json.
+            formats: values of `--export`.
 
         Raises:
             TrainerError: where a format that was asked for cannot be written.

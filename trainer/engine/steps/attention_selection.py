@@ -101,6 +101,12 @@ def choose_attention(
 ) -> Chosen:
     """Return the first kernel that is right on all ranks, or the one that was asked for if it is right; a collective.
 
+    Args:
+        requested: value of `--attention`: a kernel's name, or auto.
+        device: name of the device, such as "cuda:0".
+        dtype: type of queries, keys and values.
+        seed: seed of the random numbers.
+
     Raises:
         TrainerError: RM566 where the kernel that was asked for, or every one, is wrong or refuses, RM562 where this
             torch offers no choice of kernel.
@@ -131,6 +137,13 @@ def attend(
 
     `before` is the kernel that an unfinished run was begun with: `auto` keeps it, for its bits, as long as it is right.
 
+    Args:
+        model: network whose attention is set.
+        requested: value of `--attention`: a kernel's name, or auto.
+        rows: rows of a micro-batch.
+        device: name of the device, such as "cuda:0".
+        before: kernel that an unfinished run was begun with; None for a new run.
+
     Raises:
         TrainerError: RM562 and RM566 as `choose_attention` does.
     """
@@ -158,7 +171,12 @@ def shape_of(attention: AttentionShape, rows: int) -> Shape:
 
 
 def tell(chosen: Chosen, device: str, before: str | None) -> None:
-    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another."""
+    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another.
+
+    Args:
+        device: name of the device, such as "cuda:0".
+        before: kernel that an unfinished run was begun with; None for a new run.
+    """
     emit("attention", **chosen.facts())
     for finding in chosen.findings:
         if finding.wrong:
@@ -187,6 +205,12 @@ def choose_from(
 ) -> Chosen:
     """Return the first finding without a refusal.
 
+    Args:
+        findings: findings in order of preference.
+        where: device and shape, for the message.
+        why: reason that is recorded for the choice.
+        remedy: next step for the message; empty for the catalog's.
+
     Raises:
         TrainerError: RM566 where there is none, with `remedy` or the catalog's next step.
     """
@@ -210,7 +234,14 @@ def words(finding: Finding) -> str:
 
 
 def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: int) -> Finding:
-    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses gives its reason."""
+    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses gives its reason.
+
+    Args:
+        name: name of the kernel.
+        device: name of the device, such as "cuda:0".
+        dtype: type of queries, keys and values.
+        seed: seed of the random numbers.
+    """
 
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         with only(name):
@@ -233,14 +264,25 @@ def reason_of(refusal: RuntimeError) -> str:
 
 
 def draw(shape: Shape, *, device: str, dtype: torch.dtype, seed: int) -> list[Tensor]:
-    """Return queries, keys, values and the gradient of the output, rounded to `dtype`; drawn on the CPU."""
+    """Return queries, keys, values and the gradient of the output, rounded to `dtype`; drawn on the CPU.
+
+    Args:
+        device: name of the device, such as "cuda:0".
+        dtype: type of the tensors.
+        seed: seed of the random numbers.
+    """
     generator = torch.Generator().manual_seed(seed)
     size = (shape.batch, shape.heads, shape.length, shape.width)
     return [torch.randn(size, generator=generator).to(dtype).to(device) for _ in range(4)]
 
 
 def compare(attention: Attention, inputs: Sequence[Tensor], *, causal: bool) -> float:
-    """Return the largest relative error of output and of the three gradients; infinite where one is not finite."""
+    """Return the largest relative error of output and of the three gradients; infinite where one is not finite.
+
+    Args:
+        inputs: queries, keys, values and the gradient of the output.
+        causal: a query sees no later key.
+    """
     found = results(attention, inputs)
     right = results(lambda q, k, v: written_out(q, k, v, causal=causal), [tensor.double().cpu() for tensor in inputs])
     errors = [relative_error(tensor, exact) for tensor, exact in zip(found, right, strict=True)]
@@ -256,7 +298,14 @@ def results(attention: Attention, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:
-    """Attention by its definition: softmax(q k^T / sqrt(width)) v, a query seeing no later key where `causal`."""
+    """Attention by its definition: softmax(q k^T / sqrt(width)) v, a query seeing no later key where `causal`.
+
+    Args:
+        q: queries, shape (rows, heads, tokens, width).
+        k: keys, shape (rows, heads, tokens, width).
+        v: values, shape (rows, heads, tokens, width).
+        causal: a query sees no later key.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (batch, heads, query, key)
     if causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(diagonal=1)

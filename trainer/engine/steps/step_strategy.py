@@ -175,7 +175,13 @@ def trial(training: Training, name: str) -> Trial:
 
 
 def compared(training: Training, name: str, rows: Tensor, count: int, before: Memory) -> Trial:
-    """Return what came of taking `count` steps both ways; leaves `training` anywhere."""
+    """Return what came of taking `count` steps both ways; leaves `training` anywhere.
+
+    Args:
+        name: name of the strategy.
+        rows: row numbers of all steps, one after the other, shape (count * batch,).
+        count: number of steps.
+    """
     makers: dict[str, Callable[[Training], Steps]] = {"graph": graph.GraphSteps, "direct": direct.DirectSteps}
     want, eager = timed(training, before, lambda losses: eager_steps(training, rows, losses), count)
     steps = makers[name](training)
@@ -186,7 +192,12 @@ def compared(training: Training, name: str, rows: Tensor, count: int, before: Me
 
 
 def timed(training: Training, before: Memory, work: Callable[[Tensor], None], count: int) -> tuple[list[Tensor], float]:
-    """Do `work` a few times from the same beginning; return what it made, losses last, and the least time a step."""
+    """Do `work` a few times from the same beginning; return what it made, losses last, and the least time a step.
+
+    Args:
+        work: takes the steps and writes their losses, shape (steps,).
+        count: number of steps.
+    """
     losses = torch.zeros(count, dtype=training.state.losses.dtype, device=training.device)
     seconds = math.inf
     for _ in range(TIMES):
@@ -206,7 +217,12 @@ def wait(device: torch.device) -> None:
 
 
 def eager_steps(training: Training, rows: Tensor, losses: Tensor) -> None:
-    """Take the loop's own steps."""
+    """Take the loop's own steps.
+
+    Args:
+        rows: row numbers of all steps, one after the other, shape (steps * batch,).
+        losses: loss of each step, written, shape (steps,).
+    """
     size = training.sampler.batch_size
     for place, numbers in enumerate(rows.split(size)):
         inputs, targets = training.train.rows(numbers, training.device)

@@ -1,4 +1,4 @@
-"""`--compile`: torch.compile is kept only if it computes the same and is faster, and says so with numbers.
+"""`--compile`: torch.compile is kept only if it computes the same and is faster; the decision has its numbers.
 
 It has been reported to slow convergence without an error (pytorch#187715, on MI300X) and to be slower than eager
 (pytorch#187065). Only the default mode is used.
@@ -85,7 +85,7 @@ def decide(
 
 
 def compile_if_worth_it(training: Training, requested: str, parallel: str) -> None:
-    """Compile what the loop calls if that passes on every rank, and tell the decision as an event.
+    """Compile what the loop calls if that passes on every rank, and report the decision as an event.
 
     Args:
         requested: value of `--compile`: auto, on or off.

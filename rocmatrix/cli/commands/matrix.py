@@ -141,7 +141,7 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
     newer = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
     table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), newer)
     for answer in found.answers:
-        news = answer.failed_because and f"query failed: {answer.failed_because}"
+        news = answer.unheard_because and f"query failed: {answer.unheard_because}"
         say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
 
 

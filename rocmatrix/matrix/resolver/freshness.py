@@ -40,7 +40,7 @@ class Answer:
 
     index: str
     unknown: tuple[str, ...] = ()
-    failed_because: str | None = None
+    unheard_because: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ def ask(matrix: Matrix, index: str) -> Answer:
         with urllib.request.urlopen(f"{index}/torch/", timeout=TIMEOUT) as response:
             listing = response.read().decode("utf-8", errors="replace")
     except (OSError, ValueError) as error:  # URLError is an OSError, a malformed address a ValueError
-        return Answer(index=index, failed_because=str(error))
+        return Answer(index=index, unheard_because=str(error))
     return compare(matrix, index, listing)
 
 
@@ -139,7 +139,7 @@ def compare(matrix: Matrix, index: str, listing: str) -> Answer:
     """
     served = {_version(text) for text in _WHEEL.findall(listing)} - {None}
     if not served:
-        return Answer(index=index, failed_because="its page names no wheel of torch")
+        return Answer(index=index, unheard_because="its page names no wheel of torch")
     known = {Version(release.torch) for release in matrix.releases if release.index == index}
     newest = max(known)
     unknown = sorted(version for version in served if version is not None and version > newest)

@@ -47,19 +47,19 @@ def test_index_is_compared_with_the_matrix():
     )
     answer = compare(MATRIX, INDEX, page)
     assert answer.unknown == ("99.1.0",)
-    assert answer.failed_because is None
+    assert answer.unheard_because is None
     assert compare(MATRIX, INDEX, "torch-2.13.0+rocm7.2-cp312-cp312-linux.whl").unknown == ()
 
 
 @pytest.mark.parametrize("page", ["", "<html>sign in first</html>", "torch-x.y+rocm7.2-cp312"])
 def test_page_without_wheels_counts_as_a_failed_query(page):
-    assert "no wheel" in compare(MATRIX, INDEX, page).failed_because
+    assert "no wheel" in compare(MATRIX, INDEX, page).unheard_because
 
 
 @pytest.mark.parametrize("index", ["http://127.0.0.1:9", "no address at all"])
 def test_without_a_network_the_answer_reports_it(index):
     answer = ask(MATRIX, index)
-    assert answer.failed_because
+    assert answer.unheard_because
     assert answer.unknown == ()
 
 
@@ -73,7 +73,7 @@ def test_refusing_index_counts_as_a_failed_query():
 
     with http.server.HTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        assert "403" in ask(MATRIX, f"http://127.0.0.1:{server.server_port}").failed_because
+        assert "403" in ask(MATRIX, f"http://127.0.0.1:{server.server_port}").unheard_because
 
 
 def test_only_indexes_of_recommended_cells_are_asked():

@@ -21,7 +21,7 @@ from trainer.storage.run_folder import RunFolder, folder_of, most_rows
 from trainer.storage.suspicion import read_from
 
 
-def tidied(config: RunConfig) -> bool:
+def finalize_if_complete(config: RunConfig) -> bool:
     """Return whether the run to resume is complete; what a kill just after its end left is removed then.
 
     So the same command can be started again and again, as schedulers do.
@@ -43,7 +43,7 @@ def tell_nothing_to_resume(config: RunConfig) -> None:
     say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
 
 
-def go_on(
+def restore_latest_checkpoint(
     training: Training, folder: RunFolder, settings: dict[str, Any], now: dict[str, Any], *, fixed_size: bool
 ) -> None:
     """Restore `training` from the newest valid checkpoint; without one, start anew and report it.

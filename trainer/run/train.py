@@ -39,7 +39,12 @@ from trainer.run.checkpointing import CheckpointKeeper
 from trainer.run.checkpointing import finish as remove_leftovers
 from trainer.run.metadata import metadata
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
-from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
+from trainer.run.resume_point import (
+    finalize_if_complete,
+    restore_latest_checkpoint,
+    tell_nothing_to_resume,
+    tell_rounding,
+)
 from trainer.run.resume_settings import (
     checked,
     longer,
@@ -89,7 +94,7 @@ def train(config: TrainConfig) -> None:
     ranks = connect()
     try:
         config = attempt_of(config, ranks)
-        if ranks.lead(lambda: tidied(config.run)):
+        if ranks.lead(lambda: finalize_if_complete(config.run)):
             return
         asked = config.run
         name = ranks.lead(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
@@ -248,7 +253,7 @@ def resume_if_asked(
         return
     ranks = training.ranks
     started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
-    go_on(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
+    restore_latest_checkpoint(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
     if ranks.leads:
         # only now: where it refused to go on, the run stays as it was
         write_settings(folder, started)
@@ -258,7 +263,7 @@ def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: Ru
     """Choose how steps are taken, take them, and return the measurements; the best weights are in place."""
     config = attempt.config
     compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
-    paced(training, config.compute.step)
+    select_step_strategy(training, config.compute.step)
     architecture = prepared.network.description | prepared.task.replay_settings()
     training.watch = watch(training, config.telemetry, folder, prepared.accelerator, architecture, config.as_dict())
     return fit_with_progress(training)
@@ -390,7 +395,7 @@ def plan_of(config: TrainConfig) -> Plan:
     )
 
 
-def paced(training: Training, requested: str) -> None:
+def select_step_strategy(training: Training, requested: str) -> None:
     """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
     choice = choose_step(requested, training)
     if training.ranks.leads:

@@ -29,7 +29,7 @@ from trainer.engine.lr_schedule import require_schedule, schedule_of, shape_of
 from trainer.engine.progress import fit_with_progress
 from trainer.engine.state import Epoch
 from trainer.engine.steps.attention_selection import Chosen, attend
-from trainer.engine.steps.batch_size_probe import advice_for
+from trainer.engine.steps.batch_size_probe import suggest_batch_size
 from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import Plan, Training, new_training
@@ -247,7 +247,7 @@ def resume_if_asked(
         record: content of metadata.json so far.
 
     Raises:
-        TrainerError: RM551 where more is trained than is asked for, and what `go_on` raises.
+        TrainerError: RM551 where more is trained than is asked for, and what `restore_latest_checkpoint` raises.
     """
     if not attempt.name:
         return
@@ -401,7 +401,7 @@ def select_step_strategy(training: Training, requested: str) -> None:
     if training.ranks.leads:
         emit("step", **vars(choice))
         say(f"step    {choice.name}: {choice.reason}")
-    advice = advice_for(training, choice) if training.state.step == 0 else None
+    advice = suggest_batch_size(training, choice) if training.state.step == 0 else None
     if advice:
         emit("advice", **vars(advice))
         say(f"advice  {advice.words()}")

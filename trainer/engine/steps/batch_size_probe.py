@@ -44,7 +44,7 @@ class Advice:
         )
 
 
-def advice_for(training: Training, choice: Choice) -> Advice | None:
+def suggest_batch_size(training: Training, choice: Choice) -> Advice | None:
     """Return what a larger batch would gain, None where it would not double the rows a second or cannot be timed."""
     if not can_be_timed(training, choice):
         return None

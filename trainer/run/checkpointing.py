@@ -25,7 +25,7 @@ from trainer.runtime.events import emit, say
 from trainer.storage import checkpoint_store as store
 from trainer.storage.checkpoint_store import DamagedCheckpointError
 from trainer.storage.run_folder import MOST_ROWS, SETTINGS, note_most_rows
-from trainer.storage.safetensors_writer import pieces
+from trainer.storage.safetensors_writer import chunks
 from trainer.storage.serialization import HostMemory, pack, unpack
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
@@ -81,7 +81,7 @@ def encode(tree: dict[str, Any]) -> dict[str, store.Pieces]:
     """Return a captured tree as the files of a checkpoint, each in pieces: JSON and safetensors."""
     tensors: dict[str, Tensor] = {}
     record = pack(tree, tensors)
-    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(pieces(tensors))}
+    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(chunks(tensors))}
 
 
 def decode(files: dict[str, bytes]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ OTHERS = 256  # files that the rest of the program may have open
 PREFIX = 8  # bytes that say how long a part is
 
 
-class Spool:
+class ColumnStore:
     """A file without a name for each column, in `folder`; they are removed when the store is freed."""
 
     def __init__(self, names: Sequence[str], folder: Path) -> None:

@@ -16,7 +16,7 @@ from polars import selectors
 
 from trainer.data.readers.arrow import PARQUET, is_columnar
 from trainer.data.readers.stream import kind_of, line_blocks
-from trainer.data.tables.column_store import Spool
+from trainer.data.tables.column_store import ColumnStore
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
@@ -117,7 +117,7 @@ def _gathered(
     parts: Iterator[tuple[pl.DataFrame, NDArray[np.int64]]], names: list[str], folder: Path | None
 ) -> tuple[Callable[[str], pl.Series], NDArray[np.int64]]:
     """Return what gives a column of all parts, and the line of each row."""
-    spool, held = (Spool(names, folder) if folder else None), []
+    spool, held = (ColumnStore(names, folder) if folder else None), []
     lines = [np.empty(0, np.int64)]
     for part, numbers in parts:
         lines.append(numbers)

@@ -28,7 +28,7 @@ class ColumnStore:
         """
         allow_files(len(names) + OTHERS)
         self._folder = folder
-        self._files = {name: tempfile.TemporaryFile(dir=folder) for name in names}  # noqa: SIM115 -- as long as the spool
+        self._files = {name: tempfile.TemporaryFile(dir=folder) for name in names}  # noqa: SIM115 -- as long as the store
 
     def add(self, part: pl.DataFrame) -> None:
         """Write the next rows; raises OSError where the disk is full."""

@@ -117,13 +117,13 @@ def _gathered(
     parts: Iterator[tuple[pl.DataFrame, NDArray[np.int64]]], names: list[str], folder: Path | None
 ) -> tuple[Callable[[str], pl.Series], NDArray[np.int64]]:
     """Return what gives a column of all parts, and the line of each row."""
-    spool, held = (ColumnStore(names, folder) if folder else None), []
+    store, held = (ColumnStore(names, folder) if folder else None), []
     lines = [np.empty(0, np.int64)]
     for part, numbers in parts:
         lines.append(numbers)
-        spool.add(part) if spool else held.append(part)
-    if spool:
-        return spool.column, np.concatenate(lines)
+        store.add(part) if store else held.append(part)
+    if store:
+        return store.column, np.concatenate(lines)
     table = pl.concat(held) if held else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     return table.__getitem__, np.concatenate(lines)
 

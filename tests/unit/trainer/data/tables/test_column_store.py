@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from trainer.data.tables import column_store as spool
+from trainer.data.tables import column_store
 from trainer.data.tables.column_store import ColumnStore
 
 
@@ -41,7 +41,7 @@ def test_more_columns_than_files_may_be_open_at_first(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("limits")
 def test_more_columns_than_the_system_allows_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "allow_files", lambda count: None)
+    monkeypatch.setattr(column_store, "allow_files", lambda count: None)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
     with pytest.raises(OSError) as caught:

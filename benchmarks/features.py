@@ -31,7 +31,7 @@ def main() -> None:
     asked = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "synthetic.csv"
-        make = "import sys; from pathlib import Path; from trainer.data.readers.synthetic import write_synthetic as w; "
+        make = "import sys; from pathlib import Path; from tests.fixtures.synthetic_bars import write_synthetic as w; "
         subprocess.run([sys.executable, "-c", make + f"w(Path({str(data)!r}), {asked.bars})"], cwd=ROOT, check=True)
         runs = [measured(data, Path(folder), workers) for workers in sorted({1, asked.workers})]
     same = len({run.pop("sha256") for run in runs}) == 1

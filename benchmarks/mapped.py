@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from trainer.data.readers.synthetic import NAME, write_synthetic  # noqa: E402
+from tests.fixtures.synthetic_bars import NAME, write_synthetic  # noqa: E402
 
 LONGEST = 1200  # seconds; Rust's threads wait for ever where one of them got no memory
 KEPT = ("RssAnon", "RssFile", "VmData", "VmHWM")

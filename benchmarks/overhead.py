@@ -31,6 +31,7 @@ from torch import nn  # noqa: E402
 from trainer.config.checkpoint_policy import Interval, Retention  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
+from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
 from trainer.run.checkpointing import CheckpointKeeper  # noqa: E402
@@ -79,7 +80,7 @@ def ours(part: Part, width: int, batch: int, keeper: CheckpointKeeper | None = N
     torch.manual_seed(0)
     model = mlp(INPUTS, (width, width)).to(part.targets.device)
     plan = Plan(epochs=10**6, batch_size=batch, learning_rate=1e-4, seed=0)
-    return new_training(model, part, part, plan, keeper=keeper)
+    return new_training(model, part, part, plan, callbacks=Callbacks([keeper] if keeper else []))
 
 
 def one_epoch(training: Training) -> None:

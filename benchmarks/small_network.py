@@ -33,10 +33,21 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
-from trainer.engine.loop import Part, Plan, Training, close_epoch, gradients, new_training, run_epoch, step_optimizer  # noqa: E402
+from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
+from trainer.engine.callbacks.measurements import Measurements  # noqa: E402
+from trainer.engine.callbacks.nan_check import NanCheck  # noqa: E402
+from trainer.engine.loop import (  # noqa: E402
+    Part,
+    Plan,
+    Training,
+    close_epoch,
+    forward_backward,
+    new_training,
+    run_epoch,
+    step_optimizer,
+)
 from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.telemetry.hooks import Watch  # noqa: E402
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks  # noqa: E402
 from trainer.telemetry.recorder import Telemetry  # noqa: E402
 
@@ -107,7 +118,7 @@ class Plain:
 
 
 class Ours:
-    """The trainer's loop, with those who look on."""
+    """The trainer's loop with its callbacks."""
 
     def __init__(self, part: Part, batch: int, device: str, step: str, folder: Path) -> None:
         here = Part(inputs=part.inputs.to(device), targets=part.targets.to(device))
@@ -115,7 +126,7 @@ class Ours:
         plan = Plan(epochs=10**6, batch_size=batch, learning_rate=RATE, seed=SEED)
         self.training = new_training(network(device, part.inputs.dtype), here, few, plan)
         self.choice: Choice = choose_step(step, self.training)
-        self.training.watch = watched(self.training, folder / f"{step}-{batch}.jsonl")
+        self.training.callbacks = observed(self.training, folder / f"{step}-{batch}.jsonl")
         self.losses: list[float] = []
 
     def run_epoch(self) -> None:
@@ -124,16 +135,18 @@ class Ours:
         self.losses.append(close_epoch(self.training).train_loss)
 
 
-def watched(training: Training, file: Path) -> Watch:
-    """The guard against NaN and the telemetry, as `train` puts them beside a run."""
+def observed(training: Training, file: Path) -> Callbacks:
+    """The guard against NaN and the telemetry, as `train` has them."""
     again = RecomputeHooks(
         fetch=lambda rows: training.train.rows(rows, training.device),
-        compute=lambda inputs, targets: gradients(training, inputs, targets, rows=len(inputs), weight=len(inputs)),
+        compute=lambda inputs, targets: forward_backward(
+            training, inputs, targets, rows=len(inputs), weight=len(inputs)
+        ),
         advance=lambda: step_optimizer(training),
         stateful=[training.optimizer],
     )
     guard = NanGuard(training.model, again, architecture={}, folder=file.parent, agree=bool)
-    return Watch(guard=guard, telemetry=Telemetry(file=file))
+    return Callbacks([NanCheck(guard), Measurements(Telemetry(file=file))])
 
 
 def seconds(work: Callable[[], None], device: str) -> float:

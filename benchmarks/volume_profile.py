@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 from market_profile import MarketProfile
 
+from tests.fixtures.synthetic_bars import synthetic_bars
 from trainer.data.bar import Bars
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.developing import developing_levels
 from trainer.data.profiles.profile import Levels, bar_rows, row_centre, session_levels
-from trainer.data.readers.synthetic import synthetic_bars
 
 RESULTS = Path(__file__).parent / "results" / "volume_profile.json"
 THEIRS = ProfileConventions(

@@ -20,11 +20,12 @@ import torch
 
 from trainer.config.sections.run import TelemetryConfig
 from trainer.device.accelerator import choose
-from trainer.engine.instrumentation import watch
+from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.callbacks.progress import Progress
+from trainer.engine.instrumentation import callbacks_of
 from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch
 from trainer.models.mlp import mlp
 from trainer.storage.run_folder import folder_of
-from trainer.telemetry.hooks import Watch
 
 FEATURES, TURNS = 54, 5
 
@@ -85,12 +86,12 @@ def made(arguments: argparse.Namespace, hidden: list[int], folder: Path, *, watc
     )
     plan = Plan(epochs=1, batch_size=arguments.batch, learning_rate=1e-4, seed=0)
     training = new_training(model, part, part, plan)
-    training.watch = Watch()
     if watched:
         run = folder_of(folder, "watched")
         run.partial.mkdir()
         widths = {"kind": "mlp", "widths": [FEATURES, *hidden, 1], "activation": "ReLU"}
-        training.watch = watch(training, TelemetryConfig(), run, choose(arguments.device), widths, {})
+        own = callbacks_of(training, TelemetryConfig(), run, choose(arguments.device), widths, {})
+        training.callbacks = Callbacks([each for each in own if not isinstance(each, Progress)])
     return training
 
 
@@ -104,7 +105,7 @@ def timed(training: Training) -> float:
     synchronize(training.device)
     began = clock()
     run_epoch(training)
-    training.watch.epoch_ends()
+    training.callbacks.on_losses_ready(training)
     synchronize(training.device)
     return clock() - began
 

@@ -22,13 +22,14 @@ OWNER = HostText("$ROCMATRIX_UID")  # the node's own number of the user, which t
 class Places:
     """Where files are there: `results` is mounted at /training, `data` at `data_target`, read-only.
 
-    `recipe` is a file of settings. A claim's path is relative, a shared folder's absolute.
+    `recipe` is a file of settings, `callbacks` of code. A claim's path is relative, a shared folder's absolute.
     """
 
     results: str
     data: str | None = None
     data_target: str | None = None
     recipe: Path | None = None
+    callbacks: tuple[Path, ...] = ()
 
 
 def elsewhere_spec(
@@ -62,6 +63,7 @@ def elsewhere_spec(
         *policy.files(cell, run_folder=places.results, owner=OWNER),
         *policy.data(places.data_target, origin=places.data or ""),
         *policy.recipe(places.recipe),
+        *policy.callbacks(places.callbacks),
         *policy.memory(cell, host_bytes=None),
         *policy.environment(cell, network=network),
     ]

@@ -31,6 +31,7 @@ from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
 
 RUN_FOLDER, DATA_FOLDER, RECIPE_FOLDER, CACHE_FOLDER = "/training", "/data", "/recipe", "/cache"
+CALLBACK_FOLDER = "/callbacks"
 PROMISES = "ROCMATRIX_PROMISES"  # what an image holds for sure; says nothing of an environment outside of it
 GIB = 1024**3
 # Programs that would fill HOME, by the variable each reads.
@@ -219,6 +220,19 @@ def recipe(file: Path | None) -> Iterator[Mount]:
     if file is not None:
         reason = "settings are read, never changed"
         target = recipe_path(file)
+        yield Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
+
+
+def callback_path(number: int, file: Path) -> str:
+    """Return where a run finds the file of its callback `number` inside its container: two may have one name."""
+    return f"{CALLBACK_FOLDER}/{number}/{file.name}"
+
+
+def callbacks(files: Sequence[Path]) -> Iterator[Mount]:
+    """Yield the mounts of a user's callbacks."""
+    for number, file in enumerate(files):
+        reason = "code of the user's is read, never changed"
+        target = callback_path(number, file)
         yield Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
 
 

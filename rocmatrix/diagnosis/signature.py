@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -128,11 +128,3 @@ def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
 def load(root: Path) -> tuple[Signature, ...]:
     """Read rocmatrix/diagnosis/signatures.yaml of the checkout. Raises RM001 with every mistake and its line, RM002."""
     return tuple(matrix_file.part(root, SIGNATURES_FILE, Signatures).root)
-
-
-def unknown_rules(signatures: Collection[Signature], known: Collection[str]) -> Iterator[str]:
-    """Yield a line for every rule that a signature names and the matrix lacks."""
-    for signature in signatures:
-        for rule in signature.rules:
-            if rule not in known:
-                yield f"{signature.id}: there is no rule {rule!r}; {suggestion(rule, known)}"

@@ -21,7 +21,7 @@ from rocmatrix.containers.elsewhere import Places, elsewhere_spec
 from rocmatrix.containers.emit import kubernetes, slurm
 from rocmatrix.containers.runspec import Explanation, RunSpec
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.jobs import job
+from rocmatrix.jobs import callback_mounts, job
 from rocmatrix.jobs.destination import Destination
 from rocmatrix.jobs.job import Wanted
 from rocmatrix.jobs.runner import Job
@@ -113,6 +113,9 @@ def _on_claim(wanted: Wanted) -> str | None:
     path = PurePosixPath(named)
     if recipe is not None:
         raise RocmatrixError("RM426", what=f"--recipe names {recipe}", next="Say its settings with --set.")
+    if code := callback_mounts.files(job.callbacks(wanted)):
+        advice = "Put the class into a module of the image, and give --callback module:Class."
+        raise RocmatrixError("RM426", what=f"--callback names {code[0]}", next=advice)
     if named and (path.is_absolute() or ".." in path.parts or not path.name):
         raise RocmatrixError("RM426", what=f"--data names {named}")
     return str(path) if named else None
@@ -167,7 +170,8 @@ def _unproven(wanted: Wanted) -> list[str]:
 def _contained(wanted: Wanted, to: Destination, *, cell: Cell, cards: int) -> Under:
     recipe, data = job.recipe_file(wanted), wanted.data
     target = runspec.data_path(data) if data else None
-    places = Places(results=str(wanted.output), data=str(data), data_target=target, recipe=recipe)
+    called = tuple(callback_mounts.files(job.callbacks(wanted)))
+    places = Places(results=str(wanted.output), data=str(data), data_target=target, recipe=recipe, callbacks=called)
     command = _command(wanted, cell, {**wanted.options, **job.places(wanted)})
     spec = _spec(to, cell=cell, places=places, user=None, command=command)
     make = slurm.in_docker if to.under == "docker" else slurm.in_apptainer

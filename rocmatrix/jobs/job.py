@@ -20,6 +20,7 @@ from rocmatrix.containers import least_privilege as policy
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env as native
+from rocmatrix.jobs import callback_mounts
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.runner import Decision, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -151,7 +152,8 @@ def in_container(
         cards=wanted.cards or None,
         user=f"{os.getuid()}:{os.getgid()}",
     )
-    spec = replace(spec, settings=(*spec.settings, *variables, *policy.recipe(recipe_file(wanted))))
+    files = (*policy.recipe(recipe_file(wanted)), *policy.callbacks(callback_mounts.files(callbacks(wanted))))
+    spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
         argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
     )
@@ -193,7 +195,13 @@ def places(wanted: Wanted) -> dict[str, str]:
     if wanted.program == "features":
         return {"out": f"{policy.RUN_FOLDER}/{Path(wanted.options['out']).name}", **data}
     recipe = recipe_file(wanted)
-    return {"output": policy.RUN_FOLDER, **data, **({"recipe": policy.recipe_path(recipe)} if recipe else {})}
+    found = {"recipe": policy.recipe_path(recipe)} if recipe else {}
+    return {"output": policy.RUN_FOLDER, **data, **found, **callback_mounts.inside(callbacks(wanted))}
+
+
+def callbacks(wanted: Wanted) -> str:
+    """Return the value of --callback, empty where there is none."""
+    return str(wanted.options.get("callback") or "") if wanted.program == "train" else ""
 
 
 def recipe_file(wanted: Wanted) -> Path | None:

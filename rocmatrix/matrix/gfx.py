@@ -24,15 +24,6 @@ def from_target_version(number: int) -> str:
     return f"gfx{major}{minor:x}{step:x}"
 
 
-def to_isa_version(name: str) -> str:
-    """Return the dotted form that HSA_OVERRIDE_GFX_VERSION takes: gfx90a is 9.0.10."""
-    parts = _NAME.match(name)
-    if parts is None:
-        raise ValueError(f"{name} is not a gfx name")
-    major, minor, step = parts.groups()
-    return f"{major}.{int(minor, 16)}.{int(step, 16)}"
-
-
 def from_isa_version(version: str) -> str:
     """Return the name for a dotted form: 9.0.10 is gfx90a."""
     major, minor, step = (int(part) for part in version.split("."))

@@ -118,8 +118,7 @@ def test_two_ranks_of_one_node_train_in_the_real_engine_without_a_network(tmp_pa
     with harness.slurm(tmp_path / "slurm", machine) as slurm:
         number = submit(slurm, output, *settings, "--device", "cpu")
         log = output / f"r-{number}.log"
-        # A rank that is through may abort in torch's teardown (seen once in two runs): Slurm calls it FAILED.
-        slurm.wait(number, "COMPLETED", "FAILED")
+        slurm.wait(number, "COMPLETED")
     script = (output / "r.sbatch").read_text()
     assert "--network=none" in script
     assert (output / "r" / "model.safetensors").exists()

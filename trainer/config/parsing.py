@@ -138,6 +138,12 @@ def _parts(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _callbacks(given: str) -> tuple[str, ...]:
+    return () if given == "none" else _parts(given)
+
+
+callbacks = Reader(_callbacks, "FILE.py:CLASS,...")
+"""Reads places of callbacks, FILE.py:Class or module:Class, between commas; or none."""
 names = Reader(_parts, "NAME,...")
 """Reads names between commas."""
 

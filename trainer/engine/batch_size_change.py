@@ -26,7 +26,7 @@ def steps_of(config: LoopConfig, rows: int) -> int:
     return sampler.steps(config.epochs) if config.max_steps is None else config.max_steps
 
 
-def change_batches(training: Training) -> None:
+def apply_batch_size(training: Training) -> None:
     """Make the state fit an epoch that begins, where its batches have another size.
 
     Where memory ran out, the rows at a time stay what they were; they grow again as they always do. The watchdog

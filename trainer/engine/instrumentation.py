@@ -1,4 +1,4 @@
-"""Attach the NaN guard and telemetry to a training run."""
+"""The trainer's own callbacks of a run: heartbeat, NaN guard, telemetry with trackers, and progress."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ import torch
 from trainer.config.sections.run import TelemetryConfig
 from trainer.data.loading.batch import count
 from trainer.device.accelerator import Accelerator
-from trainer.engine.loop import gradients, step_optimizer
+from trainer.engine.callbacks.callback import Callback
+from trainer.engine.callbacks.heartbeat import Heartbeat
+from trainer.engine.callbacks.measurements import Measurements
+from trainer.engine.callbacks.nan_check import NanCheck
+from trainer.engine.callbacks.progress import Progress
+from trainer.engine.loop import forward_backward, step_optimizer
 from trainer.engine.training import Training
 from trainer.storage.run_folder import RunFolder
 from trainer.telemetry import peaks, trackers
 from trainer.telemetry.flops import flops_per_row
-from trainer.telemetry.hooks import Watch
 from trainer.telemetry.nan_guard import MOST_BYTES, NanGuard, RecomputeHooks
 from trainer.telemetry.recorder import Telemetry, Yardstick, device_memory
 from trainer.telemetry.sensors import sensor
 
 
-def watch(
+def callbacks_of(
     training: Training,
     config: TelemetryConfig,
     folder: RunFolder,
     accelerator: Accelerator,
     architecture: Mapping[str, Any],
     settings: Mapping[str, Any],
-) -> Watch:
-    """Return the hooks of `training`; telemetry is kept by the first rank alone.
+) -> list[Callback]:
+    """Return the trainer's own callbacks of `training` in their order; telemetry and progress are rank 0's alone.
 
     `architecture` is metadata.json's description of the network, `settings` are the run's, for the trackers.
 
@@ -41,19 +45,21 @@ def watch(
     Raises:
         TrainerError: RM507 where a tracker does not start.
     """
-    guard = guard_of(training, config.nan_guard, folder, architecture) if config.nan_guard else None
+    made: list[Callback] = [Heartbeat()] if training.ranks.beats else []
+    if config.nan_guard:
+        made.append(NanCheck(guard_of(training, config.nan_guard, folder, architecture)))
     if not training.ranks.leads:
-        return Watch(guard=guard)
+        return made
     telemetry = Telemetry(
         file=folder.partial / "telemetry.jsonl",
         trackers=trackers.start(config.track, folder.partial, folder.name, settings),
         sensor=sensor(accelerator.device),
         memory=device_memory(accelerator.device),
         yardstick=yardstick(training, accelerator),
-        checkpoint_age=age_of_checkpoint(training.keeper),
+        checkpoint_age=age_of_checkpoint(training),
     )
     telemetry.resume(training.state.step)
-    return Watch(guard=guard, telemetry=telemetry)
+    return [*made, Measurements(telemetry), Progress(telemetry)]
 
 
 def guard_of(training: Training, every: int, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:
@@ -68,7 +74,9 @@ def guard_of(training: Training, every: int, folder: RunFolder, architecture: Ma
     ranks, alone = training.ranks, training.ranks.world_size == 1
     again = RecomputeHooks(
         fetch=lambda rows: training.train.rows(rows, training.device),
-        compute=lambda inputs, targets: gradients(training, inputs, targets, rows=count(inputs), weight=count(inputs)),
+        compute=lambda inputs, targets: forward_backward(
+            training, inputs, targets, rows=count(inputs), weight=count(inputs)
+        ),
         advance=lambda: step_optimizer(training),
         stateful=[each for each in (training.optimizer, training.scaler, training.scheduler) if each is not None],
         scaled=training.scaler is not None,
@@ -104,11 +112,12 @@ def yardstick(training: Training, accelerator: Accelerator) -> Yardstick:
     return Yardstick(flops_per_row=flops, peak=peak and peak * training.ranks.world_size, why=why)
 
 
-def age_of_checkpoint(keeper: Any) -> Callable[[], float | None]:
+def age_of_checkpoint(training: Training) -> Callable[[], float | None]:
     """Return a function for the seconds since a checkpoint was last written, None before the first."""
+    times = [each for each in training.callbacks.all if hasattr(each, "written_at")]
 
     def age() -> float | None:
-        written = getattr(keeper, "written_at", None)
+        written = times[0].written_at if times else None
         return None if written is None else time.monotonic() - written
 
     return age

@@ -1,14 +1,16 @@
-"""The training loop, top to bottom. Everything a step depends on is in `Training`, and `TrainState` says where it is.
+"""The training loop, top to bottom: batch, forward, backward, clip, optimizer step, log, validate, checkpoint.
 
-The data are on the device before it starts, and it waits for the device once an epoch. Where it can be
-interrupted, it is between two steps.
+`fit` is the run, `run_epoch` an epoch, `train_step` one optimizer step with autograd. Where `training.launches` is
+set (`engine/steps`: a CUDA graph, or kernels without autograd), it takes the whole batches of an epoch several at a
+time, in the same way to the bit, and `train_step` takes the rest. All that a step depends on is in `Training`;
+`TrainState` is where the run stands. It can be interrupted between two steps only.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor, where
@@ -17,79 +19,100 @@ from trainer.data.loading.batch import Values, call
 from trainer.data.loading.placement import Part as Part  # noqa: PLC0414 -- others take these from here
 from trainer.data.loading.placement import batches
 from trainer.device.memory import OutOfMemory, Undo, may_grow, reserve
-from trainer.engine.batch_size_change import change_batches
+from trainer.engine.batch_size_change import apply_batch_size
+from trainer.engine.callbacks.callback import TakenSteps
 from trainer.engine.measurement import close_epoch as close_epoch  # noqa: PLC0414
-from trainer.engine.measurement import measure_if_due
-from trainer.engine.oom_recovery import cut_smaller, grow_back, lost, stepped
+from trainer.engine.measurement import validate_if_due
+from trainer.engine.oom_recovery import cut_smaller, grow_back, lost, step_or_undo
 from trainer.engine.state import Epoch
 from trainer.engine.training import Plan as Plan  # noqa: PLC0414
 from trainer.engine.training import StoppedError, Training
 from trainer.engine.training import new_training as new_training  # noqa: PLC0414
 
 
-def fit(training: Training, on_epoch: Callable[[Epoch], None]) -> list[Epoch]:
+def fit(training: Training) -> list[Epoch]:
     """Train on from where the state is, leave the best weights, return all measurements: one an epoch, or as asked.
 
     The best are those of the lowest validation loss, or with `keep_last` the last.
 
     Raises:
-        TrainerError: RM530 as soon as a loss is not finite, RM523 where one row is too much for the memory.
-        StoppedError: when the run was asked to end; a checkpoint was taken where there is a keeper.
+        TrainerError: RM530 as soon as a loss is not finite, RM523 where one row is too much for the memory, RM674 and
+            RM675 from a user's callback.
+        StoppedError: when the run was asked to end; `on_checkpoint` was called before.
     """
-    state = training.state
-    while not training.ended:
-        run_epoch(training, on_epoch)
-        if state.batch == training.sampler.count(state.epoch):
-            end_epoch(training, on_epoch)
-    if state.batch:  # the last step was taken within an epoch
-        end_epoch(training, on_epoch)
-    training.ranks.load_model(training.model, {**training.model.state_dict(), **state.best})
+    state, callbacks = training.state, training.callbacks
+    try:
+        callbacks.on_train_begin(training)
+        agree_on_stop(training)
+        while not training.ended:
+            run_epoch(training)
+            if state.batch == training.sampler.count(state.epoch):
+                end_epoch(training)
+        if state.batch:  # the last step was taken within an epoch
+            end_epoch(training)
+        training.ranks.load_model(training.model, {**training.model.state_dict(), **state.best})
+        callbacks.on_train_end(training)
+    except BaseException as error:
+        callbacks.on_exception(training, error)
+        raise
     return state.history
 
 
-def end_epoch(training: Training, on_epoch: Callable[[Epoch], None]) -> None:
-    """Close the epoch and report its measurement, if there is one."""
-    with training.ranks.section("evaluation"):
-        epoch = close_epoch(training)
-    if epoch is not None:
-        on_epoch(epoch)
-
-
-def run_epoch(training: Training, on_epoch: Callable[[Epoch], None] = lambda epoch: None) -> None:
+def run_epoch(training: Training) -> None:
     """Take one optimizer step for each batch of the epoch that is still to come, or until the run ends.
 
     A step after which the loss is measured is measured before its checkpoint is taken, so a resumed run has both.
     """
-    state, keeper = training.state, training.keeper
+    state, callbacks = training.state, training.callbacks
     training.forward.train()
     if state.batch == 0:
-        change_batches(training)
+        apply_batch_size(training)
+    callbacks.on_epoch_begin(training)
     began = time.perf_counter()
-    for stop, due in steps(training):
+    for taken, stop, checkpoint_due in steps(training):
+        callbacks.on_step_end(training, taken)
         now = time.perf_counter()
         state.seconds, began = state.seconds + now - began, now
         if training.eval_every is not None:
-            measure_if_due(training, on_epoch)
-        if keeper and (stop or due):
+            validate_if_due(training)
+        agree_on_stop(training)
+        if stop or checkpoint_due:
             with training.ranks.section("checkpoint"):
-                keeper.keep(training, final=stop)
+                callbacks.on_checkpoint(training, final=stop)
         if stop:
             raise StoppedError
         if training.ended:
             return
 
 
-def steps(training: Training) -> Iterator[tuple[bool, bool]]:
-    """Take the steps of the epoch that are still to come; after each launch, yield whether to stop and what is due."""
+def end_epoch(training: Training) -> None:
+    """Measure where that is due, log the epoch's batches, and go to the beginning of the next epoch."""
+    with training.ranks.section("evaluation"):
+        measured = close_epoch(training)
+    if measured is not None:
+        training.callbacks.on_validation_end(training, measured)
+    training.callbacks.on_epoch_end(training)
+    agree_on_stop(training)
+
+
+def agree_on_stop(training: Training) -> None:
+    """End the run on all ranks where a callback on any of them asked for it: only users' callbacks cost a vote."""
+    if training.callbacks.votes or training.ranks.world_size == 1:
+        (asked,) = training.ranks.any(training.should_stop)
+        training.stop_agreed = training.stop_agreed or asked
+
+
+def steps(training: Training) -> Iterator[tuple[TakenSteps, bool, bool]]:
+    """Take the epoch's steps still to come; yield those taken, whether to stop, and whether a checkpoint is due."""
     if training.launches is not None:
         yield from training.launches(training)
-    for rows, inputs, targets in training.watch.timed(share_of_batches(training)):
-        yield take_step(training, rows, inputs, targets)
+    for rows, inputs, targets in get_batches(training):
+        yield train_step(training, rows, inputs, targets)
 
 
-def share_of_batches(training: Training) -> Iterator[tuple[Tensor, Any, Any]]:
+def get_batches(training: Training) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch still to come of this epoch: all its row numbers, and this rank's inputs and targets."""
-    state, ranks = training.state, training.ranks
+    state, ranks, waiting = training.state, training.ranks, training.callbacks.waiting
     source = batches(
         training.train,
         training.sampler,
@@ -100,15 +123,51 @@ def share_of_batches(training: Training) -> Iterator[tuple[Tensor, Any, Any]]:
         workers=training.loader_workers,
     )
     while True:
-        with ranks.section("data"):
+        with waiting("data"), ranks.section("data"):
             batch = next(source, None)
         if batch is None:
             return
         yield batch
 
 
+def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values) -> tuple[TakenSteps, bool, bool]:
+    """Learn from one batch with autograd; return the step, whether to stop, and whether a checkpoint is due.
+
+    A batch that does not fit is undone on all ranks and cut smaller, until it does.
+
+    Args:
+        rows: row numbers of the batch over all ranks, shape (rows,).
+        inputs: this rank's rows, first dimension rows.
+        targets: targets of the same rows.
+    """
+    state, ranks, callbacks = training.state, training.ranks, training.callbacks
+    callbacks.on_step_begin(training)
+    weight = weight_of(training, targets, len(rows))
+    while True:
+        undo = Undo.of(training.model, training.device) if training.guarded else None
+        loss = forward_backward(training, inputs, targets, rows=len(rows), weight=weight)
+        due = ranks.leads and callbacks.checkpoint_due(training)
+        short, stop, due = ranks.any(loss is None, training.stop.asked, due)
+        if loss is not None and not short:
+            sum_over_ranks(training)
+            if optimize(training):
+                break
+        cut_smaller(training, undo)
+    state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
+    state.chain.add(rows)
+    state.batch, state.step = state.batch + 1, state.step + 1
+    if state.micro_batch.count() and not any(ranks.any(not may_grow(state.micro_batch, training.device))):
+        grow_back(training)
+    return TakenSteps(state.step, [rows], loss.reshape(1)), stop, due
+
+
 def weight_of(training: Training, targets: Values, rows: int) -> float | Tensor:
-    """Return the weight of a batch over all ranks: its rows, or the sum of what `weigh` finds in them."""
+    """Return the weight of a batch over all ranks: its rows, or the sum of what `weigh` finds in them.
+
+    Args:
+        targets: this rank's targets, first dimension rows.
+        rows: rows of the batch over all ranks.
+    """
     if training.weigh is None:
         return rows
     weight = training.weigh(targets)
@@ -118,48 +177,19 @@ def weight_of(training: Training, targets: Values, rows: int) -> float | Tensor:
     return where(weight > 0, weight, 1)  # a batch of nothing but padding has no gradient
 
 
-def take_step(training: Training, rows: Tensor, inputs: Values, targets: Values) -> tuple[bool, bool]:
-    """Learn from one batch; return whether to stop and whether a checkpoint is due.
-
-    A batch that does not fit is undone on all ranks and cut smaller, until it does.
-    """
-    state, ranks = training.state, training.ranks
-    ranks.at_step(state.step)
-    training.watch.step_begins()
-    weight = weight_of(training, targets, len(rows))
-    while True:
-        undo = Undo.of(training.model, training.device) if training.guarded else None
-        loss = gradients(training, inputs, targets, rows=len(rows), weight=weight)
-        due = ranks.leads and training.keeper is not None and training.keeper.due(state)
-        short, stop, due = ranks.any(loss is None, training.stop.asked, due)
-        if loss is not None and not short and learned(training, rows, loss):
-            break
-        cut_smaller(training, undo)
-    state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
-    state.chain.add(rows)
-    state.batch, state.step = state.batch + 1, state.step + 1
-    training.watch.step_ended(len(rows))
-    if state.micro_batch.count() and not any(ranks.any(not may_grow(state.micro_batch, training.device))):
-        grow_back(training)
-    return stop, due
-
-
-def learned(training: Training, rows: Tensor, loss: Tensor) -> bool:
-    """Bring the gradients of all ranks together and take the step; False where that is to be undone, as `stepped`."""
-    ranks = training.ranks
-    training.watch.gradients_are_there(training.state.step + 1, rows[ranks.share(len(rows))], loss)
-    if ranks.world_size > 1:
-        with training.watch.communicating():
-            ranks.sum_gradients(list(training.model.parameters()))
-            ranks.share_buffers(training.model)
-    with ranks.section("optimizer"):
-        return stepped(training, step_optimizer)
-
-
-def gradients(
+def forward_backward(
     training: Training, inputs: Values, targets: Values, *, rows: int, weight: float | Tensor
 ) -> Tensor | None:
-    """Return this rank's part of the batch's mean loss, with its gradients in place; None where memory ran out."""
+    """Return this rank's part of the batch's mean loss, with its gradients in place; None where memory ran out.
+
+    The gradients are accumulated over micro-batches of `state.micro_batch.size` rows.
+
+    Args:
+        inputs: this rank's rows, first dimension rows.
+        targets: targets of the same rows.
+        rows: rows of the batch over all ranks.
+        weight: weight of the batch over all ranks.
+    """
     training.optimizer.zero_grad()
     scaler, precision = training.scaler, training.precision
 
@@ -193,23 +223,42 @@ def gradients(
         return None  # after this line the failed step's tensors are gone
 
 
-def step_optimizer(training: Training) -> None:
-    """Take the step; in fp16 an overflow on any rank makes all ranks skip it, and it is counted."""
+def sum_over_ranks(training: Training) -> None:
+    """Make each rank's gradients the sum over all, and its buffers those of rank 0."""
+    ranks = training.ranks
+    if ranks.world_size > 1:
+        with training.callbacks.waiting("comms"):
+            ranks.sum_gradients(list(training.model.parameters()))
+            ranks.share_buffers(training.model)
+
+
+def optimize(training: Training) -> bool:
+    """Take the optimizer's step; False where memory ran out before it changed anything."""
+    with training.ranks.section("optimizer"):
+        return step_or_undo(training, lambda run: step_optimizer(run, run.callbacks.on_gradients))
+
+
+def step_optimizer(training: Training, on_gradients: Any = None) -> None:
+    """Clip the gradients, step the optimizer, then the learning rate.
+
+    In fp16 an overflow on any rank makes all ranks skip the step, and it is counted.
+    """
     scaler, optimizer = training.scaler, training.optimizer
-    if scaler is None:
-        clip_gradients(training)
-        optimizer.step()
-    else:
+    skipped = False
+    if scaler is not None:
         scaler.unscale_(optimizer)
         overflows = list(scaler._found_inf_per_device(optimizer).values())
         skipped = any(bool(training.ranks.maximum(found).item()) for found in overflows)
-        clip_gradients(training)
+        training.state.skipped += skipped
+    if on_gradients is not None:
+        on_gradients(training)
+    clip_gradients(training)
+    if scaler is None:
+        optimizer.step()
+    else:
         scaler.step(optimizer)
         scaler.update()
-        training.state.skipped += skipped
-        if skipped:
-            return
-    if training.scheduler:
+    if training.scheduler and not skipped:
         training.scheduler.step()
 
 

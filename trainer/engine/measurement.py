@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -21,21 +20,21 @@ from trainer.models.losses import mean_loss
 from trainer.runtime.errors import TrainerError
 
 
-def measure_if_due(training: Training, report: Callable[[Epoch], None]) -> None:
+def validate_if_due(training: Training) -> None:
     """Measure after a step that --eval-every names, and after the last one; training goes on from there."""
     step, every = training.state.step, training.eval_every
     if every is None or not (step % every == 0 or training.ended):
         return
     with training.ranks.section("evaluation"):
-        training.watch.epoch_ends()
+        training.callbacks.on_losses_ready(training)
         epoch = measure(training, training.ranks.sum(training.state.losses.clone()), time.perf_counter())
     training.forward.train()
-    report(epoch)
+    training.callbacks.on_validation_end(training, epoch)
 
 
 def close_epoch(training: Training) -> Epoch | None:
     """Measure where that is due, log the batches, and make the state that of the next epoch's beginning."""
-    training.watch.epoch_ends()
+    training.callbacks.on_losses_ready(training)
     state, began = training.state, time.perf_counter()
     losses = training.ranks.sum(state.losses.clone())
     epoch = measure(training, losses, began) if is_due(training) else None
@@ -156,13 +155,13 @@ def mean_loss_of_rows(training: Training) -> float:
 
 
 def log_batches(training: Training, losses: Tensor) -> None:
-    """Give the keeper the epoch's hash chain and the bits of each batch's loss, big-endian as hex."""
+    """Hand the epoch's hash chain and the bits of each batch's loss, big-endian as hex, to `on_batch_log`."""
     state = training.state
     links = state.chain.cut()
-    if training.keeper and training.ranks.leads:
+    if training.callbacks.logs_batches() and training.ranks.leads:
         line = {"epoch": state.epoch + 1, "first_step": state.step - state.batch + 1, "links": links}
         bits = losses[: state.batch].float().cpu().numpy().astype(">f4").tobytes().hex()
-        training.keeper.log(state, line | {"losses": bits, "head": state.chain.head.hex()})
+        training.callbacks.on_batch_log(training, line | {"losses": bits, "head": state.chain.head.hex()})
 
 
 def require_finite(epoch: int, train_loss: float, validation_loss: float) -> None:

@@ -10,7 +10,7 @@ from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
 
 
-def stepped(training: Training, step: Callable[[Training], None]) -> bool:
+def step_or_undo(training: Training, step: Callable[[Training], None]) -> bool:
     """Take the optimizer's `step`; return False where memory ran out before it changed anything: it can be undone.
 
     Raises:
@@ -48,8 +48,7 @@ def lost(training: Training, code: str, error: BaseException, why: str) -> Train
     ranks.tell_end(code)
     require_divisible(state.micro_batch, step=state.step, device=training.device)
     rows = -(-state.micro_batch.size // 2)
-    if training.keeper:
-        training.keeper.memory_ran_out(rows)
+    training.callbacks.on_out_of_memory(training, rows)
     where = f"step {state.step + 1}, rank {ranks.rank}, {training.device}"
     return TrainerError(code, what=(str(error).splitlines() or ["out of memory"])[0], where=where, why=why)
 

@@ -1,4 +1,4 @@
-"""A training run as one value: what it is to do, what it works on, and who keeps its checkpoints.
+"""A training run as one value: what it is to do, what it works on, and its callbacks.
 
 This module is below the loop, so that the loop's parts can name it without importing each other.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,15 @@ from trainer.data.loading.sampler import Sampler
 from trainer.device.memory import first_size
 from trainer.device.precision import Precision
 from trainer.distributed.collectives import Ranks
+from trainer.engine.callbacks.callback import TakenSteps
+from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.state import TrainState
 from trainer.models.losses import LossSum, squared_error_sum
 from trainer.runtime.signals import Stop
 from trainer.tasks.task import Partition, Weigh
-from trainer.telemetry.hooks import Watch
 
-Launches = Callable[["Training"], Iterator[tuple[bool, bool]]]
+# Yields what was taken, whether the run is asked to stop, and whether a checkpoint is due.
+Launches = Callable[["Training"], Iterator[tuple[TakenSteps, bool, bool]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,25 +56,6 @@ class Plan:
     best_on_host: bool = False
 
 
-class Keeper(Protocol):
-    """Who keeps checkpoints: asked once a step whether one is due, told to take one, told of finished epochs."""
-
-    def due(self, state: TrainState) -> bool:
-        """Return whether it is time for a checkpoint; only rank 0's answer counts."""
-
-    def keep(self, training: Training, *, final: bool = False) -> None:
-        """Take a checkpoint on all ranks; with `final`, return when it is on the disk."""
-
-    def memory_ran_out(self, rows: int) -> None:
-        """Leave word that the next attempt is to compute at most `rows` rows at a time; on any rank."""
-
-    def log(self, state: TrainState, line: dict[str, Any]) -> None:
-        """Add a line on the batches of an epoch to the run's log."""
-
-    def close(self) -> None:
-        """Wait until what is being written is written."""
-
-
 class StoppedError(Exception):
     """The run was asked to end and has kept a checkpoint of where it is."""
 
@@ -97,14 +80,15 @@ class Training:
     forward: nn.Module
     ranks: Ranks = field(default_factory=Ranks)
     loss_sum: LossSum = squared_error_sum
-    keeper: Keeper | None = None
+    callbacks: Callbacks = field(default_factory=Callbacks)
+    should_stop: bool = False  # a callback's wish on this rank
+    stop_agreed: bool = False  # that of any rank
     stop: Stop = field(default_factory=Stop)
     guarded: bool = False
     weigh: Weigh | None = None
     keep_last: bool = False
     loader_workers: int = 0
     most_rows: int | None = None
-    watch: Watch = field(default_factory=Watch)
     launches: Launches | None = None  # takes whole batches faster, in the same way; the loop takes the rest
     device: torch.device
     max_steps: int | None = None
@@ -120,16 +104,18 @@ class Training:
 
     @property
     def ended(self) -> bool:
-        """Whether no step is left: all epochs or steps are taken, or the loss has not fallen for long enough."""
+        """Whether no step is left: all are taken, the loss has not fallen for long enough, or a callback ended it."""
         state = self.state
-        if state.epoch >= self.epochs or (self.max_steps is not None and state.step >= self.max_steps):
+        if self.stop_agreed or state.epoch >= self.epochs:
+            return True
+        if self.max_steps is not None and state.step >= self.max_steps:
             return True
         return self.patience is not None and state.measurements_without_gain() >= self.patience
 
     @property
     def stopped_early(self) -> bool:
         """Whether the run ended as the validation loss no longer fell."""
-        return self.ended and self.state.epoch < self.epochs and self.state.step < self.steps
+        return self.ended and not self.stop_agreed and self.state.epoch < self.epochs and self.state.step < self.steps
 
     @property
     def measurements(self) -> int:

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: taken between steps, written beside the training, verified before they are believed."""
+"""Checkpoints of a run: taken between steps, written while training continues, verified before they are used."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from trainer.config.checkpoint_policy import Interval, Retention
 from trainer.device.rng import draw_state, set_state
+from trainer.engine.callbacks.callback import Callback
 from trainer.engine.state import TrainState
 from trainer.engine.training import Training, changing_state
 from trainer.runtime.events import emit, say
@@ -95,9 +96,9 @@ def newest_good(
     damaged: Callable[[Path, str], None],
     own: Callable[[Path, dict[str, Any]], None] = lambda path, facts: None,
 ) -> tuple[int, dict[str, Any]] | None:
-    """Return step and content of the newest checkpoint that is whole; each one that is not is told and left alone.
+    """Return step and content of the newest checkpoint that is whole; each one that is not is reported and left alone.
 
-    `own` is asked about it, with what its manifest says, and may refuse it by an error of its own.
+    `own` is called with the content of its manifest, and may refuse it by an error of its own.
 
     Args:
         folder: folder of the run's checkpoints.
@@ -123,50 +124,50 @@ def tell_damaged(path: Path, reason: str) -> None:
     say(f"RM552 checkpoint {path} is damaged and not used: {reason}")
 
 
-class CheckpointKeeper:
+class CheckpointKeeper(Callback):
     """Takes checkpoints of one run: the copy to the host stops training, the writing does not."""
+
+    accepts_launches = True
 
     def __init__(
         self, *, run: Path, interval: Interval, retention: Retention, facts: dict[str, Any] | None = None
     ) -> None:
         self.run, self.folder = run, run / "checkpoints"
         self.interval, self.retention, self.facts = interval, retention, facts or {}
-        self.step_before, self.time_before = 0, time.monotonic()
+        self.time_before = time.monotonic()
         self.writer: threading.Thread | None = None
         self.memory = HostMemory()
         self.written_at: float | None = None
         self.distrusted: set[int] = set()  # steps of checkpoints that were found damaged: they do not count as kept
         store.sweep(self.folder)
 
-    def due(self, state: TrainState) -> bool:
+    def checkpoint_due(self, run: Training) -> bool:
         """Return whether the step that now ends completes the interval."""
         if self.interval.steps:
-            return (state.step + 1) % self.interval.steps == 0
+            return (run.state.step + 1) % self.interval.steps == 0
         return 0 < self.interval.seconds <= time.monotonic() - self.time_before
 
-    def keep(self, training: Training, *, final: bool = False) -> None:
+    def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
         """Take a checkpoint; where the one before is still being written, leave this one out and say so."""
         self.time_before = time.monotonic()
-        free = self._wait(None if final else PATIENCE_SECONDS) if training.ranks.leads else True
-        if not training.ranks.broadcast(free):
-            if training.ranks.leads:
-                emit("checkpoint_left_out", step=training.state.step, reason="the one before is still being written")
+        free = self._wait(None if final else PATIENCE_SECONDS) if run.ranks.leads else True
+        if not run.ranks.broadcast(free):
+            if run.ranks.leads:
+                emit("checkpoint_left_out", step=run.state.step, reason="the one before is still being written")
             return
-        tree = capture(training, self.memory)  # nobody reads the one before any more
+        tree = capture(run, self.memory)  # nobody reads the one before any more
         if tree is None:
             return
-        lowest = training.state.history[-1].validation_loss if training.state.history else None
-        work = threading.Thread(
-            target=self._write, args=(training.state.step, tree, lowest), name="checkpoint", daemon=True
-        )
+        lowest = run.state.history[-1].validation_loss if run.state.history else None
+        work = threading.Thread(target=self._write, args=(run.state.step, tree, lowest), name="checkpoint", daemon=True)
         self.writer = work
         work.start()
         if final:
             self._wait(None)
 
-    def log(self, state: TrainState, line: dict[str, Any]) -> None:
-        """Append a line to the run's batches.jsonl; what a full disk refuses is told, and the run goes on."""
-        path = self.run / "batches.jsonl"
+    def on_batch_log(self, run: Training, line: dict[str, Any]) -> None:
+        """Append a line to the run's batches.jsonl; a full disk is reported, and the run continues."""
+        path, state = self.run / "batches.jsonl", run.state
         text = (json.dumps(line) + "\n").encode()
         try:
             with path.open("r+b" if path.exists() else "wb") as stream:
@@ -177,13 +178,17 @@ class CheckpointKeeper:
         except OSError as error:
             emit("log_not_written", code="RM553", path=str(path), reason=str(error.strerror))
 
-    def memory_ran_out(self, rows: int) -> None:
-        """Leave word that the next attempt is to compute at most `rows` rows at a time."""
+    def on_out_of_memory(self, run: Training, rows: int) -> None:
+        """Record that the next attempt is to compute at most `rows` rows at a time."""
         with contextlib.suppress(OSError):  # then it is as it would be without this word
             note_most_rows(self.run, rows)
 
-    def close(self) -> None:
+    def on_train_end(self, run: Training) -> None:
         """Wait for the checkpoint that is being written."""
+        self._wait(None)
+
+    def on_exception(self, run: Training, error: BaseException) -> None:
+        """Wait for the checkpoint that is being written; those that are kept stay."""
         self._wait(None)
 
     def _wait(self, seconds: float | None) -> bool:

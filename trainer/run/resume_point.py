@@ -88,8 +88,8 @@ def restore_latest_checkpoint(
 def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
     def damaged(path: Path, reason: str) -> None:
         tell_damaged(path, reason)
-        if isinstance(training.keeper, CheckpointKeeper):
-            training.keeper.distrusted.add(int(path.name.rpartition("-")[2]))
+        if keeper := training.callbacks.find(CheckpointKeeper):
+            keeper.distrusted.add(int(path.name.rpartition("-")[2]))
 
     fixed = fixed_under(settings["config"])
     return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from trainer.config.recipe import as_recipe
-from trainer.config.sections.network import TransformerConfig
 from trainer.config.sections.run import RunConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible
@@ -24,21 +23,25 @@ from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import connect, device_of_rank
 from trainer.distributed.watchdog.guard import guarded
 from trainer.engine.batch_size_change import require_rows, steps_of
-from trainer.engine.instrumentation import watch
+from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.callbacks.user_callback import UserCallback, load_all
+from trainer.engine.instrumentation import callbacks_of
+from trainer.engine.loop import fit
 from trainer.engine.lr_schedule import require_schedule, schedule_of, shape_of
-from trainer.engine.progress import fit_with_progress
 from trainer.engine.state import Epoch
 from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.engine.steps.batch_size_probe import suggest_batch_size
 from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
-from trainer.engine.training import Plan, Training, new_training
+from trainer.engine.training import StoppedError, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.run.artifacts import best_of, lasted, plain, save, scores, size_estimate
 from trainer.run.checkpointing import CheckpointKeeper
 from trainer.run.checkpointing import finish as remove_leftovers
 from trainer.run.metadata import metadata
+from trainer.run.plan import attention_asked, plan_of, rows_tried
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
+from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import (
     finalize_if_complete,
     restore_latest_checkpoint,
@@ -55,6 +58,7 @@ from trainer.run.resume_settings import (
 )
 from trainer.run.same_run import origin_of
 from trainer.run.summary import summary
+from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 from trainer.runtime.signals import stop_on_sigterm
 from trainer.storage.run_folder import RunFolder, folder_of, open_run, to_resume
@@ -82,6 +86,7 @@ class Prepared:
     precision: Precision
     model: nn.Module
     attention: Chosen | None
+    callbacks: tuple[UserCallback, ...] = ()
 
 
 def train(config: TrainConfig) -> None:
@@ -136,6 +141,7 @@ def prepare(attempt: Attempt) -> Prepared:
     """
     config, lobby = attempt.config, attempt.lobby
     config.model.require_fitting(config.unused())
+    users = load_all(config.telemetry.callback, leads=lobby.leads, world_size=lobby.world_size)
     task = task_of(config, shown=lobby.leads)
     require_rows(config.loop.batch_schedule, task.train_rows)
     require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
@@ -151,7 +157,13 @@ def prepare(attempt: Attempt) -> Prepared:
     if attempt.settings and attempt.name:
         require_same_data(task, attempt.name, attempt.settings)
     return Prepared(
-        task=task, network=network, accelerator=accelerator, precision=precision, model=model, attention=attention
+        task=task,
+        network=network,
+        accelerator=accelerator,
+        precision=precision,
+        model=model,
+        attention=attention,
+        callbacks=users,
     )
 
 
@@ -181,17 +193,6 @@ def built(network: NetworkSpec, attempt: Attempt, device: str, precision: Precis
     return model, attention
 
 
-def attention_asked(config: TrainConfig) -> str:
-    """Return the kernel of attention that was asked for; auto for a network that has none."""
-    return config.model.attention if isinstance(config.model, TransformerConfig) else "auto"
-
-
-def rows_tried(config: TrainConfig) -> int:
-    """Return the rows at a time on which a kernel of attention is tried: those of a step."""
-    size = config.loop.batch_size
-    return min(size, config.compute.micro_batch or size)
-
-
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
     """Return metadata.json's content as far as it is known before the first step, and report it."""
     entries = prepared.task.describe(prepared.network)
@@ -199,10 +200,13 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     record["precision"] = {"name": prepared.precision.name, "reason": prepared.precision.reason}
     record["attention"] = prepared.attention.facts() if prepared.attention else None
     record["allocator"] = allocator_settings(os.environ)
+    if prepared.callbacks:
+        record["callbacks"] = [each.facts() for each in prepared.callbacks]
     if ranks.leads:
-        reported = ("run", "task", "data", "split", "device", "precision", "allocator", "seed", "threads")
+        reported = ("run", "task", "data", "split", "device", "precision", "allocator", "callbacks", "seed", "threads")
         emit("start", **{name: record[name] for name in reported if name in record})
         tell_rounding(attempt.config, ranks, attempt.settings)
+        report_changed_callbacks(attempt.settings, record)
     return record
 
 
@@ -225,7 +229,7 @@ def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str
         record: content of metadata.json so far.
     """
     settings = settings_of(attempt.config, prepared.task.data_sha256, world_size=ranks.world_size)
-    return settings | origin_of(record)
+    return settings | origin_of(record) | hashes_of(record)
 
 
 def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
@@ -260,13 +264,21 @@ def resume_if_asked(
 
 
 def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder) -> list[Epoch]:
-    """Choose how steps are taken, take them, and return the measurements; the best weights are in place."""
+    """Choose how steps are taken, take them, and return the measurements; the best weights are in place.
+
+    Raises:
+        TrainerError: RM554 where the run was asked to end, and what `fit` raises.
+    """
     config = attempt.config
     compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
     select_step_strategy(training, config.compute.step)
     architecture = prepared.network.description | prepared.task.replay_settings()
-    training.watch = watch(training, config.telemetry, folder, prepared.accelerator, architecture, config.as_dict())
-    return fit_with_progress(training)
+    own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, architecture, config.as_dict())
+    training.callbacks = training.callbacks.after(*own)
+    try:
+        return fit(training)
+    except StoppedError:
+        raise TrainerError("RM554", what=f"stopped after step {training.state.step:,}") from None
 
 
 def finish(
@@ -366,7 +378,7 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
         ranks=ranks,
         device=device,
         loader_workers=rows.workers,
-        keeper=keeper,
+        callbacks=Callbacks([keeper], users=prepared.callbacks, votes=bool(config.telemetry.callback)),
         loss_sum=task.loss(),
         weigh=task.weigh(),
         keep_last=config.loop.weights == "last",
@@ -375,24 +387,6 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
         group["weight_decay"] = config.optimizer.weight_decay
     training.scheduler = schedule_of(shape_of(config.optimizer, training.steps), training.optimizer)
     return training
-
-
-def plan_of(config: TrainConfig) -> Plan:
-    """Return what the run is to do."""
-    loop, optimizer = config.loop, config.optimizer
-    return Plan(
-        epochs=loop.epochs,
-        batch_size=loop.batch_size,
-        batch_schedule=loop.batch_schedule,
-        learning_rate=optimizer.learning_rate,
-        seed=loop.seed,
-        micro_batch=config.compute.micro_batch,
-        max_steps=loop.max_steps,
-        eval_every=loop.eval_every,
-        patience=loop.patience,
-        clip_norm=optimizer.clip_norm,
-        best_on_host=loop.best_on == "host",
-    )
 
 
 def select_step_strategy(training: Training, requested: str) -> None:

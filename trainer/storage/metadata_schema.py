@@ -156,6 +156,16 @@ class ArtifactRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallbackRecord:
+    """A user's callback: its place and class as given, the SHA-256 of its file, and what its class states."""
+
+    name: str
+    sha256: str
+    changes_results: bool
+    all_ranks: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metadata:
     """Everything needed to repeat a run and to use its model without the trainer.
 
@@ -191,6 +201,7 @@ class Metadata:
     metrics: dict[str, Any]
     artifacts: dict[str, ArtifactRecord]
     attention: AttentionRecord | None = None
+    callbacks: list[CallbackRecord] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +246,7 @@ class LanguageMetadata:
     absent: dict[str, str]
     metrics: dict[str, Any]
     artifacts: dict[str, ArtifactRecord]
+    callbacks: list[CallbackRecord] | None = None
 
 
 def json_schema() -> dict[str, Any]:

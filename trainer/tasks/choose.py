@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.sections.network import MlpConfig
 from trainer.config.sections.tokens import TokensConfig
@@ -26,10 +28,15 @@ def task_of(config: TrainConfig, *, shown: bool = False) -> LearningTask:
         model = config.model
         assert isinstance(model, DecoderConfig)  # by --task, as the data are
         return language_task(config.data, model, folder=config.run.output, seed=config.loop.seed)
-    data = prepare(config.data, disk=config.run.output if config.compute.feed == "mapped" else None, shown=shown)
+    data = prepare(config.data, disk=disk_of(config), shown=shown)
     if shown and data.assumptions:
         say("\n".join(data.assumptions))
     assert isinstance(config.model, MlpConfig)
     if data.horizon is None:
         return TableTask(data=data, model=config.model, kind="table")
     return BarTask(data=data, model=config.model, kind="bars")
+
+
+def disk_of(config: TrainConfig) -> Path | None:
+    """Return the folder for rows that are mapped: that of the runs, as /tmp may be memory. None where they are not."""
+    return config.run.output if config.compute.feed == "mapped" else None

@@ -134,8 +134,3 @@ def _line(item: Any, head: str, indent: int) -> str:
     space = " " * indent
     note, value = (f"{space}// {item.note}\n", item.value) if isinstance(item, Noted) else ("", item)
     return f"{note}{space}{head}{written(value, indent)}"
-
-
-def without_comments(text: str) -> str:
-    """Return JSON from what `devcontainer_json` wrote: its comments have lines of their own."""
-    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))

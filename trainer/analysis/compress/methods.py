@@ -149,7 +149,7 @@ def trained(
         training.weigh = weigh_of(task.class_weights)
     if masks is not None:
         keep_masked(training, network, masks)
-    fit(training, lambda epoch: None)
+    fit(training)
     return network.eval()
 
 

@@ -19,6 +19,7 @@ from trainer.config.checkpoint_policy import (
 from trainer.config.choices import COMMS, COMPRESSIONS, EXPORTS, PARALLEL, TRACKERS
 from trainer.config.parsing import (
     Reader,
+    callbacks,
     names,
     number,
     one_of,
@@ -30,7 +31,7 @@ from trainer.config.parsing import (
     text,
     whole,
 )
-from trainer.config.setting import Flag
+from trainer.config.setting import Flag, OnResume
 
 BY_HOST = "provenance"  # records that the host program gives; no person types them, and no recipe holds them
 _interval = Reader(parse_interval, "INT|TIME")
@@ -89,6 +90,17 @@ class TelemetryConfig:
 
     title: ClassVar[str] = "Telemetry"
     track: Annotated[tuple[str, ...], Flag("further trackers of the figures", some_of(*TRACKERS), "telemetry")] = ()
+    callback: Annotated[
+        tuple[str, ...],
+        Flag(
+            "your own callbacks, or none; see docs/training.md",
+            callbacks,
+            "telemetry",
+            resume=OnResume.KEPT,
+            sparse=True,
+            alike=True,
+        ),
+    ] = ()
     nan_guard: Annotated[int, Flag("check for NaN every N steps (0: off)", whole(0, MOST_ROWS), "telemetry")] = 100
 
 

@@ -172,5 +172,3 @@ FEATURES = (
         compute=lambda bars: np.log(_vix(bars) / rolling(_vix(bars), 20)),
     ),
 )
-
-LOOKBACK = max(feature.lookback for feature in FEATURES)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from trainer.data.conventions import ProfileConventions
-from trainer.data.profiles.profile import PAD, BarRows, Levels, difference_profile, require_rows
+from trainer.data.profiles.profile import PAD, BarRows, Levels, require_rows
 from trainer.data.profiles.segments import segment_levels
 from trainer.data.profiles.value_area import EDGE, Integers, grow, peak
 
@@ -78,12 +78,6 @@ def _tiles(bars: BarRows, starts: Integers, store: Store) -> Iterator[Tile]:
     return (tile for a, b in zip(starts, ends, strict=True) for tile in _session_tiles(bars[a:b], store))
 
 
-def rolling_levels(bars: BarRows, window: int, conventions: ProfileConventions) -> Levels:
-    """Return, for each bar, the levels of the profile of the last `window` bars; fewer at the beginning."""
-    store = Store(cells=np.empty(2 * TILE_CELLS, np.int64))
-    return _levels_of(_rolling_tiles(bars, window, store), store, conventions)
-
-
 def _session_tiles(bars: BarRows, store: Store) -> Iterator[Tile]:
     """Yield the growing profiles of one session; the range of a profile is what was traded so far."""
     first, rows = int(bars.low.min()), int(bars.high.max() - bars.low.min()) + 1
@@ -100,50 +94,6 @@ def _session_tiles(bars: BarRows, store: Store) -> Iterator[Tile]:
         carried = table[-1].copy()
         shift = PAD - first
         yield Tile(table=table, first=first, low=low[part] + shift, high=high[part] + shift, total=total[part])
-
-
-def _rolling_tiles(bars: BarRows, window: int, store: Store) -> Iterator[Tile]:
-    """Yield the profiles of the last `window` bars: each bar's share comes in, and goes out `window` bars later."""
-    low, high = _extreme(bars.low, window, np.minimum), _extreme(bars.high, window, np.maximum)
-    total = np.cumsum(bars.volume)
-    total[window:] -= total[:-window].copy()
-    begin = 0
-    while begin < len(bars):
-        end = _tile_end(bars, window, begin)
-        seen = bars[max(0, begin - window) : end]
-        first, columns = int(seen.low.min()), int(seen.high.max() - seen.low.min()) + 1 + 2 * PAD
-        require_rows(columns)
-        table = _add_shares(bars[begin:end], first, store.table(end - begin, columns))
-        leaving = bars[max(0, begin - window) : max(0, end - window)]
-        if len(leaving):
-            table[len(table) - len(leaving) :] -= _add_shares(
-                leaving, first, np.zeros((len(leaving), columns), np.int64)
-            )
-        earlier = bars[max(0, begin - window) : begin]
-        table[0, PAD:-PAD] += difference_profile(earlier, first, columns - 2 * PAD)
-        np.cumsum(table, axis=0, out=table)
-        part, shift = slice(begin, end), PAD - first
-        yield Tile(table=table, first=first, low=low[part] + shift, high=high[part] + shift, total=total[part])
-        begin = end
-
-
-def _tile_end(bars: BarRows, window: int, begin: int) -> int:
-    """Return where a tile that starts at `begin` must end to stay below TILE_CELLS."""
-    seen = bars[max(0, begin - window) : begin + 4096]
-    past = min(begin, window)
-    low, high = np.minimum.accumulate(seen.low)[past:], np.maximum.accumulate(seen.high)[past:]
-    fits = (high - low + 1 + 2 * PAD) * np.arange(1, len(low) + 1) <= TILE_CELLS
-    return begin + max(1, int(fits.sum()))
-
-
-def _extreme(values: Integers, window: int, pick: np.ufunc) -> Integers:
-    """Return the extreme of the last `window` values, doubling the reach until it is there."""
-    found, reach = values.copy(), 1
-    while reach < window:
-        shift = min(reach, window - reach)
-        found[shift:] = pick(found[shift:], found[:-shift]) if shift < len(found) else found[shift:]
-        reach += shift
-    return found
 
 
 def _add_shares(bars: BarRows, first: int, table: Integers) -> Integers:

@@ -84,9 +84,19 @@ class GradientSync:
         self.buckets = lay_out(model.parameters(), limit_bytes)
         self.armed, self.sent = False, 0
         self._waits: list[Wait] = []
-        for bucket in self.buckets:
-            for parameter in bucket.parameters:
-                parameter.register_post_accumulate_grad_hook(self._hook(bucket))
+        self._hooks = [
+            parameter.register_post_accumulate_grad_hook(self._hook(bucket))
+            for bucket in self.buckets
+            for parameter in bucket.parameters
+        ]
+
+    def close(self) -> None:
+        """Remove the hooks, which hold this object and the process group.
+
+        A parameter stores them where Python's collector cannot look, so a cycle through them is never freed.
+        """
+        while self._hooks:
+            self._hooks.pop().remove()
 
     def arm(self) -> None:
         """From now on a bucket is sent as soon as its last gradient is there; what a failed step sent is dropped."""

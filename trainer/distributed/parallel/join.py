@@ -61,6 +61,7 @@ def connect() -> Ranks:
     if launch.local_world == world_size():
         # In a container without a network the host's own name may lead nowhere; all ranks are here anyway.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    hold_no_group_in_defaults()
     kept, rank, world = next(rendezvous("env://"))
     rendezvous_id = f"trainer/{meet(kept, rank, world)}"
     store = PrefixStore(rendezvous_id, kept)
@@ -68,6 +69,14 @@ def connect() -> Ranks:
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     place = {"rank": rank, "world_size": world, "local_rank": launch.local_rank}
     return BootstrapGroup(**place, store=store, address=address, rendezvous_id=rendezvous_id)
+
+
+def hold_no_group_in_defaults() -> None:
+    """Import what has torch's default group as the default of an argument while there is none yet.
+
+    Imported later, these functions would hold the group for ever, and with it gloo's threads: see `BootstrapGroup.close`.
+    """
+    import torch.distributed.nn.functional  # noqa: F401
 
 
 def join(

@@ -23,6 +23,8 @@ class Replicas(World):
         """Give all ranks rank 0's weights, and watch the gradients come; `model` itself is what is called."""
         for tensor in model.state_dict().values():
             self.from_rank(0, tensor)
+        if self.sync:
+            self.sync.close()
         self.sync = GradientSync(model, self.add, bucket_bytes(self.member.choice.link))
         return model
 
@@ -48,3 +50,9 @@ class Replicas(World):
         assert self.sync
         with self.waiting():
             self.sync.finish()
+
+    def release(self) -> None:
+        """End the threads and let go of the process group."""
+        if self.sync:
+            self.sync.close()
+        super().release()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -113,10 +114,17 @@ class BootstrapGroup(Ranks):
         self.any(False)
 
     def close(self) -> None:
-        """Leave the world; without torchrun rank 0 holds the store, so it goes last, or others abort at their end."""
+        """Leave the world and end gloo's threads; without torchrun rank 0 holds the store, so it goes last.
+
+        A thread of gloo may still hold the tensor of the last collective when the main thread has its result. If it
+        drops that tensor while the interpreter ends, Python ends the thread inside a destructor, and the process
+        aborts (SIGABRT). The threads end with the group, and the group when nothing refers to it any more: hooks,
+        sums and default arguments of torch's own functions do not, and cycles are collected here.
+        """
         if not dist.is_initialized():
             return
         dist.destroy_process_group()
+        gc.collect()
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
             return
         keys = [f"trainer/left/{rank}" for rank in range(1, self.world_size)]
@@ -178,6 +186,7 @@ class World(BootstrapGroup):
             tensor.copy_(host)
 
     def release(self) -> None:
-        """End the threads."""
+        """End the threads that add, and let go of the process group; votes and values still pass."""
         self.add.close()
         self._plain.close()
+        self.member = replace(self.member, group=None)

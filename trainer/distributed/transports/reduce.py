@@ -27,7 +27,8 @@ class DirectSum:
         return lambda: _wait(work)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let go of the process group, whose threads end with it; nothing can be added up afterwards."""
+        del self.group
 
 
 class HostSum:
@@ -72,8 +73,9 @@ class HostSum:
         return self._pinned[key]
 
     def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """End the thread and let go of the process group; nothing can be added up afterwards."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        del self.group
 
 
 class CompressedSum:

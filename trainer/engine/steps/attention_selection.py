@@ -7,11 +7,10 @@ fixed, flash before efficient before math: times vary, and the same command is t
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,12 +77,6 @@ class Chosen:
     kernel: str
     reason: str
     findings: tuple[Finding, ...]
-
-    @contextlib.contextmanager
-    def applied(self) -> Iterator[None]:
-        """Within the block scaled_dot_product_attention uses this kernel; backward uses the forward's."""
-        with only(self.kernel):
-            yield
 
     def facts(self) -> dict[str, Any]:
         """Return what metadata and log say."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trainer.engine.loop import gradients, step_optimizer
+from trainer.engine.loop import forward_backward, step_optimizer
 from trainer.engine.training import Training
 
 MOST = 16  # steps of the longer graph; single steps come from a second one
@@ -108,7 +108,7 @@ class GraphSteps:
         training = self.training
         for numbers, place in zip(rows.split(self.size), losses.unbind(), strict=True):
             inputs, targets = training.train.rows(numbers, training.device)
-            loss = gradients(training, inputs, targets, rows=self.size, weight=self.size)
+            loss = forward_backward(training, inputs, targets, rows=self.size, weight=self.size)
             if loss is None:
                 raise NoGraphError("the memory is not enough for a graph in addition to the run")
             step_optimizer(training)

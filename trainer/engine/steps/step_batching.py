@@ -12,6 +12,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from trainer.engine.callbacks.callback import TakenSteps
 from trainer.engine.training import Training
 
 
@@ -33,8 +34,8 @@ class Launches:
 
     steps: Mapping[int, Steps]
 
-    def __call__(self, training: Training) -> Iterator[tuple[bool, bool]]:
-        """Take all whole batches still to come; after each launch, yield whether to stop and what is due."""
+    def __call__(self, training: Training) -> Iterator[tuple[TakenSteps, bool, bool]]:
+        """Take all whole batches still to come; yield the steps of each launch, whether to stop, and what is due."""
         state, sampler = training.state, training.sampler
         size = sampler.size(state.epoch)
         steps = self.steps.get(size)
@@ -44,32 +45,40 @@ class Launches:
         order = sampler.order(state.epoch)
         on_device = order.to(training.device)
         while state.batch < whole and not training.ended:
-            training.watch.step_begins()
+            training.callbacks.on_step_begin(training)
             first = state.batch
             batches, stop, due = planned(training, order, most_steps(training, steps.most, whole))
             span = slice(first * size, state.batch * size)
             losses = state.losses[first : state.batch]
-            training.ranks.at_step(state.step)
             with training.ranks.section("forward"):
                 steps.take(on_device[span], losses)
-            training.watch.launch_ended(state.step - len(batches) + 1, batches, losses)
-            yield stop, due
+            yield TakenSteps(state.step - len(batches) + 1, batches, losses), stop, due
 
 
 def most_steps(training: Training, most: int, whole: int) -> int:
-    """Return how many steps the next launch takes at most: it ends where the loss is to be measured."""
+    """Return how many steps the next launch takes at most: it ends where the loss is to be measured.
+
+    Args:
+        most: steps of one launch at most.
+        whole: batches of full size in the epoch.
+    """
     until = training.steps_until_measured()
     most = min(most, whole - training.state.batch)
     return most if until is None else min(most, until)
 
 
 def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor], bool, bool]:
-    """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due."""
-    state, keeper = training.state, training.keeper
+    """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due.
+
+    Args:
+        order: row numbers of the whole epoch in their order, shape (rows,).
+        most: steps of one launch at most.
+    """
+    state = training.state
     size = training.sampler.size(state.epoch)
     batches: list[Tensor] = []
     for rows in order[state.batch * size : (state.batch + most) * size].split(size):
-        due = keeper is not None and keeper.due(state)
+        due = training.callbacks.checkpoint_due(training)
         stop = training.stop.asked
         state.chain.add(rows)
         state.batch, state.step = state.batch + 1, state.step + 1

@@ -18,7 +18,7 @@ from torch import Tensor
 from trainer.data.loading.placement import Part
 from trainer.device.rng import draw_state, set_state
 from trainer.engine.batch_size_change import at_size
-from trainer.engine.loop import gradients, step_optimizer
+from trainer.engine.loop import forward_backward, step_optimizer
 from trainer.engine.steps import cuda_graph as graph
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps import manual_autograd as direct
@@ -120,6 +120,7 @@ def reason_against(name: str, training: Training) -> str | None:
     sampler, size = training.sampler, training.state.micro_batch.size
     against = {
         "several ranks vote at each step": training.ranks.world_size > 1,
+        f"{training.callbacks.needs_each_step()} is called at each step": bool(training.callbacks.needs_each_step()),
         "the loss scaler of fp16 decides on the host": training.scaler is not None,
         "each step has a learning rate or a weight of its own": bool(training.scheduler or training.weigh),
         "the rows are not one table of numbers in memory": not isinstance(training.train, Part),
@@ -226,7 +227,7 @@ def eager_steps(training: Training, rows: Tensor, losses: Tensor) -> None:
     size = training.sampler.batch_size
     for place, numbers in enumerate(rows.split(size)):
         inputs, targets = training.train.rows(numbers, training.device)
-        loss = gradients(training, inputs, targets, rows=size, weight=size)
+        loss = forward_backward(training, inputs, targets, rows=size, weight=size)
         if loss is None:
             raise TrainerError("RM523", what="memory ran out in the trial of --step", next="give --step eager")
         step_optimizer(training)

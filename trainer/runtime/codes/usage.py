@@ -12,7 +12,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "RM500",
         "Wrong usage",
         "The command line names an unknown command or flag, or gives a flag a value it does not take.",
-        "Correct the flag that is named; the same command with `--help` lists them all.",
+        "Correct the flag that is named; the same command with `--help` lists them, and `train --help=all` every one.",
     ),
     (
         "RM501",
@@ -30,7 +30,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "RM503",
         "Unknown setting",
         "A recipe, or --set, names a setting that does not exist, or gives it below another section.",
-        "Take the setting that is named; the same command with `--help` lists them all.",
+        "Take the setting that is named; `train --help=all` lists every one.",
     ),
     (
         "RM504",

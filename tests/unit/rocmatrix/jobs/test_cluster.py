@@ -139,11 +139,16 @@ def test_data_and_a_recipe_of_a_shared_folder_reach_a_container_of_slurm(prepare
     recipe.write_text("{}")
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
-    made = prepare(replace(SLURM, under="docker"), data=str(link / "bars.csv"), recipe=str(recipe))
+    code = tmp_path / "mine.py"
+    code.touch()
+    own = {"recipe": str(recipe), "callback": f"{code}:Mine"}
+    made = prepare(replace(SLURM, under="docker"), data=str(link / "bars.csv"), **own)
     text = file_of(made)
     assert f"source={link}/bars.csv,target=/data/bars.csv,readonly" in text  # not where the link leads to here
     assert f"source={recipe},target=/recipe/my.yaml,readonly" in text
+    assert f"source={code},target=/callbacks/0/mine.py,readonly" in text
     assert {"--data=/data/bars.csv", "--recipe=/recipe/my.yaml"} <= set(text.split())
+    assert "--callback=/callbacks/0/mine.py:Mine" in text
 
 
 def test_data_of_a_pod_is_a_path_on_a_claim(prepare):
@@ -173,6 +178,7 @@ def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
         (KUBERNETES, {"data": "../bars.csv"}, "RM426"),
         (KUBERNETES, {"data": "."}, "RM426"),
         (KUBERNETES, {"recipe": __file__}, "RM426"),
+        (KUBERNETES, {"callback": f"{__file__}:Mine"}, "RM426"),
         (replace(KUBERNETES, rdma=True), {}, "RM424"),
         (KUBERNETES, {"cell": cells.GFX1100}, "RM423"),
         (replace(KUBERNETES, cards=2, groups=None), {"cell": cells.GFX1100}, "RM423"),

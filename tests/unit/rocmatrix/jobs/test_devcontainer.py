@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.emit.devcontainer import without_comments
 from rocmatrix.containers.runspec import run_spec
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import devcontainer
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
+from tests.fixtures.commented_json import without_comments
 
 
 def cpu_spec(folder, cell=cells.CPU):

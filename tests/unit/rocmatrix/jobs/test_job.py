@@ -149,6 +149,23 @@ def test_overridden_rules_are_told_in_a_container(tmp_path):
     assert not any("--forced" in word for word in container_argv(tmp_path, forced=("a",), program="smoke"))
 
 
+def test_callback_files_are_mounted_read_only_each_under_its_number(tmp_path):
+    (tmp_path / "other").mkdir()
+    one, other = tmp_path / "mine.py", tmp_path / "other" / "mine.py"
+    one.touch(), other.touch()
+    argv = container_argv(tmp_path, options={"callback": f"{one}:A, installed.module:B,{other}:C"})
+    assert "--callback=/callbacks/0/mine.py:A,installed.module:B,/callbacks/1/mine.py:C" in argv
+    for number, file in enumerate((one, other)):
+        (mount,) = [word for word in argv if f"/callbacks/{number}/mine.py" in word and str(file) in word]
+        assert "readonly" in mount
+    assert not any("/callbacks/" in word for word in container_argv(tmp_path, options={"callback": "none"}))
+
+
+def test_a_callback_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM404"):
+        container_argv(tmp_path, options={"callback": f"{tmp_path}/nowhere.py:A"})
+
+
 def test_a_recipe_file_is_mounted_and_one_by_name_is_in_the_image(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("train:\n  epochs: 1\n")

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fixtures.synthetic_bars import synthetic_bars, write_synthetic
 from trainer.cli import main
 from trainer.data.bar import Bars
 from trainer.data.features.catalog import NAMES
 from trainer.data.features.feature_file import read_table
-from trainer.data.readers.synthetic import synthetic_bars, write_synthetic
 from trainer.runtime.errors import TrainerError
 
 FX = ["--time-zone", "UTC", "--session", "17:00-17:00", "--half-days", "none"]

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.fixtures.training import ROWS, gone_on, interrupted, joined, network, same, training, weights
+from tests.fixtures.training import ROWS, OnMeasured, gone_on, interrupted, joined, network, same, training, weights
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule, parse_batch_schedule
 from trainer.config.recipe import as_recipe, from_assignment, from_recipe
 from trainer.config.train import TrainConfig
@@ -23,6 +23,8 @@ from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.watchdog.heartbeat import Beats, read_beat
 from trainer.engine.batch_size_change import require_rows, rows_at_most
+from trainer.engine.callbacks.callback import Callback
+from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
 from trainer.engine.lr_schedule import Shape, schedule_of
 from trainer.engine.state import Epoch
@@ -57,7 +59,7 @@ def scheduled(step: str = "eager", schedule: BatchSchedule = GROWING, **more: An
 
 def ended(made: Training) -> dict[str, bytes]:
     """Return the bytes of all that the next step would depend on, without the clock's."""
-    fit(made, lambda epoch: None)
+    fit(made)
     tree = capture(made)
     assert tree is not None
     for epoch in tree["state"]["history"]:
@@ -65,16 +67,23 @@ def ended(made: Training) -> dict[str, bytes]:
     return joined(encode(tree))
 
 
-class Log:
-    """A keeper that keeps the lines of batches.jsonl, and no checkpoint."""
+class Sizes(Callback):
+    """Notes the micro-batch after each measurement."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+
+    def on_validation_end(self, run: Any, measured: Any) -> None:
+        self.sizes.append(run.state.micro_batch.size)
+
+
+class Log(Callback):
+    """Keeps the lines of batches.jsonl, and no checkpoint."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
 
-    def due(self, state: object) -> bool:
-        return False
-
-    def log(self, state: object, line: dict[str, Any]) -> None:
+    def on_batch_log(self, run: object, line: dict[str, Any]) -> None:
         self.lines.append(line)
 
 
@@ -112,7 +121,7 @@ def test_the_order_of_rows_is_the_same_whatever_the_schedule() -> None:
 
 def test_without_a_schedule_the_batches_are_those_of_all_time() -> None:
     """The hash over all batches of three epochs, from before there were schedules."""
-    assert fit(scheduled("eager", CONSTANT), lambda epoch: None)[-1].batches == "5ef2b0cd961e71105aaabda500ffad11"
+    assert fit(scheduled("eager", CONSTANT))[-1].batches == "5ef2b0cd961e71105aaabda500ffad11"
 
 
 @pytest.mark.parametrize("step", ["eager", "direct"])
@@ -206,8 +215,8 @@ def test_every_feed_follows(name: str, workers: int) -> None:
 
 def test_the_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.CaptureFixture[str]) -> None:
     keeper = Log()
-    made = training(batch_schedule=GROWING, keeper=keeper)
-    history = fit(made, lambda epoch: None)
+    made = training(batch_schedule=GROWING, callbacks=Callbacks([keeper]))
+    history = fit(made)
     assert [line["first_step"] for line in keeper.lines] == [1, 8, 12]
     assert [len(line["links"]) // 8 for line in keeper.lines] == [7, 4, 1]
     assert [len(line["losses"]) // 8 for line in keeper.lines] == [7, 4, 1]
@@ -253,7 +262,8 @@ class Short(nn.Sequential):
 def test_what_memory_allowed_stays_the_limit_of_larger_batches() -> None:
     made = training(model=Short(*small()), batch_schedule=GROWING, guarded=True)
     sizes = []
-    fit(made, lambda epoch: sizes.append(made.state.micro_batch.size))
+    made.callbacks = Callbacks([Sizes(sizes)])
+    fit(made)
     assert sizes == [8, 8, 8]
     assert (made.state.micro_batch.limit, made.state.micro_batch.halvings) == (50, 1)
 
@@ -262,7 +272,8 @@ def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_asked_for() -> None:
     for asked, want in ((None, [8, 16, 50]), (12, [8, 12, 12]), (4, [4, 4, 4])):
         made = training(batch_schedule=GROWING, micro_batch=asked)
         sizes: list[int] = []
-        fit(made, lambda epoch, made=made, sizes=sizes: sizes.append(made.state.micro_batch.size))  # type: ignore[misc]
+        made.callbacks = Callbacks([Sizes(sizes)])
+        fit(made)
         assert sizes == want
     files = interrupted(partial(training, batch_schedule=GROWING), 9)
     made = gone_on(partial(training, batch_schedule=GROWING), files)
@@ -325,5 +336,6 @@ def test_the_watchdog_learns_anew_after_a_change(tmp_path: Path) -> None:
             assert beat is not None
             seen.append(beat.passes["optimizer"])
 
-        fit(training(batch_schedule=BatchSchedule(changes=((3, 16),)), ranks=ranks), look)
+        schedule = BatchSchedule(changes=((3, 16),))
+        fit(training(batch_schedule=schedule, ranks=ranks, callbacks=Callbacks([OnMeasured(look)])))
     assert seen == [7, 14, 4]

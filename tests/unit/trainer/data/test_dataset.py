@@ -8,9 +8,11 @@ import pytest
 
 from trainer.data.bar import Bars
 from trainer.data.dataset import statistic, statistic_by_pieces
-from trainer.data.features.daily_features import FEATURES, LOOKBACK, feature_matrix
+from trainer.data.features.daily_features import FEATURES, feature_matrix
 from trainer.data.loading import chunks as pieces
 from trainer.tasks.bars import make_dataset
+
+LOOKBACK = max(feature.lookback for feature in FEATURES)
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])

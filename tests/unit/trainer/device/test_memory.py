@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from tests.fixtures.training import StopAt, gone_on, interrupted, network, same, training, weights
 from trainer.device.memory import MicroBatch, OutOfMemory, allocator_settings, first_size, report, reserve
+from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
 from trainer.runtime.errors import TrainerError
 
@@ -164,7 +165,7 @@ def test_a_guard_is_taken_on_accelerators_only() -> None:
     run = training()
     with pytest.raises(OutOfMemory):
         run.model.register_forward_pre_hook(lambda module, inputs: Limited.fail(None, inputs))  # type: ignore[arg-type]
-        fit(run, lambda epoch: None)
+        fit(run)
 
 
 class Budget:
@@ -231,14 +232,14 @@ def test_a_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
     keeper_saw, asked = list[int](), list[int]()
 
     class Keeper(StopAt):
-        def memory_ran_out(self, rows: int) -> None:
+        def on_out_of_memory(self, run: Training, rows: int) -> None:
             asked.append(rows)
 
-        def keep(self, run: Training, *, final: bool = False) -> None:
+        def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
             keeper_saw.append(run.state.step)
 
     with pytest.raises(TrainerError, match="RM559") as caught:
-        weights(half_way(training("fp64", guarded=True, keeper=Keeper(0)), 5))
+        weights(half_way(training("fp64", guarded=True, callbacks=Callbacks([Keeper(0)])), 5))
     assert caught.value.where == "step 5, rank 0, cpu"
     assert caught.value.why == "some weights are changed and others not"
     assert asked == [4]

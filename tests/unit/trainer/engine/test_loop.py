@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.fixtures.training import OnMeasured
+from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Part, Plan, Training, fit, new_training, run_epoch
 from trainer.engine.state import Epoch
 from trainer.models.losses import mean_loss
@@ -27,8 +29,10 @@ def training(model: nn.Module, train: Part, validation: Part, **changes: Any) ->
 
 
 def run(model: nn.Module, train: Part, validation: Part, **changes: Any) -> list[Epoch]:
-    told = changes.pop("on_epoch", lambda epoch: None)
-    return fit(training(model, train, validation, **changes), told)
+    report = changes.pop("on_epoch", lambda epoch: None)
+    made = training(model, train, validation, **changes)
+    made.callbacks = Callbacks([OnMeasured(report)])
+    return fit(made)
 
 
 def linear(seed: int = 0) -> nn.Linear:

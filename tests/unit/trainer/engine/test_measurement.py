@@ -20,7 +20,7 @@ BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
 
 def run(**more: Any) -> tuple[Training, list[Epoch]]:
     made = training(**more)
-    return made, fit(made, lambda epoch: None)
+    return made, fit(made)
 
 
 def tokens(**more: Any) -> Training:
@@ -58,7 +58,7 @@ def test_a_run_is_measured_after_the_steps_that_are_asked_for(more: dict[str, An
 
 def run_with(more: dict[str, Any]) -> tuple[Training, list[Epoch]]:
     made = tokens(**more)
-    return made, fit(made, lambda epoch: None)
+    return made, fit(made)
 
 
 @pytest.mark.parametrize("make", ["rows", "tokens"])
@@ -66,7 +66,7 @@ def test_the_training_loss_of_measurements_is_that_of_their_batches(make: str) -
     losses: list[tuple[float, float]] = []
     made = {"rows": planned, "tokens": tokens}[make](eval_every=5)
     record(made, losses)
-    history = fit(made, lambda epoch: None)
+    history = fit(made)
     for epoch, since in zip(history, (0, 5, 10, 15, 20), strict=True):
         assert epoch.step is not None
         batches = losses[since : epoch.step]
@@ -116,13 +116,13 @@ def test_the_loss_of_a_step_is_the_mean_over_tokens() -> None:
     with torch.no_grad():
         logits = made.model(**inputs)
     mean = nn.functional.cross_entropy(logits.reshape(-1, 11), targets.reshape(-1), ignore_index=IGNORED).item()
-    (epoch,) = fit(made, lambda epoch: None)
+    (epoch,) = fit(made)
     assert epoch.train_loss == pytest.approx(mean, rel=1e-6)
 
 
 def test_the_validation_loss_is_the_mean_over_tokens() -> None:
     made = tokens(max_steps=2, micro_batch=4)
-    (epoch,) = fit(made, lambda epoch: None)
+    (epoch,) = fit(made)
     inputs, targets = made.validation.rows(torch.arange(15), made.device)
     with torch.no_grad():
         made.model.eval()
@@ -135,7 +135,7 @@ def test_a_loss_summed_in_16_bits_is_refused() -> None:
         return token_loss(outputs, targets).bfloat16()
 
     with pytest.raises(TypeError, match="bfloat16"):
-        fit(tokens(loss_sum=rounded), lambda epoch: None)
+        fit(tokens(loss_sum=rounded))
 
 
 def test_losses_are_summed_in_32_bits_under_autocast() -> None:
@@ -146,7 +146,7 @@ def test_losses_are_summed_in_32_bits_under_autocast() -> None:
         return token_loss(outputs, targets)
 
     made = tokens(loss_sum=noting, precision=Precision(name="bf16", reason="test", device_type="cpu"), max_steps=3)
-    (epoch,) = fit(made, lambda epoch: None)
+    (epoch,) = fit(made)
     assert set(seen) == {torch.bfloat16}
     assert made.state.losses.dtype == torch.float32
     assert epoch.train_loss != torch.tensor(epoch.train_loss).bfloat16().item()
@@ -177,7 +177,7 @@ def test_clipped_gradients_have_at_most_this_norm(more: dict[str, Any]) -> None:
             torch.stack([w.grad.norm() for w in made.model.parameters() if w.grad is not None]).norm().item()
         )
     )
-    fit(made, lambda epoch: None)
+    fit(made)
     assert len(norms) == 3 * BATCHES
     assert max(norms) == pytest.approx(0.05, rel=1e-3)
 
@@ -193,7 +193,7 @@ def test_best_weights_on_the_host_are_the_same() -> None:
 def test_frozen_weights_are_neither_trained_nor_copied() -> None:
     made = tokens()
     before = made.model.frozen.weight.clone()  # type: ignore[union-attr, operator]
-    fit(made, lambda epoch: None)
+    fit(made)
     assert torch.equal(made.model.frozen.weight, before)  # type: ignore[union-attr, arg-type]
     assert "frozen.weight" not in made.state.best
     assert made.state.best.keys() == changing_state(made.model).keys()
@@ -216,14 +216,14 @@ def test_a_resumed_run_equals_the_undisturbed_one_to_the_bit(make: Any, way: str
         return make(**WAYS[way], **more)
 
     undisturbed = begin()
-    history = fit(undisturbed, lambda epoch: None)
+    history = fit(undisturbed)
     for step in sorted(
         {1, 4, 5, 7, 8, undisturbed.state.step - 1, undisturbed.state.step} & set(range(1, undisturbed.state.step + 1))
     ):
         resumed = gone_on(begin, interrupted(begin, step))
         if make is tokens:
             resumed.model.frozen.load_state_dict(undisturbed.model.frozen.state_dict())  # type: ignore[union-attr]
-        again = fit(resumed, lambda epoch: None)
+        again = fit(resumed)
         assert [epoch.facts() for epoch in again] == [epoch.facts() for epoch in history], step
         assert same(resumed.model.state_dict(), undisturbed.model.state_dict()), step
 
@@ -245,7 +245,7 @@ def test_steps_taken_several_at_a_time_are_measured_like_single_ones(more: dict[
         made = new_training(network(noisy=False), part(), part(20, 1), plan)
         assert choose_step(way, made).name == way
         assert (made.launches is not None) == (way == "direct")
-        found.append(([epoch.facts() for epoch in fit(made, lambda epoch: None)], made.model.state_dict()))
+        found.append(([epoch.facts() for epoch in fit(made)], made.model.state_dict()))
     (eager, weights_of_eager), (direct, weights_of_direct) = found
     assert eager == direct
     assert same(weights_of_eager, weights_of_direct)

@@ -12,11 +12,23 @@ import pytest
 
 from tests.fixtures.training import same, training, weights
 from trainer.config.checkpoint_policy import Interval, Retention
+from trainer.engine.callbacks.callback import Callback
+from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
 from trainer.run import checkpointing as checkpoint
 from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import stored
+
+
+class Release(Callback):
+    """Lets a held writer go on when the last step is taken, before the keeper waits for it."""
+
+    def __init__(self, held: threading.Event) -> None:
+        self.held = held
+
+    def on_train_end(self, run: Training) -> None:
+        self.held.set()
 
 
 def keeper(run: Path, **changes: Any) -> CheckpointKeeper:
@@ -25,9 +37,8 @@ def keeper(run: Path, **changes: Any) -> CheckpointKeeper:
 
 
 def trained(made: CheckpointKeeper) -> Training:
-    run = training(keeper=made)
-    fit(run, lambda epoch: None)
-    made.close()
+    run = training(callbacks=Callbacks([made]))
+    fit(run)
     return run
 
 
@@ -62,9 +73,8 @@ def test_a_complete_run_keeps_only_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_the_best_is_that_of_the_lowest_validation_loss(tmp_path: Path) -> None:
     made = keeper(tmp_path, interval=Interval(steps=7), retention=Retention(last=1, best=1))
-    run = training(keeper=made, epochs=9, learning_rate=0.3)
-    history = fit(run, lambda epoch: None)
-    made.close()
+    run = training(callbacks=Callbacks([made]), epochs=9, learning_rate=0.3)
+    history = fit(run)
     known = history[:-1]  # the checkpoint after an epoch's last step knows the epochs before it
     best = min(known, key=lambda epoch: epoch.validation_loss)
     assert best is not known[-1]
@@ -74,11 +84,11 @@ def test_the_best_is_that_of_the_lowest_validation_loss(tmp_path: Path) -> None:
 def test_time_makes_a_checkpoint_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
-    made, state = keeper(tmp_path, interval=Interval(seconds=60)), training().state
-    assert not made.due(state)
+    made, run = keeper(tmp_path, interval=Interval(seconds=60)), training()
+    assert not made.checkpoint_due(run)
     clock[0] = 61.0
-    assert made.due(state)
-    assert not keeper(tmp_path, interval=Interval()).due(state)
+    assert made.checkpoint_due(run)
+    assert not keeper(tmp_path, interval=Interval()).checkpoint_due(run)
 
 
 def test_the_newest_good_one_is_used_and_the_damaged_one_told(
@@ -132,9 +142,8 @@ def test_a_disk_that_is_really_full(
 ) -> None:
     disk = mount_tmpfs("size=96k")
     made = keeper(disk, retention=Retention(last=10))
-    run = training(keeper=made, epochs=10)
-    fit(run, lambda epoch: None)
-    made.close()
+    run = training(callbacks=Callbacks([made]), epochs=10)
+    fit(run)
     assert {"checkpoint", "checkpoint_failed"} <= {event["event"] for event in events(capsys)}
     assert newest_good(disk / "checkpoints", tell_damaged) is not None
     assert "damaged" not in capsys.readouterr().out
@@ -153,9 +162,7 @@ def test_a_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
     monkeypatch.setattr(checkpoint_store, "write", held)
     monkeypatch.setattr(checkpoint, "PATIENCE_SECONDS", 0.001)
     made = keeper(tmp_path)
-    fit(training(keeper=made), lambda epoch: None)
-    slow.set()
-    made.close()
+    fit(training(callbacks=Callbacks([Release(slow), made])))
     told = [(event["event"], event["step"]) for event in events(capsys)]
     assert told == [("checkpoint_left_out", step) for step in (10, 15, 20)] + [("checkpoint", 5)]
 
@@ -175,9 +182,9 @@ def test_the_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
     log.write_bytes(whole + b'{"epoch": 4, "of": "a run that was killed"}\n')
     found = newest_good(tmp_path / "checkpoints", tell_damaged)
     assert found is not None
-    again = training(keeper=keeper(tmp_path))
+    again = training(callbacks=Callbacks([keeper(tmp_path)]))
     restore(again, found[1])
-    fit(again, lambda epoch: None)
+    fit(again)
     assert log.read_bytes() == whole
 
 
@@ -188,7 +195,7 @@ def test_a_log_that_cannot_be_written_is_told(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "open", full)
-    keeper(tmp_path).log(training().state, {"epoch": 1})
+    keeper(tmp_path).on_batch_log(training(), {"epoch": 1})
     assert events(capsys)[0]["code"] == "RM553"
 
 

@@ -23,8 +23,8 @@ def test_a_stopped_run_ends_like_an_undisturbed_one(name: str, step: int) -> Non
 
 
 def test_the_history_is_the_same_but_for_the_clock() -> None:
-    first = [epoch.facts() for epoch in fit(training(), lambda epoch: None)]
-    second = [epoch.facts() for epoch in fit(gone_on(training, interrupted(training, 10)), lambda epoch: None)]
+    first = [epoch.facts() for epoch in fit(training())]
+    second = [epoch.facts() for epoch in fit(gone_on(training, interrupted(training, 10)))]
     assert first == second
     assert len({epoch["batches"] for epoch in first}) == 3
 

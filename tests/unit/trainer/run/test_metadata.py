@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.config.sections.bars import BarsConfig
+from trainer.config.sections.network import MlpConfig
 from trainer.config.sections.run import ProvenanceConfig
 from trainer.config.train import TrainConfig
 from trainer.data.features.daily_features import FEATURES
@@ -27,7 +28,8 @@ def task() -> Task:
 
 
 def metadata(run: str, config: TrainConfig, data: Task, card: Accelerator) -> dict[str, Any]:
-    made = BarTask(data=data)
+    assert isinstance(config.model, MlpConfig)
+    made = BarTask(data=data, model=config.model)
     return metadata_of(run, config, made.describe(made.network()), card)
 
 

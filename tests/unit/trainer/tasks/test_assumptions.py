@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.fixtures.configs import rows_config
+from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.config.train import TrainConfig
-from trainer.data.readers.synthetic import write_synthetic
 from trainer.run.stored_settings import values_of
 from trainer.tasks.assumptions import of_sessions, unmoved
 from trainer.tasks.bars import prepare

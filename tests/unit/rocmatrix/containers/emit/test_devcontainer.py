@@ -12,11 +12,11 @@ from rocmatrix.containers.emit.devcontainer import (
     Noted,
     devcontainer_json,
     devcontainer_rows,
-    without_comments,
     written,
 )
 from rocmatrix.containers.runspec import portable_spec
 from tests.fixtures import cells
+from tests.fixtures.commented_json import without_comments
 
 # Its licence keeps it out of the checkout, and no registry of packages holds it.
 SCHEMA = os.environ.get("ROCMATRIX_DEVCONTAINER_SCHEMA", "")

@@ -13,6 +13,7 @@ from PIL import Image
 from torch import nn
 
 from tests.fixtures import browser
+from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import read_subject
 from trainer.analysis.report.charts import ticks
@@ -21,7 +22,6 @@ from trainer.analysis.report.importance import importances
 from trainer.analysis.report.session import last_profile
 from trainer.cli import main
 from trainer.data.readers.bars import Reading, open_source
-from trainer.data.readers.synthetic import write_synthetic
 from trainer.models.losses import SQUARED_ERROR, loss_sum_of
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
@@ -125,9 +125,9 @@ def test_input_that_is_not_used_has_no_importance() -> None:
 
 def test_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
     subject = read_subject(bars, None)
-    found = last_profile(subject.metadata, subject.config.data)
+    found = last_profile(subject.metadata, subject.config.data.data)
     assert found is not None
-    (data,) = open_source(subject.config.data, Reading()).chunks()
+    (data,) = open_source(subject.config.data.data, Reading()).chunks()
     day = data.date.astype("M8[D]") == data.date[-1].astype("M8[D]")
     assert found.bars == day.sum()
     assert found.volume.sum() == pytest.approx(data.volume[day].sum(), rel=1e-6)

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.bar import Bars
-from trainer.data.features.daily_features import FEATURES, LOOKBACK, VOLATILITY_FLOOR, feature_matrix
+from trainer.data.features.daily_features import FEATURES, VOLATILITY_FLOOR, feature_matrix
+
+LOOKBACK = max(feature.lookback for feature in FEATURES)
 
 COUNT = 150
 NAMES = [feature.name for feature in FEATURES]

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures import plain_features
+from tests.fixtures.synthetic_bars import synthetic_bars
 from trainer.data.bar import Bars, joined
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features import intraday
 from trainer.data.features.catalog import CATALOG, NAMES
 from trainer.data.features.intraday import Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Block, Counts
-from trainer.data.readers.synthetic import synthetic_bars
 from trainer.data.sessions import instants, session_minutes, us_half_day, wall_clock
 
 COUNT = 9_000  # 23 sessions: three beyond the twenty that the features look back to

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.cli import main
 from trainer.config.sections.bars import BarsConfig
 from trainer.data.dataset import Dataset
 from trainer.data.features.feature_file import read_table
 from trainer.data.loading import chunks as pieces
-from trainer.data.readers.synthetic import write_synthetic
 from trainer.data.split import Scaler
 from trainer.tasks.bars import finite_rows, table_rows
 from trainer.tasks.metrics.regression import baseline_forecasts

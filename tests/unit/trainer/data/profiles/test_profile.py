@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trainer.data.conventions import VOLUME_BITS, ProfileConventions
 from trainer.data.profiles import developing, segments
-from trainer.data.profiles.developing import developing_levels, rolling_levels
+from trainer.data.profiles.developing import developing_levels
 from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
 from trainer.runtime.errors import TrainerError
 
@@ -111,28 +111,17 @@ def test_developing_and_finished_profiles_are_the_oracles(
         assert found(finished, session) == oracle(bars[start:end], c)
 
 
-@given(bars=BARS, c=CONVENTIONS, window=st.integers(1, 12))
-@settings(deadline=None, max_examples=150)
-def test_rolling_profiles_are_the_oracles(
-    bars: list[tuple[int, int, int, int]], c: ProfileConventions, window: int
-) -> None:
-    levels = rolling_levels(bar_rows(*arrays(bars), c), window, c)
-    for bar in range(len(bars)):
-        assert found(levels, bar) == oracle(bars[max(0, bar - window + 1) : bar + 1], c)
-
-
-@given(bars=BARS, c=CONVENTIONS, cells=st.integers(1, 400), window=st.integers(1, 9))
+@given(bars=BARS, c=CONVENTIONS, cells=st.integers(1, 400))
 @settings(deadline=None, max_examples=60)
 def test_no_size_of_a_tile_changes_a_profile(
-    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int, window: int
+    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int
 ) -> None:
     rows, starts = bar_rows(*arrays(bars), c), np.array([0])
-    whole = developing_levels(rows, starts, c), rolling_levels(rows, window, c)
+    one = developing_levels(rows, starts, c)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(developing, "TILE_CELLS", cells)
-        small = developing_levels(rows, starts, c), rolling_levels(rows, window, c)
-    for one, other in zip(whole, small, strict=True):
-        assert all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in vars(one))
+        other = developing_levels(rows, starts, c)
+    assert all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in vars(one))
 
 
 @given(bars=BARS, order=st.randoms(use_true_random=False))

@@ -7,6 +7,7 @@ import copy
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -255,6 +256,12 @@ CHECKS: dict[str, Callable[[Replicas], Any]] = {
 }
 
 
+def gloo_threads() -> int:
+    """How many threads of gloo this process has; Linux names them."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return sum("gloo" in name for name in names)
+
+
 def main() -> None:
     torch.set_num_threads(1)
     events: list[dict[str, Any]] = []
@@ -262,7 +269,9 @@ def main() -> None:
     assert isinstance(world, Replicas)
     with contextlib.closing(world):
         found = {name: check(world) for name, check in CHECKS.items()}
-    print(json.dumps({"events": events, **found}))
+        during = gloo_threads()
+        world.release()  # as a run does when its last step is taken
+    print(json.dumps({"events": events, **found, "gloo_threads": [during, gloo_threads()]}))
 
 
 if __name__ == "__main__":

@@ -58,16 +58,16 @@ def test_every_attempt_means_the_run_of_the_first(monkeypatch: pytest.MonkeyPatc
     assert attempt_of(TrainConfig.of(), Ranks()) == TrainConfig.of()
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
     first = attempt_of(TrainConfig.of(), Ranks())
-    assert (first.run, first.resume) == (launch_name(), None)
+    assert (first.run.run, first.run.resume) == (launch_name(), None)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     second = attempt_of(TrainConfig.of(), Ranks())
-    assert (second.run, second.resume) == (first.run, "auto")
+    assert (second.run.run, second.run.resume) == (first.run.run, "auto")
     assert attempt_of(TrainConfig.of(run="mine", resume="mine"), Ranks()) == TrainConfig.of(run="mine", resume="mine")
 
 
 def test_what_one_launcher_starts_again_is_started_again_for_all() -> None:
-    assert attempt_of(TrainConfig.of(run="mine"), Voting(False)).resume is None
-    assert attempt_of(TrainConfig.of(run="mine"), Voting(True)).resume == "auto"
+    assert attempt_of(TrainConfig.of(run="mine"), Voting(False)).run.resume is None
+    assert attempt_of(TrainConfig.of(run="mine"), Voting(True)).run.resume == "auto"
 
 
 class Voting(Ranks):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
 from trainer.data.loading.sampler import Sampler
+from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.callbacks.nan_check import NanCheck
 from trainer.engine.loop import Part, Plan, Training, fit, new_training
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
@@ -22,7 +24,6 @@ from trainer.models.losses import squared_error_sum
 from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.hooks import Watch
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 
@@ -98,10 +99,10 @@ def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
     class Every(StopAt):
         taken: list[tuple[int, bytes]]
 
-        def due(self, state: Any) -> bool:
-            return (state.step + 1) % 4 == 0
+        def checkpoint_due(self, run: Training) -> bool:
+            return (run.state.step + 1) % 4 == 0
 
-        def keep(self, run: Training, *, final: bool = False) -> None:
+        def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
             tree = capture(run)
             assert tree is not None
             tree["state"]["seconds"] = 0.0
@@ -113,7 +114,7 @@ def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
     for make in (direct, eager):
         keeper = Every(0)
         keeper.taken = []
-        fit(make(keeper=keeper), lambda epoch: None)
+        fit(make(callbacks=Callbacks([keeper])))
         found.append(keeper.taken)
     assert [step for step, _ in found[0]] == [4, 8, 12, 16, 20]
     assert found[0] == found[1]
@@ -231,17 +232,18 @@ def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     bad.inputs[order[24]] = torch.inf
     made.train = bad
     made.launches = Launches(steps={8: choose_and_take(made)})
-    from trainer.engine.loop import gradients, step_optimizer
+    from trainer.engine.loop import forward_backward, step_optimizer
 
     again = RecomputeHooks(
         fetch=lambda rows: bad.rows(rows, made.device),
-        compute=lambda inputs, targets: gradients(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
+        compute=lambda inputs, targets: forward_backward(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
         advance=lambda: step_optimizer(made),
         stateful=[made.optimizer],
     )
-    made.watch = Watch(guard=NanGuard(made.model, again, architecture={}, folder=tmp_path, every=5))
+    guard = NanGuard(made.model, again, architecture={}, folder=tmp_path, every=5)
+    made.callbacks = Callbacks([NanCheck(guard)])
     with pytest.raises(TrainerError, match="RM506") as caught:
-        fit(made, lambda epoch: None)
+        fit(made)
     first = next(step for step, rows in enumerate(made.sampler.order(0).split(8), 1) if order[24] in rows)
     assert caught.value.where == f"step {first}"
 
@@ -320,8 +322,9 @@ def test_each_launch_is_as_long_as_it_may_be() -> None:
         def take(self, rows: Tensor, losses: Tensor) -> None:
             taken.append(len(losses))
 
-    launches: Iterator[tuple[bool, bool]] = Launches(steps={8: Count()})(made)
-    assert list(launches) == [(False, False)] * 2
+    launches = list(Launches(steps={8: Count()})(made))
+    assert [(stop, due) for _, stop, due in launches] == [(False, False)] * 2
+    assert [each.first for each, _, _ in launches] == [1, 5]
     assert taken == [4, 2]
 
 

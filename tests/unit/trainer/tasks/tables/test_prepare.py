@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.fixtures.configs import rows_config
+from tests.fixtures.configs import prepared, rows_config
 from tests.fixtures.tables import hours, mixed, written
 from trainer.data.loading import chunks as pieces
 from trainer.data.tables.encoding import Parsed
@@ -19,7 +19,7 @@ from trainer.tasks.tables.row_policy import Reading
 
 
 def task_of(path: Path, **settings: Any) -> Task:
-    return prepare(rows_config(data=path, **({"target": "y"} | settings)))
+    return prepared(data=path, **({"target": "y"} | settings))
 
 
 def refused(path: Path, code: str, **settings: Any) -> TrainerError:

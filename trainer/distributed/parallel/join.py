@@ -74,7 +74,7 @@ def connect() -> Ranks:
 def hold_no_group_in_defaults() -> None:
     """Import what has torch's default group as the default of an argument while there is none yet.
 
-    Imported later, these functions would hold the group for ever, and with it gloo's threads: see `BootstrapGroup.close`.
+    Imported later, they would hold the group for ever, and with it gloo's threads: see `BootstrapGroup.close`.
     """
     import torch.distributed.nn.functional  # noqa: F401
 

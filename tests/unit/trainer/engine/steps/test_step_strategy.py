@@ -202,7 +202,7 @@ def test_auto_says_why_it_is_eager(what: str) -> None:
 def test_hooks_and_another_optimizer_are_seen() -> None:
     made = training(model=plain())
     handle = made.model[1].register_forward_hook(lambda *_: None)  # type: ignore[index]
-    assert "looks into the network" in choose_step("auto", made).reason
+    assert "observe the network" in choose_step("auto", made).reason
     handle.remove()
     made.optimizer = torch.optim.SGD(made.model.parameters(), lr=0.1)
     assert "not AdamW" in choose_step("auto", made).reason

@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 
-from rocmatrix.diagnosis import reading, signature
+from rocmatrix.diagnosis import log_reader, signature
+from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import Surroundings, rank
-from rocmatrix.diagnosis.scan import Scanner
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose.json"
@@ -82,8 +82,8 @@ def write(kind: str, path: Path, size: int) -> None:
 def scanned(path: Path) -> str:
     """Diagnose a log as the command does; return the best match."""
     scanner = Scanner(signature.load(ROOT))
-    with reading.opened(path) as stream:
-        found = scanner.scan(reading.chunks(stream, name=str(path)))
+    with log_reader.opened(path) as stream:
+        found = scanner.scan(log_reader.chunks(stream, name=str(path)))
     return rank(found.matches.values(), Surroundings()).failures[0].signature.id
 
 

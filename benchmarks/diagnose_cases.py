@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from rocmatrix.diagnosis import diagnosis, own, signature
+from rocmatrix.diagnosis import diagnosis, project_errors, signature
 from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.ranking import Surroundings
 from rocmatrix.diagnosis.signature import Signature
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--set", choices=SETS)
     parser.add_argument("-v", "--verbose", action="store_true")
     wanted = parser.parse_args()
-    known = (*signature.load(ROOT), *own.signatures())
+    known = (*signature.load(ROOT), *project_errors.signatures())
     names = [wanted.set] if wanted.set else [name for name in SETS if cases(name)]
     rows = [measured(name, known, verbose=wanted.verbose) for name in names]
     print(json.dumps(rows, indent=1))

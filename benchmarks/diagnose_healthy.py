@@ -23,7 +23,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.diagnose_cases import diagnosed
-from rocmatrix.diagnosis import own, signature
+from rocmatrix.diagnosis import project_errors, signature
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_healthy.json"
@@ -179,7 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--real", action="store_true")
     wanted = parser.parse_args()
-    known = (*signature.load(ROOT), *own.signatures())
+    known = (*signature.load(ROOT), *project_errors.signatures())
     counts: Counter[str] = Counter()
     named: list[str] = []
     for name, text in (*real(), *(() if wanted.real else synthetic())):

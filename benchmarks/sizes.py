@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 
 from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.verify import contents, kernel_code
+from rocmatrix.verify import image_scan, kernel_code
 from rocmatrix.verify.devicecode import filetree
 from rocmatrix.verify.inside import prune
 
@@ -105,7 +105,7 @@ class Look:
 
 def _look(tree: Path, library: str) -> Look:
     known = matrix_file.load(ROOT).kernels
-    found = contents.read(filetree.on_disk(tree), known)
+    found = image_scan.read(filetree.on_disk(tree), known)
     check = kernel_code.check(found, architecture=ARCHITECTURE, known=known, required=[library], alone=True)
     held = found.library(library)
     return Look(

@@ -48,7 +48,7 @@ from trainer.engine.loop import (  # noqa: E402
 )
 from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.telemetry.nan_guard import Again, NanGuard  # noqa: E402
+from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks  # noqa: E402
 from trainer.telemetry.recorder import Telemetry  # noqa: E402
 
 FEATURES, HIDDEN, RATE, SEED = 54, (32, 16), 1e-3, 0
@@ -137,7 +137,7 @@ class Ours:
 
 def observed(training: Training, file: Path) -> Callbacks:
     """The guard against NaN and the telemetry, as `train` has them."""
-    again = Again(
+    again = RecomputeHooks(
         fetch=lambda rows: training.train.rows(rows, training.device),
         compute=lambda inputs, targets: forward_backward(
             training, inputs, targets, rows=len(inputs), weight=len(inputs)

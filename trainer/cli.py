@@ -40,7 +40,7 @@ OF_PREDICT = [
 OF_COMPRESS = [
     {"command": "compress", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
     {"command": "compress", "name": "data", "kind": "text", "help": "its data (default: where the run had them)"},
-    {"command": "compress", "name": "output", "kind": "text", "help": "folder for the results (default: beside it)"},
+    {"command": "compress", "name": "output", "kind": "text", "help": "folder for the results (default: next to it)"},
     {"command": "compress", "name": "how", "kind": "text", "help": "distill, prune, int8 (default: all three)"},
     {
         "command": "compress",
@@ -283,7 +283,7 @@ def _add_predict(commands: Any) -> None:
 
 
 def _add_after(commands: Any) -> None:
-    """Add what is done with a finished run beside forecasting."""
+    """Add the commands on a finished run other than forecasting."""
     read: dict[str, Callable[[str], Any]] = {
         **{"model": Path, "data": Path, "output": Path, "how": names, "sparsity": share},
         **{"student_layers": widths, "epochs": whole(1), "seed": whole(0, 2**32 - 1), "repeats": whole(1, 1000)},
@@ -322,7 +322,7 @@ def in_catalog_words(error: BaseException, output: Path | None) -> TrainerError:
 
 
 def memory_ran_out(error: BaseException) -> TrainerError | None:
-    """Return `error` in the catalog's words where it says that a device or the host has no memory left."""
+    """Return `error` as a coded error where a device or the host has no memory left."""
     torch = sys.modules.get("torch")  # if it was never imported, this is none of its errors
     if isinstance(error, MemoryError):
         return TrainerError("RM587", what=str(error) or "the system gave no more")
@@ -351,7 +351,7 @@ def unexpected(error: BaseException, output: Path | None) -> TrainerError:
 
 
 def report(error: TrainerError) -> int:
-    """Tell people on stderr and programs on stdout; return the exit status."""
+    """Report to people on stderr and to programs on stdout; return the exit status."""
     say(error.render())
     try:
         emit("error", **error.parts())

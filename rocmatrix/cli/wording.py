@@ -2,20 +2,19 @@
 
 Prose is what people read: docstrings, messages and help (string constants that hold a space) of both programs, and
 documents written by hand. Comments, names, tests and data (YAML) are not read. Old places are counted per room in
-`wording.json`; a count that grows and a count that is larger than what is found both fail.
+`wording.json`; see `budget`.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.cli import budget
 from rocmatrix.runtime.paths import ROOT, STYLE, WORDING
 
 PROGRAMS = ("rocmatrix", "trainer")
@@ -36,9 +35,8 @@ class Place:
 
     @property
     def room(self) -> str:
-        """The first two folders of a module, one folder of a document, or the file in the root itself."""
-        *folders, name = self.path.split("/")
-        return "/".join(folders[:2]) if folders else name
+        """The room that it counts for."""
+        return budget.room_of(self.path)
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.term!r}; write: {self.better}"
@@ -91,36 +89,15 @@ def _blank(cut: re.Match[str]) -> str:
     return "\n" * cut[0].count("\n")  # lines keep their numbers
 
 
-def judge(found: list[Place], budget: dict[str, int]) -> list[str]:
-    """Return what is wrong, one line each: every place of a room over its budget, and every budget that is stale."""
-    counts = Counter(place.room for place in found)
-    wrong: list[str] = []
-    for room in sorted(counts.keys() | budget.keys()):
-        have, may = counts[room], budget.get(room, 0)
-        if have > may:
-            wrong.append(f"{room}: {have} banned terms, budget {may}; the new ones are among:")
-            wrong += [f"  {place}" for place in found if place.room == room]
-        elif have < may:
-            wrong.append(f"{room}: budget {may} is stale, {have} found; run python -m rocmatrix.cli.wording --shrink")
-    return wrong
-
-
-def shrunk(found: list[Place], budget: dict[str, int]) -> dict[str, int]:
-    """Return the budget with every count lowered to what is found; none grows, and a room without any is left out."""
-    counts = Counter(place.room for place in found)
-    return {room: lowest for room in sorted(budget) if (lowest := min(budget[room], counts[room]))}
-
-
 def main(argv: list[str]) -> int:
     """Check the checkout, or lower its budget with `--shrink`. Returns the exit status."""
-    found = places(ROOT, terms(STYLE.read_text(encoding="utf-8")))
-    budget: dict[str, int] = json.loads(WORDING.read_text(encoding="utf-8"))
-    if argv == ["--shrink"]:
-        budget = shrunk(found, budget)
-        WORDING.write_text(json.dumps(budget, indent=2) + "\n", encoding="utf-8")
-    wrong = judge(found, budget)
-    print("\n".join(wrong) or f"wording: {len(found)} old places left in {len(budget)} rooms", file=sys.stderr)
-    return 1 if wrong else 0
+    return budget.check(
+        places(ROOT, terms(STYLE.read_text(encoding="utf-8"))),
+        WORDING,
+        shrink=argv == ["--shrink"],
+        what="banned terms",
+        command="python -m rocmatrix.cli.wording",
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ def choose_cards(cell: Cell, hardware: Hardware, wanted: Sequence[int] | None = 
     """Return the cards that `cell` runs on, in index order; none for a CPU cell.
 
     By default those of the cell's architecture; `wanted` names others by `Card.index`. Raises RM301 or RM303.
+
+    Args:
+        wanted: `Card.index` of each card to use; None for all of the cell's architecture.
     """
     if cell.architecture is None:
         return ()
@@ -93,6 +96,10 @@ def usable_nodes(hardware: Hardware, chosen: Sequence[Card], *, user: str) -> tu
     """Return /dev/kfd and the render nodes of `chosen`; nothing for no card.
 
     `user` is "uid:gid". Raises RM302 where a node is missing, or stays closed to that user even with its group.
+
+    Args:
+        chosen: cards whose render nodes are needed.
+        user: "uid:gid" in numbers.
     """
     if not chosen:
         return ()

@@ -46,6 +46,14 @@ def elsewhere_spec(
     """Return how to run `cell` on other machines. `user` is "uid:gid", None where the node finds it out.
 
     `groups` own the device nodes there. With several nodes or RDMA the network is the machines' own.
+
+    Args:
+        image: reference or id of the image, as the other machines know it.
+        command: arguments after the image's entry point.
+        user: "uid:gid" in numbers; None where the node sets it.
+        groups: ids of the groups that own the device nodes there.
+        nodes: number of machines that take part, at least 1.
+        rdma: give the container the host's RDMA adapters.
     """
     network: policy.NetworkName = "host" if nodes > 1 or rdma else "none"
     settings: list[Setting] = [

@@ -1,6 +1,6 @@
 """The container engine, looked at and never changed: does it answer, what does it hold.
 
-Docker's SDK speaks to the engine; only BuildKit is reached through the command line (`rocmatrix.images.build`).
+Docker's SDK sends requests to the engine; only BuildKit is reached through the command line (`rocmatrix.images.build`).
 """
 
 from __future__ import annotations

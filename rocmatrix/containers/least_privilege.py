@@ -156,7 +156,13 @@ def isolation(*, network: NetworkName) -> Iterator[kinds.Setting]:
 
 
 def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -> Iterator[kinds.Mount | kinds.Tmpfs]:
-    """Yield what can be written. `owner` is the user id, part of the cache volume's name."""
+    """Yield what can be written. `owner` is the user id, part of the cache volume's name.
+
+    Args:
+        run_folder: absolute path on the host of the folder that receives the run's output.
+        owner: user id in digits.
+        simulated: the machine is a simulated one, whose caches are kept apart.
+    """
     volume = f"rocmatrix-cache-{PREFIX if simulated else ''}{cell.name}-{owner}"
     yield kinds.Mount(
         kind="bind",
@@ -171,7 +177,7 @@ def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -
         origin=kinds.HostText(volume) if isinstance(owner, kinds.HostText) else volume,
         target=CACHE_FOLDER,
         read_only=False,
-        reason="compiled kernels outlive the container. One volume a cell and user: nobody runs or overwrites what "
+        reason="compiled kernels outlive the container. One volume a cell and user: no user runs or overwrites what "
         "another compiled; a new one takes mode 1777 from the image, so any user id can write it",
         source="docs.docker.com/engine/storage/volumes; ROCm/MIOpen:docs/conceptual/cache.rst",
     )

@@ -1,8 +1,8 @@
 """A label that binds an image's other labels to its layers and settings: an image derived from it inherits a seal that
 does not fit.
 
-It is no signature: whoever can write labels can make a new seal. It tells an image that was built as it is from one
-that a user made of it, so that the latter is not taken for up to date; what an image holds is for `prove` to say.
+It is no signature: whoever can write labels can make a new seal. It separates an image as it was built from one
+that a user derived from it, so that the latter does not count as up to date. `prove` checks what an image holds.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from rocmatrix.diagnosis.matcher import Match, Scanner
 from rocmatrix.diagnosis.possible import Possible, ordered
 from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
-from rocmatrix.diagnosis.scan import Match, Scanner
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.diagnosis.values import Values
 from rocmatrix.matrix.matrix import Matrix
@@ -17,7 +17,7 @@ from rocmatrix.matrix.rule import Rule
 OTHERS_SHOWN = 5
 CAUSES_SHOWN = 5
 NEXT: dict[Area, str] = {
-    "kernels": "`./invokew explain` says which releases hold code for the card; `./invokew smoke --probe device`.",
+    "kernels": "`./invokew explain` lists which releases hold code for the card; `./invokew smoke --probe device`.",
     "driver": "`./invokew doctor` examines driver, nodes and groups of this host.",
     "container": "`./invokew doctor`, then `./invokew run --dry-run` to compare the flags of the container.",
     "memory": "run once with half the micro-batch; `./invokew doctor` shows how much memory the card has.",
@@ -34,7 +34,7 @@ NEXT: dict[Area, str] = {
     "program": "the lines just above the match, in the log itself.",
 }
 NOTHING = (
-    "Look for the first line that speaks of an error, above the traceback; repeat once with AMD_SERIALIZE_KERNEL=3 "
+    "Look for the first line that reports an error, above the traceback; repeat once with AMD_SERIALIZE_KERNEL=3 "
     "and NCCL_DEBUG=INFO, and diagnose that log. `./invokew doctor` and `./invokew smoke` test the machine itself."
 )
 
@@ -71,6 +71,12 @@ def diagnose(
 
     `failed_checks` are ids of doctor's checks that failed on the host the log is of. What the log itself states of card
     and versions stands in where `here` knows nothing.
+
+    Args:
+        blocks: the log in chunks of whole lines, as bytes.
+        name: name of the log in messages, such as its path.
+        signatures: signatures to match, the project's own errors included.
+        failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
     """
     reader = Values()
     scanned = Scanner(signatures).scan(reader.watched(blocks))
@@ -90,7 +96,7 @@ def diagnose(
 
 
 def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
-    """Return the causes that a symptom can have, those first that log or host speak for."""
+    """Return the causes that a symptom can have, those first that log or host support."""
     return ordered(match.signature, found.here, signs=found.signs, failed=found.failed_checks)
 
 
@@ -104,16 +110,18 @@ def every_rule(matrix: Matrix) -> Iterator[Rule]:
 def words(found: Diagnosis) -> list[str]:
     """Return the diagnosis for a person."""
     if found.best is None:
-        told = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
+        reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
     else:
-        told = _best(found, found.best)
-        told += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
-    return told + [f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]]
+        reported = _best(found, found.best)
+        reported += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
+    return reported + [
+        f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]
+    ]
 
 
 def _best(found: Diagnosis, best: Match) -> list[str]:
     signature = best.signature
-    told = [
+    reported = [
         f"{signature.id}: {signature.title}",
         f"  seen:   line {best.line}{_times(best)}: {best.text}",
         f"  cause:  {signature.cause}",
@@ -123,8 +131,8 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         f"  source: {signature.evidence.words}; words compared: {signature.checked}",
     ]
     if fit(signature, found.here) < 0:
-        told.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
-    return told + [f"  rule:   {line}" for line in _touched(found, signature)]
+        reported.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
+    return reported + [f"  rule:   {line}" for line in _touched(found, signature)]
 
 
 def _possible(found: Diagnosis, best: Match) -> Iterator[str]:
@@ -144,7 +152,7 @@ def _touched(found: Diagnosis, signature: Signature) -> Iterator[str]:
 
 
 def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
-    """Return the rules that a signature names, and where it is about kernels what speaks against the cell itself.
+    """Return the rules that a signature names, and for one about kernels the rules against the cell itself.
 
     Rules on other architectures than the one at hand are left out.
     """

@@ -1,12 +1,12 @@
-"""The causes that one symptom can have, in the order in which log, host and versions speak for them."""
+"""The causes that one symptom can have, in the order of support by log, host and versions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from rocmatrix.diagnosis.matcher import Match
 from rocmatrix.diagnosis.ranking import Surroundings, suits
-from rocmatrix.diagnosis.scan import Match
 from rocmatrix.diagnosis.signature import Possibility, Signature
 
 
@@ -27,7 +27,12 @@ def ordered(
     signs: Mapping[tuple[str, int], Match],
     failed: Collection[str] = (),
 ) -> tuple[Possible, ...]:
-    """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed."""
+    """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed.
+
+    Args:
+        signs: matches in the log by (id of the signature, position of the cause).
+        failed: ids of doctor's checks that failed on this host.
+    """
     rows = [
         (cause, _why(cause, signs.get((signature.id, place)), failed)) for place, cause in enumerate(signature.causes)
     ]

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
-from rocmatrix.diagnosis.scan import Match
+from rocmatrix.diagnosis.matcher import Match
 from rocmatrix.diagnosis.signature import Kind, Signature
 from rocmatrix.matrix.statement import Selector, within
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What is known of the machine and the cell; None is what is not known, and speaks neither for nor against.
+    """What is known of the machine and the cell; None is what is not known, and counts neither for nor against.
 
     `next to` are the host's other cards: what was seen with one of them is not ruled out.
     """

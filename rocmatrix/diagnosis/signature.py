@@ -44,7 +44,7 @@ PatternText = Annotated[str, AfterValidator(_pattern)]
 class Possibility(Strict):
     """One cause that a symptom can have, and the `test` that decides: a command, a log line or a version.
 
-    `signs` are patterns of the log that speak for it; `host` are ids of doctor's checks whose failure does; `when` is
+    `signs` are patterns of the log that support it; `host` are ids of doctor's checks whose failure does; `when` is
     where it applies: elsewhere it comes last.
     """
 
@@ -63,8 +63,8 @@ class Possibility(Strict):
 class Signature(Strict):
     """One way to fail. `match` are patterns of which one suffices; a match of it hides those it `refines`.
 
-    `when` states where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix that
-    speak of the same thing. `next` stands where another step than its area's leads on. `causes` are what can be
+    `when` states where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix on
+    the same subject. `next` stands where another step than its area's leads on. `causes` are what can be
     behind a symptom, the most frequent first; `cause` is then what is certain. `leads` makes a degraded state the
     first answer where the failures it names were seen as well: they follow from it.
     """

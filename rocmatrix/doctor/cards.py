@@ -27,7 +27,7 @@ def atomics(host: Host) -> Finding:
     to_host = (link for link in machine.links if link.source in numbers and link.target not in numbers)
     ends = [link for link in to_host if link.direct and link.flags & ENABLED]
     if not ends:
-        return _silent(host, "D201", "the kernel tells no link between a card and a processor")
+        return _silent(host, "D201", "the kernel reports no link between a card and a processor")
     without = sorted({numbers[link.source].index for link in ends if not link.atomics})
     if not without:
         return Finding(code="D201", status="ok", seen=f"on all {len(ends)} links to a processor")
@@ -47,7 +47,7 @@ def width(host: Host) -> Finding:
     rows = _links(host.hardware)
     known = [(card, link) for card, link in rows if link.width and link.most_width]
     if not known:
-        return _silent(host, "D202", "PCI tells no lanes")
+        return _silent(host, "D202", "PCI reports no lanes")
     narrow = [(card, link) for card, link in known if link.narrow]
     if not narrow:
         return Finding(code="D202", status="ok", seen=_all(known))
@@ -63,10 +63,10 @@ def width(host: Host) -> Finding:
     source="Linux, drivers/pci/pci-sysfs.c",
 )
 def speed(host: Host) -> Finding:
-    """D203. A card that is idle, or says nothing on it, gets a note only."""
+    """D203. A card that is idle, or does not report it, gets a note only."""
     known = [(card, link) for card, link in _links(host.hardware) if link.speed and link.most_speed]
     if not known:
-        return _silent(host, "D203", "PCI tells no speed")
+        return _silent(host, "D203", "PCI reports no speed")
     slow = [(card, link) for card, link in known if link.slow]
     if not slow:
         return Finding(code="D203", status="ok", seen=_all(known))
@@ -89,7 +89,7 @@ def resizable_bar(host: Host) -> Finding:
     cards = [card for card in host.hardware.cards if card.adapter and not card.integrated]
     told = [(card, card.adapter.resizable) for card in cards if card.adapter and card.adapter.resizable is not None]
     if not told:
-        return _silent(host, "D204", "DRM tells no memory sizes")
+        return _silent(host, "D204", "DRM reports no memory sizes")
     small = [card for card, whole in told if not whole]
     if not small:
         return Finding(code="D204", status="ok", seen=f"all memory of {len(told)} card(s) is visible")
@@ -108,12 +108,12 @@ def resizable_bar(host: Host) -> Finding:
     source="ROCm/ROCm#4437; ROCm/rccl#876; pytorch v2.9.1:aten/src/ATen/Context.cpp",
 )
 def integrated(host: Host) -> Finding:
-    """D205: an integrated GPU beside a discrete one, and whether the shell hides it. Containers hide it anyway."""
+    """D205: an integrated GPU next to a discrete one, and whether the shell hides it. Containers hide it anyway."""
     machine = host.hardware
     if not machine.cards:
         return Finding(code="D205", status="not applicable", seen=host.no_card)
     if not machine.hides_integrated:
-        return Finding(code="D205", status="ok", seen="there is none beside a discrete card")
+        return Finding(code="D205", status="ok", seen="there is none next to a discrete card")
     small = [card for card in machine.cards if card.integrated]
     wanted = without_integrated(machine, {})
     names = ", ".join(f"card {card.index} ({card.gfx})" for card in small)
@@ -138,7 +138,7 @@ def peers(host: Host) -> Finding:
     if len(cards) < 2:
         return Finding(code="D206", status="not applicable", seen="there is one card at most")
     if not machine.links:
-        return Finding(code="D206", status="unknown", seen="the topology tells no links")
+        return Finding(code="D206", status="unknown", seen="the topology reports no links")
     joined = {(link.source, link.target) for link in machine.links if link.peer_dma}
     apart = [(one.index, two.index) for one, two in permutations(cards, 2) if (one.node, two.node) not in joined]
     if not apart:
@@ -175,7 +175,7 @@ def partitions(host: Host) -> Finding:
 
 
 def _silent(host: Host, code: str, told: str) -> Finding:
-    """Return that nothing was told. Where there is no discrete card there is nothing to tell."""
+    """Return that nothing was reported; not applicable where there is no discrete card."""
     cards = host.hardware.cards
     if all(card.integrated for card in cards):
         seen = "the card is part of the processor" if cards else host.no_card

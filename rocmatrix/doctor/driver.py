@@ -62,7 +62,7 @@ def window(host: Host, known: HostKnowledge) -> Finding:
         return Finding(code="D102", status="not applicable", seen=seen)
     rocm = cell.release.rocm
     if driver.origin == "kernel":
-        seen = f"the driver is the kernel's ({driver.version}); AMD's windows speak of its own driver only"
+        seen = f"the driver is the kernel's ({driver.version}); AMD's windows are for its own driver only"
         return Finding(code="D102", status="note", seen=seen)
     entry = next((row for row in known.drivers if lies_in(driver.version, row.module)), None)
     if entry is None:
@@ -72,18 +72,18 @@ def window(host: Host, known: HostKnowledge) -> Finding:
     if within(rocm, entry.user_space):
         return Finding(code="D102", status="ok", seen=f"{seen} ({entry.evidence.confidence})")
     if report := _reported(host, str(driver.version)):
-        seen = f"{seen}; that is outside what AMD tests, and rule {report.id} says: {report.reason}"
+        seen = f"{seen}; that is outside what AMD tests, and rule {report.id} states: {report.reason}"
         return Finding(code="D102", status="note", seen=f"{seen} ({report.evidence.words})")
     return Finding(
         code="D102",
         status="warning",
         seen=f"{seen} ({entry.evidence.words})",
-        fix="./invokew cells, and take a cell whose ROCm lies inside; or install the driver of that ROCm",
+        fix="./invokew cells, and take a cell whose ROCm is inside; or install the driver of that ROCm",
     )
 
 
 def _reported(host: Host, version: str) -> Rule | None:
-    """Return the rule by which the cell works under this driver, whatever the window says."""
+    """Return the rule by which the cell works under this driver, whatever the window."""
     rules = host.cell.rules if host.cell else ()
     works = (rule for rule in rules if rule.decides and rule.verdict == "works" and rule.drivers is not None)
     return next((rule for rule in works if lies_in(version, str(rule.drivers))), None)

@@ -45,7 +45,7 @@ class Examination:
 
 
 def examine(host: Host, known: HostKnowledge) -> Examination:
-    """Run every check. None raises: what cannot be read is told as unknown."""
+    """Run every check. None raises: what cannot be read is reported as unknown."""
     return Examination(findings=tuple(_findings(host, known)), no_card=host.absent)
 
 

@@ -32,7 +32,7 @@ class User:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A container engine. `version` is None where none answers, and `obstacle` says why."""
+    """A container engine. `version` is None where none answers, and `obstacle` is the reason."""
 
     version: str | None
     obstacle: str | None = None
@@ -50,7 +50,7 @@ class Disk:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """Everything the checks read. Sizes in bytes; `devices` says whether the tree has a /dev at all."""
+    """Everything the checks read. Sizes in bytes; `devices` is whether the tree has a /dev at all."""
 
     hardware: Hardware
     amd_devices: tuple[str, ...] = ()
@@ -93,7 +93,12 @@ def read(
     disk: Disk | None = None,
     shared_memory_bytes: int | None = None,
 ) -> Host:
-    """Read what `files` hold and join it with what only a running machine knows."""
+    """Read what `files` hold and join it with what only a running machine knows.
+
+    Args:
+        environment: variables of the shell; None where they are not this host's.
+        shared_memory_bytes: size of /dev/shm; None where it is not known.
+    """
     found = hardware.survey(files)
     limits = MEMLOCK_ROW.search(files.text("proc/self/limits") or "")
     return Host(
@@ -118,7 +123,12 @@ def read(
 
 
 def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Host:
-    """Read a host. What only a running machine knows is asked for where `root` is this machine's own."""
+    """Read a host. What only a running machine knows is asked for where `root` is this machine's own.
+
+    Args:
+        root: root of the file tree; / for this machine.
+        environment: variables of the shell by name.
+    """
     files = Files(root)
     if files.root != Path("/"):
         return read(files, environment=None, cell=cell)
@@ -135,7 +145,7 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
 
 
 def ask_engine() -> tuple[Engine, str | None]:
-    """Return what the engine tells of itself, and the folder that holds its images."""
+    """Return what the engine reports of itself, and the folder that holds its images."""
     from rocmatrix.containers import engine
     from rocmatrix.runtime.errors import RocmatrixError
 

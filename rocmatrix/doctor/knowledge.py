@@ -26,7 +26,7 @@ class DriverWindow(Strict):
 class Caution(Strict):
     """A range of kernels, or of driver modules, that is known to be bad for some cards.
 
-    `unless` is a part of a kernel's name that exempts it; `origin` says whose driver the range speaks of.
+    `unless` is a part of a kernel's name that exempts it; `origin` names whose driver the range is for.
     """
 
     id: RuleId
@@ -60,5 +60,5 @@ def plain_version(release: str | None) -> str | None:
 
 
 def lies_in(release: str | None, bounds: str) -> bool:
-    """Say whether a kernel or module release lies in a range; one without numbers never does."""
+    """Return whether a kernel or module release is in a range; one without numbers never does."""
     return within(plain_version(release), bounds)

@@ -12,7 +12,7 @@ GIB = 1024**3
 SHARED_MEMORY = 8 * GIB  # what a GPU run is given in its container, rocmatrix.containers.least_privilege
 ROCM_IMAGE, CPU_IMAGE = 35 * GIB, 5 * GIB  # an image of ROCm 7.2 was reported with 28.9 GB, and its build needs room
 CDI_ENGINE, GPUS_ENGINE = Version("25.0"), Version("29.3")
-RECORDED = "a recorded tree does not tell"
+RECORDED = "a recorded tree does not hold it"
 PASSTHROUGH_FIX = (
     "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo update-grub && sudo reboot "
     "(Fedora and RHEL: sudo grubby --update-kernel=ALL --args=iommu=pt)"
@@ -26,7 +26,7 @@ PASSTHROUGH_FIX = (
     source="ROCm/ROCm:docs/conceptual/iommu.rst; ROCm/rccl-tests#50",
 )
 def iommu(host: Host) -> Finding:
-    """D301. What the kernel says of each card's group counts; its command line only where groups are not told."""
+    """D301. The kernel's group of each card decides; its command line only where groups are not reported."""
     cards = host.hardware.physical_cards
     if len(cards) < 2:
         return Finding(code="D301", status="not applicable", seen="there is one card at most")
@@ -42,7 +42,9 @@ def iommu(host: Host) -> Finding:
 
 def _by_command_line(host: Host) -> Finding:
     if host.command_line is None:
-        return Finding(code="D301", status="unknown", seen="neither IOMMU groups nor a kernel command line are told")
+        return Finding(
+            code="D301", status="unknown", seen="neither IOMMU groups nor a kernel command line are reported"
+        )
     if "iommu=pt" in host.command_line.split():
         return Finding(code="D301", status="ok", seen="iommu=pt is on the kernel's command line")
     if not host.iommu:

@@ -92,7 +92,7 @@ def throttling(host: Host) -> Finding:
 
 
 def throttled_by(table: bytes) -> tuple[str, ...] | None:
-    """Return what a `gpu_metrics` table says throttles the card; None for a format or length that is not known."""
+    """Return what throttles the card by a `gpu_metrics` table; None for a format or length that is not known."""
     if len(table) < 4:
         return None
     size, major, minor = struct.unpack_from("<HBB", table)

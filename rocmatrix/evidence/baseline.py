@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.evidence import collect, store
+from rocmatrix.evidence import from_events, store
 from rocmatrix.evidence.record import Mark, Record, ordered
 from rocmatrix.verify.size import ACCEPTED, Recorded
 
@@ -24,9 +24,12 @@ def recorded(path: Path, cell: Cell, image: Image) -> Recorded | None:
     """Return what an image of `cell` is compared with where the checkout has no baseline; None for the first.
 
     Images that are set aside are compared with those that are for the same reasons.
+
+    Args:
+        path: the evidence file.
     """
     own = [record for origin, record in store.rows(path, cell=cell.name, logs=False) if origin == store.HERE]
-    return of(own, marks=collect.marks_of(cell, labels=image.labels))
+    return of(own, marks=from_events.marks_of(cell, labels=image.labels))
 
 
 def of(records: Iterable[Record], *, marks: Sequence[Mark]) -> Recorded | None:
@@ -39,12 +42,16 @@ def of(records: Iterable[Record], *, marks: Sequence[Mark]) -> Recorded | None:
 
 
 def _size(record: Record) -> int:
-    found = [number.value for number in record.numbers if (number.probe, number.name) == (collect.SIZE, collect.FILES)]
+    found = [
+        number.value
+        for number in record.numbers
+        if (number.probe, number.name) == (from_events.SIZE, from_events.FILES)
+    ]
     return int(found[0]) if found else 0
 
 
 def _reason(record: Record) -> str:
-    summaries = (v.summary for v in record.verdicts if v.probe == collect.SIZE)
+    summaries = (v.summary for v in record.verdicts if v.probe == from_events.SIZE)
     return next((text.removeprefix(ACCEPTED) for text in summaries if text.startswith(ACCEPTED)), "")
 
 

@@ -42,6 +42,11 @@ def compare(cell: str, before: Iterable[Record], after: Iterable[Record]) -> lis
 
     A probe that passed before and has no verdict now has vanished, where its kind of run was done at all on its card.
     A failed run in which no card answered is one of each card before. Runs that the host's trouble ended are left out.
+
+    Args:
+        cell: name of the cell.
+        before: records of the earlier night, in any order.
+        after: records of the later night, in any order.
     """
     before, after = _decided(before), _decided(after)
     old = _verdicts(before)
@@ -71,13 +76,13 @@ def _decided(records: Iterable[Record]) -> list[Record]:
 
 def _verdicts(records: Iterable[Record], cards: Sequence[str] = ()) -> dict[Key, str]:
     """Return the newest verdict of each probe. `cards` are those that a run without any card is held against."""
-    told: dict[Key, str] = {}
+    reported: dict[Key, str] = {}
     for record in records:
         lost = record.kind in ON_CARD and not record.passed and record.hardware.device in ("none", "cpu")
         lost = lost and record.card not in cards
         for card in (cards or (record.card,)) if lost else (record.card,):
-            told |= {(card, record.kind, probe): status for probe, status in _told(record)}
-    return told
+            reported |= {(card, record.kind, probe): status for probe, status in _told(record)}
+    return reported
 
 
 def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:
@@ -116,7 +121,7 @@ def _figures(
 
 
 def _drift(unit: str, share: float) -> What | None:
-    """Name a drift of rates, times and sizes by more than WORSE_BY; of other units nobody knows which way is worse."""
+    """Name a drift of rates, times and sizes by more than WORSE_BY; other units have no known direction."""
     if unit.endswith("/s") and abs(share) > WORSE_BY:
         return "faster" if share > 0 else "slower"
     if unit in ("s", "ms", "us") and abs(share) > WORSE_BY:

@@ -124,9 +124,9 @@ def _padded(lines: list[int], count: int) -> list[int | None]:
 def _record(row: Any, path: Path, line: int | None, latest: datetime) -> Record:
     if not isinstance(row, dict):
         raise _refused("a record is no object", path, line=line)
-    told = {name: value for name, value in row.items() if name != "id"}
+    reported = {name: value for name, value in row.items() if name != "id"}
     try:
-        record = Record.model_validate_json(json.dumps(told))
+        record = Record.model_validate_json(json.dumps(reported))
         when = instant(record.at)
     except ValidationError as error:
         first = error.errors()[0]

@@ -1,4 +1,4 @@
-"""Numbers of a record as figures: each with its spread, where the program that measured it gave one beside it."""
+"""Numbers of a record as figures: each with its spread, where the program that measured it gave one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = ("BENCHMARK", "FIGURE", "MEDIAN", "UNIT", "SPREAD")
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One number in `unit`; `spread` is how far the middle half of its samples lies apart, in per cent."""
+    """One number in `unit`; `spread` is the interquartile range of its samples, in per cent of the median."""
 
     probe: str
     name: str
@@ -34,12 +34,12 @@ class Figure:
 
 def figures(numbers: Iterable[Number]) -> tuple[Figure, ...]:
     """Return every number that is no spread of another, in their order."""
-    told = {(number.probe, number.name): number for number in numbers}
+    reported = {(number.probe, number.name): number for number in numbers}
     found = []
-    for (probe, name), number in told.items():
-        if name.endswith(SPREAD) and (probe, name.removesuffix(SPREAD)) in told:
+    for (probe, name), number in reported.items():
+        if name.endswith(SPREAD) and (probe, name.removesuffix(SPREAD)) in reported:
             continue
-        spread = told.get((probe, name + SPREAD))
+        spread = reported.get((probe, name + SPREAD))
         found.append(
             Figure(
                 probe=probe, name=name, value=number.value, unit=number.unit, spread=spread.value if spread else None

@@ -1,6 +1,6 @@
 """How far a cell is supported on a card: computed from records, never written down.
 
-The rungs are those of one image: a proof or a smoke of other inputs says nothing of this one, and a run that passed
+The rungs are those of one image: a proof or a smoke of other inputs does not count for this one, and a run that passed
 counts where its image is one that a build or a proof on record names. A failure stands until
 a whole run of its kind, newer than it, has passed the same probe: a run of chosen probes takes a rung away and gives
 none back. A run that was started and stated nothing has failed. Trouble of the host counts neither way.
@@ -53,7 +53,7 @@ class Standing:
     `failing` are the kinds of run with a failure that nothing has answered, `failures` its probes. `missing` are the
     rungs below the level that nothing shows (two-gpu, where one card was trained on). `took_part` are the cards that
     stepped together, `left_out` those that were there and did not. `set_aside` counts records that are marked, native
-    or of another card, `troubles` those that the host's trouble ended. `current` says whether its image is made of
+    or of another card, `troubles` those that the host's trouble ended. `current` states whether its image is made of
     what the checkout holds now, None where that was not compared. A `simulated` one is no evidence of the cell.
     """
 
@@ -134,7 +134,11 @@ def standings(
 ) -> tuple[Standing, ...]:
     """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order.
 
-    With `simulated`, what was done on simulated machines alone; nothing where nothing was.
+    Args:
+        records: all records of the cell, in any order.
+        rendered: the cell has a recipe in the checkout.
+        current_inputs: input hash that the image would have now; None where it was not computed.
+        simulated: take what was done on simulated machines alone; nothing where nothing was.
     """
     own = [record for record in ordered(records) if record.cell == cell.name and record.kind != "bench"]
     if simulated:
@@ -173,7 +177,7 @@ def cards_of(records: Iterable[Record], cell: Subject) -> list[str]:
 
 
 def card_of(record: Record, cell: Subject) -> str | None:
-    """Return the card that a run speaks of; None for a build or proof, and where no card of the cell's kind answered.
+    """Return the card that a run is about; None for a build or proof, and where no card of the cell's kind answered.
 
     A failure without a card is one of every card that the cell is known on.
     """

@@ -62,7 +62,7 @@ class Verdict(Strict):
 
 
 class Trouble(Strict):
-    """Why a run says nothing of the cell: the host failed at `stage`, with what is known of it in `words`."""
+    """Why a run is no evidence on the cell: the host failed at `stage`; `words` is what is known of it."""
 
     stage: Stage
     words: Words = ""
@@ -134,7 +134,7 @@ class Record(Strict):
 
     @property
     def card(self) -> str:
-        """The card that it speaks of: its name, or what stands in the place of one."""
+        """The card that it is about: its name, or what stands in the place of one."""
         names = sorted(set(self.hardware.cards))
         return " + ".join(names) or {"cpu": "CPU"}.get(self.hardware.device, "-")
 

@@ -82,17 +82,21 @@ def use(named: str) -> None:
 
 @harmless
 def keep_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
-    """Record a build. One that found its image up to date adds nothing where that is known already."""
-    from rocmatrix.evidence import collect, store
+    """Record a build. One that found its image up to date adds nothing where that is known already.
+
+    Args:
+        log: file with BuildKit's output; None records none.
+    """
+    from rocmatrix.evidence import from_events, store
     from rocmatrix.images.build import log_file
 
     if built.image is None or (not built.rebuilt and _known(cell, built)):
         return
     text = _text(log or log_file(cell, ROOT)) if built.rebuilt else ""
-    record = collect.of_build(
+    record = from_events.of_build(
         cell, inputs=built.inputs, image=built.image.id, seconds=built.seconds, log=text,
-        marks=collect.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
-        numbers=collect.image_numbers(built.image.size),
+        marks=from_events.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
+        numbers=from_events.image_numbers(built.image.size),
     )  # fmt: skip
     store.keep(evidence_file(), record)
 
@@ -111,16 +115,20 @@ def failed_build(cell: Cell) -> Iterator[None]:
 
 @harmless
 def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT) -> None:
-    """Record a build that failed: what it was to be made of, and BuildKit's log."""
-    from rocmatrix.evidence import collect, store
+    """Record a build that failed: what it was to be made of, and BuildKit's log.
+
+    Args:
+        root: folder of the checkout.
+    """
+    from rocmatrix.evidence import from_events, store
     from rocmatrix.evidence.record import Trouble
     from rocmatrix.images import build
 
     trouble = error.trouble
-    record = collect.of_build(
+    record = from_events.of_build(
         cell, inputs=error.planned.inputs, image=None, seconds=0.0,
         log=error.render() if trouble else _text(build.log_file(cell, root)),
-        marks=collect.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
+        marks=from_events.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
         trouble=Trouble(stage=trouble.stage, words=trouble.words[:WORDS]) if trouble else None,
     )  # fmt: skip
     store.keep(evidence_file(), record)
@@ -144,7 +152,7 @@ def _records(cell: str) -> list[Record]:
 
 
 def is_evidence(wanted: Wanted, done: Finished) -> bool:
-    """Whether a job's end says anything of the cell: not a mistyped flag, nor a bench with nothing to measure here."""
+    """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
     program = wanted.program
     if not program.recorded or done.misused or (program.refuses_input and done.misfed):
         return False
@@ -208,6 +216,9 @@ def keep_job(wanted: Wanted, place: Place, done: Finished, token: int | None = N
     """Record a smoke suite, a bench or a training run; return the record, kept or not.
 
     Output of which no record can be made is no verdict: what was asked for has failed.
+
+    Args:
+        token: number of the note that was written before the start; None where there is none.
     """
     from rocmatrix.evidence import store
 
@@ -236,18 +247,18 @@ def _replace(token: int, record: Record) -> None:
 
 
 def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
-    from rocmatrix.evidence import collect
+    from rocmatrix.evidence import from_events
     from rocmatrix.images import labels as image_labels
     from rocmatrix.jobs import job
 
-    make = collect.OF_PROGRAM[wanted.program.name]
+    make = from_events.OF_PROGRAM[wanted.program.name]
     labels = done.container.labels if done.container else place.labels
     about: dict[str, Any] = {
         "where": place.where,
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
         "whole": wanted.whole,
-        "marks": collect.marks_of(
+        "marks": from_events.marks_of(
             place.cell, labels=labels, base=wanted.base, forced=place.forced, host=place.hardware
         ),
         "commit": job.commit(),
@@ -273,28 +284,28 @@ def proving(cell: Cell, image: Image) -> Iterator[Callable[[Proof], None]]:
 @harmless
 def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
     """Record what the files of an image proved."""
-    from rocmatrix.evidence import collect, store
+    from rocmatrix.evidence import from_events, store
 
-    store.keep(evidence_file(), collect.of_proof(cell, proof, **_of_image(cell, image)))
+    store.keep(evidence_file(), from_events.of_proof(cell, proof, **_of_image(cell, image)))
 
 
 @harmless
 def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
-    from rocmatrix.evidence import collect, store, trouble
+    from rocmatrix.evidence import from_events, store, trouble
 
     met = trouble.of(error)
-    store.keep(evidence_file(), collect.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
+    store.keep(evidence_file(), from_events.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
 
 
 def _of_image(cell: Cell, image: Image) -> dict[str, Any]:
-    from rocmatrix.evidence import collect
+    from rocmatrix.evidence import from_events
     from rocmatrix.images import labels
 
     return {
         "inputs": image.labels.get(labels.INPUTS),
         "image": image.id,
         "night": os.environ.get(NIGHT),
-        "marks": collect.marks_of(cell, labels=image.labels),
+        "marks": from_events.marks_of(cell, labels=image.labels),
     }
 
 

@@ -33,7 +33,12 @@ def begin(path: Path, lost: Record) -> int:
 
 
 def end(path: Path, token: int, record: Record) -> None:
-    """Write the run's record in the place of the note."""
+    """Write the run's record in the place of the note.
+
+    Args:
+        path: the evidence file.
+        token: number of the note, as `begin` returned it.
+    """
     with schema.opened(path, write=True) as connection, schema.transaction(connection):
         connection.execute("DELETE FROM started WHERE token = ?", (token,))
         store.insert(connection, [record])

@@ -24,13 +24,24 @@ _told: set[Path] = set()
 
 
 def add(path: Path, records: Iterable[Record], *, origin: str = HERE) -> int:
-    """Add records in one transaction; return how many were new. Raises what opening does."""
+    """Add records in one transaction; return how many were new. Raises what opening does.
+
+    Args:
+        path: the evidence file; made where it is missing.
+        records: records to add; those that are there already are skipped.
+        origin: where the records were made: this machine, or the file that they are imported from.
+    """
     with _writing(path) as connection:
         return insert(connection, records, origin=origin)
 
 
 def insert(connection: sqlite3.Connection, records: Iterable[Record], *, origin: str = HERE) -> int:
-    """Add records within a transaction that is open; return how many were new."""
+    """Add records within a transaction that is open; return how many were new.
+
+    Args:
+        records: records to add; those that are there already are skipped.
+        origin: where the records were made: this machine, or the file that they are imported from.
+    """
     series = _series(connection, origin)
     return sum(_added(connection, record, origin, series) for record in ordered(records))
 
@@ -78,24 +89,40 @@ def keep(path: Path, record: Record) -> bool:
 
 
 def unkept(path: Path, record: Record, error: Exception) -> None:
-    """Say once under RM620 that records cannot be written."""
+    """Say once under RM620 that records cannot be written.
+
+    Args:
+        path: the evidence file.
+        error: what kept the record from being written.
+    """
     if path not in _told:
         _told.add(path)
         why = error.what if isinstance(error, RocmatrixError) else str(error)
-        told = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
-        say(told.render())
+        reported = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
+        say(reported.render())
 
 
 def read(path: Path, *, cell: str | None = None, logs: bool = True) -> list[Record]:
     """Return the records, of one cell or all, oldest first; none where there is no file.
 
     `logs` may be left out, which reads faster: their hash then differs. Raises RM621 for what is no record.
+
+    Args:
+        path: the evidence file.
+        cell: name of a cell; None for all.
+        logs: read the logs, too.
     """
     return [record for _, record in rows(path, cell=cell, logs=logs)]
 
 
 def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tuple[str, Record]]:
-    """Return (origin, record), oldest first. Raises RM621."""
+    """Return (origin, record), oldest first. Raises RM621.
+
+    Args:
+        path: the evidence file.
+        cell: name of a cell; None for all.
+        logs: read the logs, too.
+    """
     if not path.is_file():
         return []
     with schema.opened(path, write=False) as connection:

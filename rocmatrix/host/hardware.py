@@ -24,7 +24,7 @@ FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h
 class Card:
     """One GPU node of the KFD topology; a partition of a card (CPX) is one too.
 
-    `index` counts GPU nodes in numeric order, as ROCr does. What an old kernel does not tell is None.
+    `index` counts GPU nodes in numeric order, as ROCr does. What an old kernel does not report is None.
     """
 
     index: int
@@ -128,7 +128,7 @@ class Hardware:
 
     @property
     def hides_integrated(self) -> bool:
-        """Whether an integrated GPU stands beside a discrete one, and so is to be hidden from a run."""
+        """Whether there is an integrated GPU next to a discrete one; it is then hidden from a run."""
         return len({card.integrated for card in self.cards}) == 2
 
     @property
@@ -143,7 +143,7 @@ def groups_of(nodes: Sequence[DeviceNode]) -> tuple[int, ...]:
 
 
 def detect(root: Path = Path("/")) -> Hardware:
-    """Read the hardware of the machine whose file tree starts at `root`. Raises nothing: what is absent is told."""
+    """Read the hardware of the machine whose file tree starts at `root`. Raises nothing: what is absent is reported."""
     return survey(Files(root))
 
 
@@ -183,33 +183,35 @@ def pci_address(domain: int, location: int) -> str:
 
 
 def _card(index: int, node: TopologyNode, files: Files) -> Card:
-    told = node.properties
-    name = _gfx_name(told.get("gfx_target_version", 0))
-    minor = told.get("drm_render_minor") or None
-    address = pci_address(told.get("domain", 0), told["location_id"]) if told.get("location_id") else None
-    adapter = read_adapter(files, address=address, minor=minor, device_id=told.get("device_id"))
+    properties = node.properties
+    name = _gfx_name(properties.get("gfx_target_version", 0))
+    minor = properties.get("drm_render_minor") or None
+    address = (
+        pci_address(properties.get("domain", 0), properties["location_id"]) if properties.get("location_id") else None
+    )
+    adapter = read_adapter(files, address=address, minor=minor, device_id=properties.get("device_id"))
     return Card(
         index=index,
         node=node.number,
         gfx=name,
         # Older kernels describe a processor with graphics as one node that has both kinds of cores.
-        integrated=name in INTEGRATED or told.get("cpu_cores_count", 0) > 0,
+        integrated=name in INTEGRATED or properties.get("cpu_cores_count", 0) > 0,
         memory_bytes=_memory(node.banks) or _whole_memory(adapter),
-        compute_units=told.get("simd_count", 0) // (told.get("simd_per_cu") or 1) or None,
-        unique_id=told.get("unique_id") or None,
+        compute_units=properties.get("simd_count", 0) // (properties.get("simd_per_cu") or 1) or None,
+        unique_id=properties.get("unique_id") or None,
         gpu_id=node.gpu_id,
-        device_id=told.get("device_id"),
+        device_id=properties.get("device_id"),
         pci_address=address,
         render_minor=minor,
         render=files.node(f"/dev/dri/renderD{minor}") if minor else None,
-        hive_id=told.get("hive_id") or None,
-        partition=told.get("location_id", 0) >> 28 & 0xF,  # kfd_topology.c keeps a partition's number there
+        hive_id=properties.get("hive_id") or None,
+        partition=properties.get("location_id", 0) >> 28 & 0xF,  # kfd_topology.c keeps a partition's number there
         adapter=adapter,
     )
 
 
 def _whole_memory(adapter: Adapter | None) -> int | None:
-    """Return the memory that DRM tells, which is the whole card's and says nothing on a partition's share."""
+    """Return the memory that DRM reports, which is the whole card's, not that of a partition."""
     whole = adapter is not None and adapter.compute_partition in (None, "SPX")
     return adapter.memory_bytes if adapter is not None and whole else None
 
@@ -227,7 +229,7 @@ def _gfx_name(target_version: int) -> str | None:
 
 
 def _memory(banks: tuple[Mapping[str, int], ...]) -> int | None:
-    """Return the card's own memory in bytes; a sum of 0 means that the kernel would not tell."""
+    """Return the card's own memory in bytes; a sum of 0 means that the kernel does not report it."""
     sizes = (bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in FRAME_BUFFER_HEAPS)
     return sum(sizes) or None
 

@@ -18,7 +18,7 @@ class Link:
     """One direction of a link between two KFD nodes.
 
     `weight` is the kernel's distance: 15 for each XGMI hop, 20 for a PCIe hop, added up along the way. `direct` is
-    False for a way through another node. Bandwidths are in MB/s, None where the kernel does not tell.
+    False for a way through another node. Bandwidths are in MB/s, None where the kernel does not report them.
     """
 
     source: int
@@ -31,17 +31,23 @@ class Link:
     direct: bool
 
     @classmethod
-    def parse(cls, told: Mapping[str, int], *, node: int, direct: bool) -> Link:
-        """Return the link behind the keys of a `properties` file of `node`. Needs `node_to`."""
-        number = told.get("type", 0)
+    def parse(cls, properties: Mapping[str, int], *, node: int, direct: bool) -> Link:
+        """Return the link behind the keys of a `properties` file of `node`. Needs `node_to`.
+
+        Args:
+            properties: keys and values of the `properties` file.
+            node: number of the KFD node that the link starts at.
+            direct: the link joins both ends without another node.
+        """
+        number = properties.get("type", 0)
         return cls(
             source=node,
-            target=told["node_to"],
+            target=properties["node_to"],
             kind=KINDS.get(number, f"type {number}"),
-            weight=told.get("weight"),
-            least_bandwidth=told.get("min_bandwidth") or None,
-            most_bandwidth=told.get("max_bandwidth") or None,
-            flags=told.get("flags", 0),
+            weight=properties.get("weight"),
+            least_bandwidth=properties.get("min_bandwidth") or None,
+            most_bandwidth=properties.get("max_bandwidth") or None,
+            flags=properties.get("flags", 0),
             direct=direct,
         )
 
@@ -52,7 +58,7 @@ class Link:
 
     @property
     def atomics(self) -> bool:
-        """Whether 32 and 64 bit atomics pass. Only a link that the kernel enabled says anything on it."""
+        """Whether 32 and 64 bit atomics pass. Valid only for a link that the kernel enabled."""
         return not self.flags & (NO_ATOMICS_32 | NO_ATOMICS_64)
 
     @property

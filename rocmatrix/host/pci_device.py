@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 @dataclass(frozen=True, kw_only=True)
 class PciLink:
-    """The link of a card to its slot. Speeds in GT/s for each lane, widths in lanes; None where not told.
+    """The link of a card to its slot. Speeds in GT/s for each lane, widths in lanes; None where not reported.
 
     Cards from Vega on carry a switch, and the GPU behind it always sees the full width. So this is the link of the
     outermost device of the card, and `port` is its address.
@@ -62,7 +62,7 @@ class Temperature:
 
 @dataclass(frozen=True, kw_only=True)
 class Adapter:
-    """What PCI and DRM tell of one card. Memory in bytes; what is not told is None."""
+    """What PCI and DRM report on one card. Memory in bytes; what is not reported is None."""
 
     folder: str
     memory_bytes: int | None
@@ -81,7 +81,7 @@ class Adapter:
 
     @property
     def resizable(self) -> bool | None:
-        """Whether the processor reaches all of the card's memory (Resizable BAR); None where sizes are not told."""
+        """Whether the processor reaches all of the card's memory (Resizable BAR); None where sizes are not reported."""
         if not self.memory_bytes or self.visible_bytes is None:
             return None
         return self.visible_bytes >= self.memory_bytes
@@ -90,7 +90,13 @@ class Adapter:
 def read_adapter(
     files: Files, *, address: str | None, minor: int | None, device_id: int | None = None
 ) -> Adapter | None:
-    """Return what is known of a card by its PCI address, its render minor or, on an old kernel, its device id."""
+    """Return what is known of a card by its PCI address, its render minor or, on an old kernel, its device id.
+
+    Args:
+        address: PCI address, such as 0000:03:00.0.
+        minor: number of the DRM render node, from 128.
+        device_id: PCI device id, for kernels that give neither of the others.
+    """
     folder = next(_folders(files, address, minor, device_id), None)
     if folder is None:
         return None
@@ -127,7 +133,7 @@ def amd_display_devices(files: Files) -> list[str]:
 
 
 def served_devices(files: Files) -> list[str]:
-    """Return the folders of the cards that DRM says amdgpu drives: proof that it is loaded where /sys/module is not."""
+    """Return the folders of cards whose DRM driver is amdgpu: proof that it is loaded where /sys/module is absent."""
     return [folder for folder in _drm_cards(files) if _told(files, folder, "DRIVER") == "amdgpu"]
 
 

@@ -165,7 +165,7 @@ class TopologyNode:
 
     @property
     def is_gpu(self) -> bool:
-        """A CPU node has gpu_id 0; where no gpu_id is told, it has neither SIMD units nor a gfx version."""
+        """A CPU node has gpu_id 0; where no gpu_id is reported, it has neither SIMD units nor a gfx version."""
         if self.gpu_id is not None:
             return self.gpu_id != 0
         return bool(self.properties.get("simd_count") or self.properties.get("gfx_target_version"))
@@ -200,9 +200,9 @@ def _read_node(files: Files, folder: str, number: int) -> TopologyNode:
 def _links(files: Files, folder: str, number: int) -> Iterator[Link]:
     for kind in LINK_FOLDERS:
         for index in files.numbers(f"{folder}/{kind}"):
-            told = parse_properties(files.text(f"{folder}/{kind}/{index}/properties") or "")
-            if "node_to" in told:
-                yield Link.parse(told, node=number, direct=kind == LINK_FOLDERS[0])
+            properties = parse_properties(files.text(f"{folder}/{kind}/{index}/properties") or "")
+            if "node_to" in properties:
+                yield Link.parse(properties, node=number, direct=kind == LINK_FOLDERS[0])
 
 
 def parse_properties(text: str) -> dict[str, int]:

@@ -25,7 +25,7 @@ class Place:
     def words(self) -> str:
         """The node in a few words."""
         if self.processor is None:
-            return "no NUMA node told"
+            return "no NUMA node reported"
         memory = f", {size(self.processor.memory_bytes)}" if self.processor.memory_bytes else ""
         return f"node {self.processor.node}: {self.processor.cores} cores{memory}"
 

@@ -97,9 +97,9 @@ def _card(card: Card, drawn: Picture, x: float, y: float) -> Iterator[str]:
     lines = [
         f"card {card.index}: {card.gfx or 'not named'}{memory}",
         f"{card.pci_address or 'no address'}{' partition ' + str(card.partition) if card.partition else ''}",
-        f"to the processor: {host.kind if host else 'not told'}"
+        f"to the processor: {host.kind if host else 'not reported'}"
         + (f", {host.most_bandwidth / 1000:.0f} GB/s" if host and host.most_bandwidth else ""),
-        f"slot {slot}" if slot else "part of the processor" if card.integrated else "slot not told",
+        f"slot {slot}" if slot else "part of the processor" if card.integrated else "slot not reported",
         hive,
     ]
     for number, line in enumerate(line for line in lines if line):

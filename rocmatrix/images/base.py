@@ -32,6 +32,9 @@ def chosen(client: docker.DockerClient, asked: str | None, held: engine.Image | 
 
     The id is looked up, for a tag may have moved. Where the engine has lost a base that the image was made from,
     the recorded id stands. Raises RM204 for one that cannot be had.
+
+    Args:
+        asked: reference of another base; None where none was named.
     """
     labels: Mapping[str, str] = held.labels if held else {}
     name = asked or labels.get(image_labels.BASE)

@@ -99,8 +99,16 @@ def build(
     `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
     another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
-    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: the image says so
-    in a label. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
+    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: a label of the
+    image lists them. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
+
+    Args:
+        root: folder of the checkout.
+        base: reference of a base in place of the cell's own.
+        wheelhouse: folder of wheels in place of the checkout's.
+        dry_run: print the command and run nothing.
+        allow_unlocked: build a cell whose wheels have no recorded hashes.
+        forced: ids of the rules that were overridden.
     """
     if cell.unlocked_because and not allow_unlocked:
         raise _unlocked(cell, cell.unlocked_because)
@@ -127,7 +135,13 @@ def build(
 
 
 def labels_of(inputs: str, *, other: OtherBase | None = None, forced: Sequence[str] = ()) -> dict[str, str]:
-    """Return the labels of a build on `other`, None for the cell's own base."""
+    """Return the labels of a build on `other`, None for the cell's own base.
+
+    Args:
+        inputs: input hash of the image.
+        other: base in place of the cell's own; None for that.
+        forced: ids of the rules that were overridden.
+    """
     base, base_id = (other.name, other.id) if other else (None, None)
     return image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced)
 
@@ -183,6 +197,11 @@ def input_hash(cell: Cell, root: Path, *, base: str | None = None, forced: Seque
 
     Times and byte code do not count. `base` is what another base counts by: its id, for a tag may move; the cell's
     own counts by its reference.
+
+    Args:
+        root: folder of the checkout.
+        base: id of another base; None for the cell's own.
+        forced: ids of the rules that were overridden.
     """
     digest = hashlib.sha256(f"base\0{base or cell.base.reference}\n".encode())
     for rule in forced:
@@ -225,7 +244,16 @@ def buildx_argv(
     base_id: str | None = None,
     forced: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command that builds the image, every stage of another origin replaced by its context."""
+    """Return the command that builds the image, every stage of another origin replaced by its context.
+
+    Args:
+        root: folder of the checkout.
+        wheelhouse: folder of the locked wheels.
+        inputs: input hash, for the labels.
+        base: reference of another base; None for the cell's own.
+        base_id: id of that base.
+        forced: ids of the rules that were overridden.
+    """
     contexts = {"wheelhouse": str(wheelhouse), "trainer": str(root / "trainer")}
     if cell.prune:
         contexts["pruner"] = str(PRUNER)
@@ -311,6 +339,10 @@ def run_buildx(argv: Sequence[str], *, log: Path, watched: room.Room | None = No
     """Run BuildKit, keep its whole output in `log` and show its steps. Raises RM202 with the last lines.
 
     `watched` looks at the room on the engine's disk with every line.
+
+    Args:
+        argv: the command, its program first.
+        log: file that receives the whole output.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     lines: deque[str] = deque(maxlen=LINES_SHOWN)

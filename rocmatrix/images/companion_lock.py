@@ -29,7 +29,11 @@ _TAGS = "Wheel-Version: 1.0\nGenerator: rocmatrix\nRoot-Is-Purelib: true\nTag: p
 
 
 def added(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell:
-    """Return the cell with companions in its name, judged and not resolved. Raises RM010, RM013, RM222."""
+    """Return the cell with companions in its name, judged and not resolved. Raises RM010, RM013, RM222.
+
+    Args:
+        packages: names of the companions.
+    """
     return cell.adding(companion.package for companion in choose(matrix, cell, packages))
 
 
@@ -37,6 +41,9 @@ def locked(matrix: Matrix, cell: Cell, root: Path) -> Cell:
     """Return the cell with the wheels of its companions: those kept from an earlier build, else resolved and kept.
 
     Raises RM102 for an unlocked cell, and what `choose` and resolving raise.
+
+    Args:
+        root: folder of the checkout.
     """
     chosen = choose(matrix, cell, cell.companions)
     if cell.unlocked_because:
@@ -76,6 +83,9 @@ def _hashes(cell: Cell) -> dict[str, str]:
 def choose(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> list[Companion]:
     """Return the companions of these names. Raises RM010 for an unknown one, RM013 for one
     broken on the cell, RM222 for one that no index serves as a wheel for ROCm.
+
+    Args:
+        packages: names of the companions.
     """
     known = {canonicalize_name(companion.package): companion for companion in matrix.companions}
     chosen = []
@@ -119,13 +129,17 @@ def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
         "RM222",
         what=f"{companion.package} on {cell.name}, where it is {verdict} once built",
         where="matrix/companions.yaml",
-        why="\n".join(said) or "no rule speaks of it on this architecture",
+        why="\n".join(said) or "no rule covers it on this architecture",
         next=str(companion.no_wheel),
     )
 
 
 def resolve(matrix: Matrix, cell: Cell, companions: Iterable[Companion]) -> dict[str, Wheel]:
-    """Return the wheels that companions add to a cell's. Raises RM104, RM105 and what `wheel_source.wheel` raises."""
+    """Return the wheels that companions add to a cell's. Raises RM104, RM105 and what `wheel_source.wheel` raises.
+
+    Args:
+        companions: packages to resolve next to the cell's wheels.
+    """
     wanted = [companion for companion in companions if not companion.provided]
     recorded = dict(row for companion in wanted for row in _recorded(matrix, cell, companion))
     asked = [companion for companion in wanted if companion.package not in {w.name for w in recorded.values()}]

@@ -24,7 +24,14 @@ STAND_IN_VARIABLE = "ROCMATRIX_STAND_IN"  # says in words what stands in for som
 def written(
     *, inputs: str, base: str | None = None, base_id: str | None = None, forced: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the labels of a build, without those that would be empty. `base` and its id are another base's."""
+    """Return the labels of a build, without those that would be empty. `base` and its id are another base's.
+
+    Args:
+        inputs: input hash of the image.
+        base: reference of another base; None for the cell's own.
+        base_id: id of that base.
+        forced: ids of the rules that were overridden.
+    """
     stand_in = os.environ.get(STAND_IN_VARIABLE, "").replace("\n", " ")
     found = {INPUTS: inputs, FORCED: ",".join(forced), BASE: base, BASE_ID: base_id, STAND_IN: stand_in}
     found[SIMULATED] = "yes" if simulated.root() else None

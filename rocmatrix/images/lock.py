@@ -2,7 +2,7 @@
 
 The torch and triton wheels are recorded in matrix/wheels.yaml with the place their hash came from; where
 they are not, the release's own index is asked. Everything else is resolved by pip for the image's own Python
-and platform, and written beside them.
+and platform, and written next to them.
 """
 
 from __future__ import annotations
@@ -83,6 +83,12 @@ def lock(
 
     Recorded versions are kept unless `upgrade` is given. What fails for one target is reported and does not
     stop the others.
+
+    Args:
+        root: folder of the checkout, whose matrix/wheels.yaml and matrix/locks.yaml are written.
+        targets: what to resolve; None for all that cells use.
+        upgrade: take newer versions than the recorded ones.
+        today: date of the records; None for the current one.
     """
     today = today or date.today()
     questions = {
@@ -132,7 +138,11 @@ def cell_targets(matrix: Matrix, name: str) -> list[Target]:
 
 
 def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
-    """Return what pip is asked: the packages beside a recorded torch, or torch with all it needs."""
+    """Return what pip is asked: the packages in addition to a recorded torch, or torch with all it needs.
+
+    Args:
+        upgrade: take newer versions than the recorded ones.
+    """
     recorded = _recorded(matrix, target)
     beside = [wheel for wheel in recorded.values() if wheel.index == "python"]
     constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in beside)

@@ -40,6 +40,10 @@ def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bo
 
     `cell` is what the request and the cards resolved to. Raises RM403 where no build fits, and what
     fetching raises (RM103 to RM105, RM205, RM206).
+
+    Args:
+        root: folder of the checkout, whose .venv is used.
+        install_wheels: install what is missing; otherwise take .venv as it is.
     """
     if Path(sys.prefix).resolve() != (root / ".venv").resolve():
         return _active_environment()
@@ -50,7 +54,11 @@ def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bo
 
 
 def choose(matrix: Matrix, cell: Cell | None, *, python: str) -> tuple[Cell, str]:
-    """Pick the locked wheels for this Python: the cell's own, or the CPU build with the reason."""
+    """Pick the locked wheels for this Python: the cell's own, or the CPU build with the reason.
+
+    Args:
+        python: version of this interpreter, such as "3.12".
+    """
     if cell is not None and (own := matrix.for_python(cell, python)) is not None:
         return own, f"the wheels of {cell.name} for Python {python}"
     cpu = next((c for c in matrix.cells if c.release.rocm is None and matrix.for_python(c, python)), None)

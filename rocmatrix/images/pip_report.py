@@ -104,7 +104,12 @@ def _refusal(question: Question, stderr: str) -> RocmatrixError:
 
 
 def pip_argv(question: Question, *, report: Path, target: Path) -> list[str]:
-    """Return the pip command that resolves for the image's Python and platform."""
+    """Return the pip command that resolves for the image's Python and platform.
+
+    Args:
+        report: file that pip writes its report to.
+        target: folder that pip would install to.
+    """
     argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", *PATIENCE]
     argv += [
         "--only-binary=:all:",
@@ -120,7 +125,7 @@ def pip_argv(question: Question, *, report: Path, target: Path) -> list[str]:
 
 
 def platform_options(python: str) -> list[str]:
-    """Return what tells pip the Python and the platform of the image."""
+    """Return pip's options for the Python and the platform of the image."""
     options = ["--python-version", python, "--implementation", "cp"]
     options += [word for abi in (f"cp{python.replace('.', '')}", "abi3", "none") for word in ("--abi", abi)]
     return options + [word for platform in PLATFORMS for word in ("--platform", platform)]

@@ -1,4 +1,4 @@
-"""Where the hash of a wheel comes from: what an index says, or what was computed here, and what is refused."""
+"""Where the hash of a wheel comes from: what an index states, or what was computed here, and what is refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ def of_stack(name: str) -> bool:
 
 
 def refuse_unreleased(file: str, places: Iterable[str], *, today: date) -> None:
-    """Raise RM106 where a file or its hash is from a channel of candidates, RM107 where that has expired."""
+    """Raise RM106 where a file or its hash is from a channel of candidates, RM107 where that has expired.
+
+    Args:
+        file: name of the wheel.
+        places: URLs of the wheel and of the page with its hash.
+        today: date that expiry is compared with.
+    """
     for place in places:
         if any(channel in f"{place}/" for channel in UNRELEASED):
             built = _BUILT_ON.search(file)
@@ -51,6 +57,10 @@ def wheel(row: Resolved, *, index: str | None, today: date) -> Wheel:
 
     `index` is the release's own, None where only the configured sources were asked. Raises RM104 where the file
     is needed for its hash and cannot be read, RM106, RM107, and RM108 where another host serves torch or ROCm.
+
+    Args:
+        index: URL of the release's own index; None where only the configured sources were asked.
+        today: date of the record.
     """
     refuse_unreleased(row.file, [row.url, index or ""], today=today)
     if index is None or not of_stack(row.name):
@@ -61,7 +71,7 @@ def wheel(row: Resolved, *, index: str | None, today: date) -> Wheel:
         why = f"pip chose {row.url}; a package of that name elsewhere is not the one"
         raise RocmatrixError("RM108", what=row.file, where=index, why=why)
     if (said := served_hash(index, row)) is not None:
-        return _wheel(row, said, index="pytorch", source=f"{_place(index)}, as the index says")
+        return _wheel(row, said, index="pytorch", source=f"{_place(index)}, as the index states it")
     return _measured(row, index="pytorch", today=today)
 
 

@@ -34,7 +34,7 @@ _DISK_FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A place wheels come from: how a person knows it, and what tells pip to ask there."""
+    """A place wheels come from: its name for a person, and the options with which pip queries it."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def fetch(cell: Cell, directory: Path) -> Path:
 
 
 def check(cell: Cell, directory: Path) -> list[tuple[str, Wheel]]:
-    """Hash what lies in `directory` and return the wheels that are missing. Raises RM103."""
+    """Hash the files of `directory` and return the wheels that are missing. Raises RM103."""
     ledger = Ledger(directory)
     missing = []
     for file, wheel in cell.wheels:
@@ -115,7 +115,13 @@ def sources(wheel: Wheel, release: Release) -> list[Source]:
 
 
 def pip_argv(requirement: Path, *, python: str, source: Source, target: Path) -> list[str]:
-    """Return the pip command that fetches one wheel, for the image's Python, not this machine's."""
+    """Return the pip command that fetches one wheel, for the image's Python, not this machine's.
+
+    Args:
+        requirement: requirements file with the wheel and its hash.
+        python: version of the image's Python, such as "3.12".
+        target: folder that receives the wheel.
+    """
     argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     # pip's cache would keep a second copy of wheels of several gigabytes.
     argv += ["--no-cache-dir", "--no-deps", "--require-hashes", "--only-binary=:all:", *PATIENCE]
@@ -123,7 +129,7 @@ def pip_argv(requirement: Path, *, python: str, source: Source, target: Path) ->
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """Let pip unpack beside its target: /tmp may be small, and a rename must not become a copy."""
+    """Let pip unpack next to its target: /tmp may be small, and a rename must not become a copy."""
     return {**os.environ, "TMPDIR": str(scratch)}
 
 
@@ -152,11 +158,11 @@ def sha256(path: Path) -> str:
 
 
 class Ledger:
-    """Hashes of files that have not changed since they were read, kept beside the wheelhouse.
+    """Hashes of files that have not changed since they were read, kept apart from the wheelhouse.
 
     A file is read again when its size, times or inode differ. The change time is among them because no
-    program can set it back. The ledger lies with this checkout, never with the wheels: who hands over a folder
-    must not hand over what it is believed to hold. Only a file of this user's own that nobody else can write counts.
+    program can set it back. The ledger is in this checkout, never with the wheels: a folder from
+    another user must not bring its own hashes. Only a file that this user owns and no other user can write counts.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -1,6 +1,6 @@
 """A job's container: made of an image by its id, inspected, started, waited for, removed.
 
-What the record of the job names is read here, from the container itself. How it ended is told apart by the step that
+What the record of the job names is read here, from the container itself. How it ended is decided by the step that
 ended it: a container that could not be made or started, or an engine that was lost, is trouble of the host.
 """
 

@@ -31,7 +31,7 @@ NOT_STARTED = 125  # the status of a container that never ran
 ENGINE_STATUS: Mapping[int, tuple[str, str]] = {
     125: (
         "the engine did not start the container",
-        "Its reason stands above; `--explain` says why each flag is there.",
+        "Its reason is above; `--explain` gives the reason for each flag.",
     ),
     126: ("a program cannot be executed", "Name a program, not a folder or a text file."),
     127: ("a program is not in the image", "Look for it with `./invokew run -- bash -c 'command -v NAME'`."),

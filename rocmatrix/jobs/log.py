@@ -18,7 +18,13 @@ KEPT = 20  # logs of each program: the newest
 
 
 def place(folder: Path, program: str, cell: str) -> Path:
-    """Return a name for a new log: program, cell, second and process."""
+    """Return a name for a new log: program, cell, second and process.
+
+    Args:
+        folder: folder of all logs.
+        program: name of the program that runs.
+        cell: name of the cell.
+    """
     return folder / f"{program}-{cell}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
 

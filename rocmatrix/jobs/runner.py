@@ -106,12 +106,12 @@ class Finished:
 
     @property
     def misused(self) -> bool:
-        """Whether the program refused how it was called, which it has told: nothing was run."""
+        """Whether the program reported wrong usage: nothing was run."""
         return self._refused_with in _WRONG_USAGE
 
     @property
     def misfed(self) -> bool:
-        """Whether a training refused its settings, its data or its folder before it began, which it has told."""
+        """Whether a training reported that it refused its settings, data or folder before it began."""
         return bool(_WRONG_INPUT.fullmatch(self._refused_with))
 
     @property
@@ -122,7 +122,7 @@ class Finished:
 
     @property
     def host_trouble(self) -> Trouble | None:
-        """What of the host ended it: as was seen from outside, else as a training has told by its own error code."""
+        """What of the host ended it: as seen from outside, else by the training's own error code."""
         error = self.last("error") or {}
         stage = _OF_THE_HOST.get(str(error.get("code")))
         if self.trouble is not None or stage is None or self.status == 0:
@@ -289,7 +289,7 @@ def _interrupt(*_: object) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Wait for a program that Ctrl-C has reached as well; tell one that was not reached, then force it."""
+    """Wait for a program that Ctrl-C has reached as well; signal one that was not reached, then kill it."""
     for signal_sent in (None, signal.SIGTERM, signal.SIGKILL):
         if signal_sent is not None:
             process.send_signal(signal_sent)

@@ -44,7 +44,13 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
 
 
 def card_of(architectures: Mapping[str, Architecture], name: str | None, architecture: str | None) -> str | None:
-    """Return the card of `architecture` that a name means, None where it means the chip or the architecture."""
+    """Return the card of `architecture` that a name means, None where it means the chip or the architecture.
+
+    Args:
+        architectures: all architectures by gfx name.
+        name: name as given: a card, a chip or an architecture.
+        architecture: gfx name that the result must belong to.
+    """
     if name is None or architecture is None or name in architectures:
         return None
     entry = architectures[architecture]

@@ -33,15 +33,33 @@ class Companion(Strict):
     rules: list[Rule] = Field(min_length=1)
 
     def rules_on(self, *, architecture: str | None, torch: str, rocm: str | None) -> tuple[Rule, ...]:
-        """Return the rules that speak of the package on one combination."""
+        """Return the rules on the package that apply to one combination.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+        """
         axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
         return tuple(rule for rule in self.rules if rule.when.matches(**axes))
 
     def verdict(self, *, architecture: str | None, torch: str, rocm: str | None) -> Verdict:
-        """Return the worst that a rule states of the package there, `untested` where none speaks."""
+        """Return the worst that a rule states of the package there, `untested` where none applies.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+        """
         return verdict_of(self.rules_on(architecture=architecture, torch=torch, rocm=rocm))
 
     def version(self, *, architecture: str | None, torch: str, rocm: str | None) -> str | None:
-        """Return the range of versions that goes with a combination, None where nothing is known."""
+        """Return the range of versions that goes with a combination, None where nothing is known.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+        """
         axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
         return next((pairing.version for pairing in self.versions if pairing.when.matches(**axes)), None)

@@ -1,4 +1,4 @@
-"""Rules that follow from other data, so that nobody writes by hand what a list of releases already states."""
+"""Rules that follow from other data, so that what a list of releases states is not repeated by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ LOOK_AGAIN_AFTER = timedelta(days=365)
 
 
 def rules(releases: Iterable[Release], architectures: Collection[str], libraries: Libraries) -> tuple[Rule, ...]:
-    """Return the rules that follow from the releases and the libraries, for the architectures named."""
+    """Return the rules that follow from the releases and the libraries, for the architectures named.
+
+    Args:
+        releases: all releases of the matrix.
+        architectures: gfx names to make rules for.
+    """
     released = [release for release in releases if release.rocm is not None]
     return (
         *_in_no_release(released, architectures),

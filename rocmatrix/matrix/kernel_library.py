@@ -57,7 +57,13 @@ class KernelLibrary(Strict):
         return re.compile(self.index.replace(ARCHITECTURE, architecture)) if self.index else None
 
     def required_on(self, *, architecture: str, torch: str, rocm: str | None) -> bool:
-        """Say whether an image of a combination must hold this library's kernels."""
+        """Say whether an image of a combination must hold this library's kernels.
+
+        Args:
+            architecture: gfx name.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+        """
         return any(when.matches(architecture=architecture, torch=torch, rocm=rocm) for when in self.required)
 
 

@@ -101,6 +101,12 @@ class Libraries(Strict):
         return {library: list(getattr(self, library)) for library in type(self).model_fields}
 
     def of(self, *, architecture: str | None, torch: str, rocm: str | None) -> dict[str, list[Statement]]:
-        """Return the statements on one combination, by library; an empty list where nothing is known."""
+        """Return the statements on one combination, by library; an empty list where nothing is known.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+        """
         axes: dict[str, Any] = {"architecture": architecture, "torch": torch, "rocm": rocm}
         return {name: [s for s in statements if s.when.matches(**axes)] for name, statements in self.by_name.items()}

@@ -103,7 +103,7 @@ class Matrix(Strict):
         return found.adding(companions)
 
     def rules_on(self, architecture: str | None, release: Release) -> tuple[Rule, ...]:
-        """Return every rule, written or derived, that speaks of an architecture with a release."""
+        """Return every rule, written or derived, that applies to an architecture with a release."""
         axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
         return tuple(rule for rule in (*self.rules, *self.derived_rules) if rule.when.matches(**axes))
 
@@ -111,6 +111,10 @@ class Matrix(Strict):
         """Derive the cell of any combination, whatever rules say of it; None where no base has a Python for it.
 
         Without a `python` it is the first, in the order of bases, whose hashes are recorded, else the first.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            python: version such as "3.12"; None for the first with recorded hashes, else the first of all.
         """
         bases = [name for name in self._bases(architecture, release) if python in (None, self.bases[name].python)]
         if not bases:
@@ -151,7 +155,13 @@ class Matrix(Strict):
         return None
 
     def support_of(self, architecture: str | None, rocm: str | None, *, card: str | None = None) -> Support:
-        """Return what AMD's lists say of an architecture, or of one card of it, with one ROCm line."""
+        """Return what AMD's lists say of an architecture, or of one card of it, with one ROCm line.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+            card: name of one card; None for the whole architecture.
+        """
         return support(self.support, architecture=architecture, rocm=rocm, card=card)
 
     def libraries_of(self, cell: Cell) -> dict[str, list[Statement]]:

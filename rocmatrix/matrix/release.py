@@ -18,7 +18,7 @@ _ARCHITECTURE = "{architecture}"
 
 
 class DeviceCode(Strict):
-    """Where a release keeps its kernels, and for which architectures; None where nobody has listed them.
+    """Where a release keeps its kernels, and for which architectures; None where they have not been listed.
 
     `bundled` wheels carry ROCm's libraries and every architecture. In the `host-and-device` layout ROCm comes
     as packages of its own, and `packages` hold the kernels of one `{architecture}` each.

@@ -14,7 +14,7 @@ _WEIGHTIEST_FIRST: tuple[Verdict, ...] = ("broken", "degraded", "works", "untest
 
 
 class Claim(Strict):
-    """What a report states where another source states otherwise. `stands` tells whether the report wins."""
+    """What a report states where another source states otherwise. `stands` is true where the report wins."""
 
     says: Text
     stands: bool

@@ -45,7 +45,7 @@ def _date(text: str) -> str:
 
 
 def _schema(pattern: str) -> WithJsonSchema:
-    """Tell editors the form of a text whose real check is Python."""
+    """Return the JSON schema, for editors, of a text that Python checks."""
     return WithJsonSchema({"type": "string", "pattern": pattern})
 
 
@@ -99,7 +99,7 @@ class Evidence(Strict):
 
 
 class Selector(Strict):
-    """Which combinations a statement speaks of; an axis left out matches all.
+    """Which combinations a statement covers; an axis left out matches all.
 
     `given` is a circumstance that no axis shows, such as a second card in the machine. A statement with one
     is a caution: it holds only there, and states nothing of the combination as such.
@@ -112,7 +112,14 @@ class Selector(Strict):
     given: Text | None = None
 
     def matches(self, *, architecture: str | None, torch: str, rocm: str | None, package: str | None = None) -> bool:
-        """Say whether a combination falls under this selector. A CPU build has no `rocm`."""
+        """Say whether a combination falls under this selector. A CPU build has no `rocm`.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+            package: name of a companion package; None for torch itself.
+        """
         if self.package != package:
             return False
         if self.architectures is not None and architecture not in self.architectures:
@@ -121,7 +128,7 @@ class Selector(Strict):
 
 
 def within(version: str | None, bounds: str | None) -> bool:
-    """Say whether a version lies in a range. No range holds every version, and no version lies in a range."""
+    """Return whether a version is within bounds: None bounds hold every version, and a None version is within none."""
     if bounds is None:
         return True
     return version is not None and _contains(bounds, version)

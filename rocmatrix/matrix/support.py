@@ -17,7 +17,7 @@ Listing = Literal["listed", "maintained", "not listed", "not read"]
 class SupportTable(Strict):
     """The cards that AMD lists for some ROCm lines, by architecture.
 
-    `maintained` are those it calls deprecated: limited support, nothing new. Several tables may speak of one line.
+    `maintained` are those it calls deprecated: limited support, nothing new. Several tables may cover one line.
     """
 
     rocm: list[Final] = Field(min_length=1)
@@ -74,7 +74,14 @@ class Support:
 def support(
     tables: Iterable[SupportTable], *, architecture: str | None, rocm: str | None, card: str | None = None
 ) -> Support:
-    """Return what the lists say. Without a `card` the whole architecture is meant."""
+    """Return what the lists say. Without a `card` the whole architecture is meant.
+
+    Args:
+        tables: the lists of supported cards.
+        architecture: gfx name; None for the CPU.
+        rocm: ROCm version, such as "7.2"; None for a CPU build.
+        card: name of one card; None for the whole architecture.
+    """
     read = tuple(table for table in tables if rocm in table.rocm)
     if architecture is None or not read:
         return Support(listing="not read", cards=(), tables=read)

@@ -51,7 +51,7 @@ def bake_file(
     """
     names = [target(cell) for cell in cells]
     if len(set(names)) != len(names):
-        raise RocmatrixError("RM631", what=f"buildx cannot tell these cells apart: {', '.join(sorted(names))}")
+        raise RocmatrixError("RM631", what=f"these cells have the same name for buildx: {', '.join(sorted(names))}")
     common = {"output": ["type=docker"], "labels": {NIGHT_LABEL: night}}
     other = OtherBase(name=base, id=base_id) if base else None
     targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from rocmatrix.evidence import schema
-from rocmatrix.evidence.collect import now
+from rocmatrix.evidence.from_events import now
 from rocmatrix.nightly.plan import STAGES, Plan, Stage
 
 State = Literal["running", "passed", "failed", "left out"]

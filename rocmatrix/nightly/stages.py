@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine, engine_lock
-from rocmatrix.diagnosis import after
+from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence.collect import NOT_APPLICABLE
+from rocmatrix.evidence.from_events import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, room, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
@@ -205,7 +205,7 @@ class OnEngine:
             done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
             record = keep(done)
         if record is None or not record.passed:
-            after.explain(after.told(done), cell=cell, hardware=self.hardware)
+            explain_failure.explain(explain_failure.reported(done), cell=cell, hardware=self.hardware)
         if record is None:
             return Outcome(state="failed", words=f"ended with {done.status}; its verdicts could not be read")
         if record.trouble:

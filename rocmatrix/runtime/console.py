@@ -88,7 +88,7 @@ def edge(function: F) -> F:
 
 @contextmanager
 def writing(path: Path, *, flag: str) -> Iterator[None]:
-    """Let `path` be written, as `flag` names it; what keeps it from that is told of it and of no other place.
+    """Run a body that writes `path`, the value of `flag`; an OSError in it becomes an error that names both.
 
     Raises RM205 where the disk is full, RM206 where it may not be written, RM404 where nothing can be of that name.
     """
@@ -102,7 +102,7 @@ def writing(path: Path, *, flag: str) -> Iterator[None]:
             next_step = f"Correct its permissions, or {another}"
             raise RocmatrixError("RM206", what=what, where=str(path), next=next_step) from error
         if error.errno in _NO_SUCH_PLACE:
-            next_step = f"Make the folder that it is to lie in, or {another}"
+            next_step = f"Make its folder, or {another}"
             raise RocmatrixError("RM404", what=what, where=str(path), next=next_step) from error
         raise
 

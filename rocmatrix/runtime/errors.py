@@ -51,7 +51,13 @@ def _indent(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
-    """Return up to `most` known names that resemble `name`, best first, letter case ignored."""
+    """Return up to `most` known names that resemble `name`, best first, letter case ignored.
+
+    Args:
+        name: the unknown name.
+        known: the names that are accepted.
+        most: length of the result at most.
+    """
 
     def resemblance(candidate: str) -> tuple[float, int]:
         # Names of chips differ by one digit, which the ratio alone cannot rank: same places break ties.

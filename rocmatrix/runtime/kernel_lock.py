@@ -22,11 +22,16 @@ class HeldError(Exception):
 
 @contextmanager
 def held(path: Path, *, shared: bool = False, waiting: str = "", open_to_all: bool = False) -> Iterator[None]:
-    """Hold the lock on file `path`, made where it is missing, alone or beside others that share it.
+    """Hold the lock on file `path`, made where it is missing, alone or with others that share it.
 
-    With `waiting`, said once on standard error, it is waited for. A file system without locks keeps nobody out.
-    One that is `open_to_all` serves every user of the machine.
+    With `waiting`, printed once on standard error, wait for it. A file system without locks excludes no process.
     Raises HeldError where another process holds it and it is not waited for; OSError where `path` cannot be opened.
+
+    Args:
+        path: lock file; made where it is missing.
+        shared: let other holders of a shared lock in.
+        waiting: message printed once while waiting; empty to raise at once.
+        open_to_all: the file serves every user of the machine.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _opened(path)
@@ -51,7 +56,7 @@ def _opened(path: Path) -> int:
 
 
 def _take(handle: int, kind: int, waiting: str) -> None:
-    told = False
+    reported = False
     while True:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
@@ -61,9 +66,9 @@ def _take(handle: int, kind: int, waiting: str) -> None:
                 raise HeldError(_holder(handle)) from None
         except OSError:
             return
-        if not told:
+        if not reported:
             print(f"{waiting} ({_holder(handle)}); waiting ...", file=sys.stderr, flush=True)
-            told = True
+            reported = True
         time.sleep(POLL_SECONDS)
 
 

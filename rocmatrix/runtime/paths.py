@@ -24,3 +24,4 @@ SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"
 # What `lint` compares prose with.
 STYLE = ROOT / "docs" / "style.md"
 WORDING = PACKAGE / "cli" / "wording.json"
+ARGUMENT_DOCS = PACKAGE / "cli" / "argument_docs.json"  # functions without a complete Args section, per room

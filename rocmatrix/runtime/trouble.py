@@ -1,4 +1,4 @@
-"""What of the host ended a job or a build: it then says nothing of the cell."""
+"""Failures of the host that ended a job or a build, which is then no evidence on the cell."""
 
 from __future__ import annotations
 

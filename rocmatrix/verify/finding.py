@@ -1,4 +1,4 @@
-"""What a check says: whether it passed, and each thing that it found wrong, under a stable code."""
+"""The result of a check: whether it passed, and each thing that it found wrong, under a stable code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The outcome of one comparison. `summary` says what was compared, or why nothing was."""
+    """The outcome of one comparison. `summary` states what was compared, or why nothing was."""
 
     name: str
     summary: str

@@ -115,7 +115,7 @@ def _secret(entry: Entry) -> bool:
 
 
 def _of_builder(entry: Entry) -> bool:
-    """pip notes in direct_url.json where a package was installed from; a folder of the builder tells of its machine."""
+    """pip notes in direct_url.json where a package was installed from; a folder of the builder reveals its machine."""
     if _name(entry) != "direct_url.json" or entry.kind != "file":
         return False
     with entry.open() as file:

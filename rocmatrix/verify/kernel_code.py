@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rocmatrix.matrix.kernel_library import KernelLibrary
-from rocmatrix.verify.contents import Contents, Library
 from rocmatrix.verify.devicecode import inventory
 from rocmatrix.verify.devicecode.inspection import DeviceFile
 from rocmatrix.verify.finding import Check, Finding
+from rocmatrix.verify.image_scan import Contents, Library
 
 NAME = "device code"
 
@@ -24,8 +24,14 @@ def check(
 ) -> Check:
     """Compare with `architecture`; `required` names libraries that must hold its kernels.
 
-    `alone` says that nothing for other architectures may be there, but in host libraries that hold several in one file.
+    With `alone`, nothing for other architectures may be there, but in host libraries that hold several in one file.
     Without an architecture nothing of the kind may be there at all.
+
+    Args:
+        architecture: gfx name; None where no device code may be there.
+        known: all kernel libraries of the matrix.
+        required: names of libraries that must hold kernels of `architecture`.
+        alone: refuse kernels of other architectures, except in host libraries that hold several in one file.
     """
     if architecture is None:
         return _none(contents)

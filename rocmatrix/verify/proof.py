@@ -15,7 +15,7 @@ from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.verify import claim, contents, hygiene, kernel_code, packages, settings, size
+from rocmatrix.verify import hygiene, image_scan, kernel_code, label_check, packages, settings, size
 from rocmatrix.verify.devicecode import filetree
 from rocmatrix.verify.devicecode.filetree import Entry
 from rocmatrix.verify.files import byte_code, installed, source, system
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BUFFER = 1024 * 1024  # bytes
-MODULES = (claim, settings, kernel_code, packages, hygiene, size, installed, source, system, byte_code)
+MODULES = (label_check, settings, kernel_code, packages, hygiene, size, installed, source, system, byte_code)
 EVERY_CHECK = frozenset(module.NAME for module in MODULES)
 MAY_BE_LEFT_OUT = (size.NAME,)  # a first image has no size to be compared with
 NEVER_RUN = "true"  # an image without a command of its own needs one to make a container of
@@ -88,6 +88,13 @@ def of_image(
     `root` is the checkout whose trainer it should hold, `wheels` the folder of the locked wheels where that is not
     the checkout's own. `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the
     size as it is. Raises RM201, RM203, RM221.
+
+    Args:
+        reference: reference or id of the image.
+        today: date of the size's record, such as 2026-11-21.
+        root: checkout whose trainer the image should hold.
+        wheels: folder of the locked wheels; None for the checkout's own.
+        accept: a person's reason to take the size as it is; empty to compare it.
     """
     with closing(engine.connect(work=True)) as client:
         if (held := engine.image(client, reference)) is None:
@@ -110,12 +117,12 @@ def of_image(
 
 
 def _claims(
-    matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: contents.Contents, base: Base | None
+    matrix: Matrix, cell: Cell, attributes: Mapping[str, Any], found: image_scan.Contents, base: Base | None
 ) -> tuple[Check, ...]:
-    """Return the checks on what an image says of itself and what it holds by name."""
+    """Return the checks on an image's labels and settings, and on its files by name."""
     config = attributes["Config"]
     return (
-        claim.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
+        label_check.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
         settings.check(attributes, cell, base.config if base else None),
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
         packages.check(found.packages, cell),
@@ -138,6 +145,9 @@ def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) 
     """Return the base of an image, read whole: the one its labels name, else the cell's own; None where it is not here.
 
     Nothing is pulled for it.
+
+    Args:
+        labels: labels of the image by name.
     """
     other = labels.get(image_labels.BASE)
     names = [name for name in (labels.get(image_labels.BASE_ID), other) if name] or [cell.base.reference]
@@ -154,12 +164,15 @@ def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) 
 
 def exported(
     client: docker.DockerClient, reference: str, matrix: Matrix, *, tree: Tree | None = None
-) -> contents.Contents:
+) -> image_scan.Contents:
     """Read the files of an image that the engine holds, through a container that is made for this and never started.
 
     `tree` takes up every file by its bytes. Raises RM221 when the engine's stream breaks off.
+
+    Args:
+        reference: reference or id of the image.
     """
-    return _export(client, reference, lambda entries: contents.read(entries, matrix.kernels, tree=tree))
+    return _export(client, reference, lambda entries: image_scan.read(entries, matrix.kernels, tree=tree))
 
 
 def _export(client: docker.DockerClient, reference: str, read: Callable[[Iterator[Entry]], T]) -> T:
@@ -181,6 +194,10 @@ def of_tree(matrix: Matrix, cell: Cell, folder: Path, *, only: Sequence[str] = (
 
     `only` names the libraries that must be there, in place of those of the cell. All else that an image is
     checked for is said not to be.
+
+    Args:
+        folder: root of the unpacked tree.
+        only: names of the libraries that must be there; empty for those of the cell.
     """
     if not folder.is_dir():
         raise RocmatrixError("RM221", what="there is no such folder", where=str(folder))
@@ -188,17 +205,17 @@ def of_tree(matrix: Matrix, cell: Cell, folder: Path, *, only: Sequence[str] = (
     for name in only:
         if name not in names:
             raise RocmatrixError("RM404", what=f"no kernel library is called {name!r}", next=suggestion(name, names))
-    found = contents.read(filetree.on_disk(folder), matrix.kernels)
+    found = image_scan.read(filetree.on_disk(folder), matrix.kernels)
     required = list(only) or [library.library for library in matrix.kernel_libraries_of(cell)]
     left_out = [
         Check(name=check.NAME, summary="a folder is no image", skipped=True)
-        for check in (claim, settings, packages, installed, source, system, hygiene, size, byte_code)
+        for check in (label_check, settings, packages, installed, source, system, hygiene, size, byte_code)
     ]
     checks = (_device_code(matrix, cell, found, required), *left_out)
     return Proof(cell=cell.name, architecture=cell.architecture, subject=f"folder {folder}", checks=checks)
 
 
-def _device_code(matrix: Matrix, cell: Cell, found: contents.Contents, required: list[str]) -> Check:
+def _device_code(matrix: Matrix, cell: Cell, found: image_scan.Contents, required: list[str]) -> Check:
     return kernel_code.check(
         found,
         architecture=cell.architecture,

@@ -26,7 +26,12 @@ NONE = ("Volumes", "ExposedPorts", "Healthcheck", "OnBuild", "Shell", "StopSigna
 
 
 def check(attributes: Mapping[str, Any], cell: Cell, base: Mapping[str, Any] | None) -> Check:
-    """Compare what the engine says of an image. `base` are the settings of its base image, where that is at hand."""
+    """Compare an image's settings as the engine reports them; `base` are those of its base image, if present.
+
+    Args:
+        attributes: the engine's inspection of the image, as JSON.
+        base: settings of its base image; None where the engine does not hold it.
+    """
     config: Mapping[str, Any] = attributes.get("Config") or {}
     platform = (attributes.get("Os", "linux"), attributes.get("Architecture", "amd64"))
     wrong = [] if platform == PLATFORM else [f"it is for {'/'.join(platform)}"]

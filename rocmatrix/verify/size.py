@@ -37,6 +37,12 @@ def check(
 
     With neither, nothing is compared, which is said; the proof keeps the size. `accept` is a person's reason to take
     a size whatever it is: it becomes what later images are compared with.
+
+    Args:
+        size: bytes of all files.
+        cell: name of the cell.
+        today: date of the record, such as 2026-11-21.
+        accept: a person's reason to take the size as it is; empty to compare it.
     """
     data, notes = {"bytes": size}, (_entry(cell, size, today),)
     if size <= 0:

@@ -54,6 +54,6 @@ def test_none_named_takes_the_same_base_again_until_its_tag_moves(client, debian
     assert client.images.get(moved.tag).labels["moved"] == "yes"
 
 
-def test_a_base_that_the_engine_has_lost_does_not_rebuild(client, mirrored):
+def test_base_that_the_engine_has_lost_does_not_rebuild(client, mirrored):
     client.images.remove(MIRROR, force=True)
     assert not mirrored().rebuilt

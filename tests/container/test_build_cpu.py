@@ -27,13 +27,13 @@ print(json.dumps({"rebuilt": built.rebuilt, "image": built.image.id, "words": bu
 """
 
 
-def test_the_dockerfile_and_lock_are_the_committed_ones(cpu_root, cpu_cell):
+def test_dockerfile_and_lock_are_the_committed_ones(cpu_root, cpu_cell):
     for name in build.CELL_FILES:
         built_from = cpu_root / "images" / cpu_cell.name / name
         assert built_from.read_bytes() == (ROOT / "images" / cells.CPU.name / name).read_bytes()
 
 
-def test_the_image_holds_the_locked_torch(cpu_image, run):
+def test_image_holds_the_locked_torch(cpu_image, run):
     code = "import json, torch, numpy; print(json.dumps([torch.__version__, numpy.__version__]))"
     ended = run(cpu_image.tag, "-c", code, entrypoint="python")
     assert ended.status == 0, ended.stderr
@@ -54,7 +54,7 @@ def test_packages_are_complete(cpu_image, run):
     assert ended.status == 0, ended.stdout
 
 
-def test_labels_say_what_it_is_and_what_it_was_made_of(client, cpu_image, cpu_root, cpu_cell, debian):
+def test_labels_name_the_cell_and_its_inputs(client, cpu_image, cpu_root, cpu_cell, debian):
     labels = cpu_image.image.labels
     base = engine.image(client, debian).id
     assert labels["org.rocmatrix.inputs"] == build.input_hash(cpu_cell, cpu_root, base=base)
@@ -64,7 +64,7 @@ def test_labels_say_what_it_is_and_what_it_was_made_of(client, cpu_image, cpu_ro
     assert labels["org.opencontainers.image.title"] == f"rocmatrix {cells.CPU.name}"
 
 
-def test_the_base_is_remembered_when_none_is_named(cpu_image, cpu_root, cpu_cell, cpu_wheels, debian, capsys):
+def test_base_is_remembered_when_none_is_named(cpu_image, cpu_root, cpu_cell, cpu_wheels, debian, capsys):
     again = build.build(cpu_cell, root=cpu_root, wheelhouse=cpu_wheels)
     assert (again.rebuilt, again.image.id) == (False, cpu_image.image.id)
     assert f"base: {debian}, which this image was made from" in capsys.readouterr().err
@@ -80,7 +80,7 @@ def test_unchanged_inputs_are_not_rebuilt(cpu_image, cpu_root, cpu_cell, debian,
     assert "up to date" in outcome["words"]
 
 
-def test_a_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(
+def test_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(
     client, cpu_image, cpu_root, cpu_cell, debian, cpu_wheels, run, tmp_path
 ):
     other = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-changed"})
@@ -100,7 +100,7 @@ def test_a_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(
         remove(client, build.tag(other))
 
 
-def test_a_tag_that_holds_other_inputs_is_built_anew(client, cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):
+def test_tag_that_holds_other_inputs_is_built_anew(client, cpu_image, cpu_root, cpu_cell, debian, cpu_wheels):
     other = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-retagged"})
     shutil.copytree(cpu_root / "images" / cpu_cell.name, cpu_root / "images" / other.name)
     client.images.get(debian).tag(*build.tag(other).split(":"))

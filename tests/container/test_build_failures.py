@@ -55,7 +55,7 @@ def straight(cell, root, wheels, base):
     build.run_buildx(argv, log=build.log_file(cell, root))
 
 
-def test_a_tampered_wheel_is_found_before_the_build(cell, root, wheels, debian):
+def test_tampered_wheel_is_found_before_the_build(cell, root, wheels, debian):
     path, victim = tamper(cell, wheels)
     with pytest.raises(RocmatrixError, match="RM103") as caught:
         build.build(cell, root=root, base=debian, wheelhouse=wheels)
@@ -64,7 +64,7 @@ def test_a_tampered_wheel_is_found_before_the_build(cell, root, wheels, debian):
     assert not build.log_file(cell, root).exists()
 
 
-def test_a_tampered_wheel_is_found_inside_the_build_too(cell, root, wheels, debian):
+def test_tampered_wheel_is_found_inside_the_build_too(cell, root, wheels, debian):
     path, victim = tamper(cell, wheels)
     with pytest.raises(RocmatrixError, match="RM202"):
         straight(cell, root, wheels, debian)
@@ -74,7 +74,7 @@ def test_a_tampered_wheel_is_found_inside_the_build_too(cell, root, wheels, debi
     assert path.name.partition("-")[0] in log
 
 
-def test_a_wrong_hash_in_the_lock_stops_the_build(cell, root, wheels, debian):
+def test_wrong_hash_in_the_lock_stops_the_build(cell, root, wheels, debian):
     lock = root / "images" / cell.name / "requirements.lock"
     right = cell.wheels[0][1].sha256
     lock.write_text(lock.read_text().replace(right, right[::-1]))
@@ -83,7 +83,7 @@ def test_a_wrong_hash_in_the_lock_stops_the_build(cell, root, wheels, debian):
     assert right[::-1] in build.log_file(cell, root).read_text()
 
 
-def test_a_lock_without_hashes_stops_the_build(cell, root, wheels, debian):
+def test_lock_without_hashes_stops_the_build(cell, root, wheels, debian):
     lock = root / "images" / cell.name / "requirements.lock"
     lines = [line.removesuffix(" \\") for line in lock.read_text().splitlines() if "--hash" not in line]
     lock.write_text("\n".join(lines) + "\n")
@@ -92,26 +92,26 @@ def test_a_lock_without_hashes_stops_the_build(cell, root, wheels, debian):
     assert "Hashes are required" in build.log_file(cell, root).read_text()
 
 
-def test_a_wheel_that_is_missing_is_not_fetched_from_a_network(cell, root, wheels, debian):
+def test_wheel_that_is_missing_is_not_fetched_from_a_network(cell, root, wheels, debian):
     (wheels / cell.wheels[0][0]).unlink()
     with pytest.raises(RocmatrixError, match="RM202"):
         straight(cell, root, wheels, debian)
     assert "No matching distribution found" in build.log_file(cell, root).read_text()
 
 
-def test_an_unknown_base_is_rm204(cell, root, wheels):
+def test_unknown_base_is_rm204(cell, root, wheels):
     with pytest.raises(RocmatrixError, match="RM204") as caught:
         build.build(cell, root=root, base="rocmatrix-test/no-such-base:1", wheelhouse=wheels)
     assert "rocmatrix-test/no-such-base:1" in str(caught.value)
 
 
-def test_a_stopped_engine_is_rm201(cell, root, wheels, debian, monkeypatch):
+def test_stopped_engine_is_rm201(cell, root, wheels, debian, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{root}/stopped.sock")
     with pytest.raises(RocmatrixError, match="RM201"):
         build.build(cell, root=root, base=debian, wheelhouse=wheels)
 
 
-def test_the_command_line_says_it_without_a_traceback(tmp_path):
+def test_command_line_reports_it_without_a_traceback(tmp_path):
     argv = [sys.executable, "-m", "invoke", "build", "--cell", cells.CPU.name]
     environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/stopped.sock"}
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -42,7 +42,7 @@ def built(request, client, debian, stand_in, lay_out):
 
 
 @pytest.mark.parametrize("built", ROCM_CELLS, ids=lambda cell: f"STAND-IN-{cell.name}", indirect=True)
-def test_the_committed_dockerfile_builds_on_stand_ins(built, client, run):
+def test_committed_dockerfile_builds_on_stand_ins(built, client, run):
     cell, image = built
     assert image.rebuilt
     assert image.image.labels["org.rocmatrix.cell"] == cell.name

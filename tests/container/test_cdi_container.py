@@ -42,14 +42,14 @@ def from_places(specification, places):
     return specification
 
 
-def test_the_engine_gives_the_named_card_and_no_other(client, small, run_folder, by_name):
+def test_engine_gives_the_named_card_and_no_other(client, small, run_folder, by_name):
     named, hardware = by_name
     spec = named(spec_for(hardware, run_folder, LOOK, cards=[1]))
     status, text = output(client, spec)
     assert (status, text.splitlines()) == (0, SEEN)
 
 
-def test_the_command_line_gives_the_same(client, small, run_folder, by_name):
+def test_command_line_gives_the_same(client, small, run_folder, by_name):
     named, hardware = by_name
     argv = emit.docker_run_argv(named(spec_for(hardware, run_folder, LOOK, cards=[1])))
     assert f"--device={KIND}=1" in argv
@@ -74,7 +74,7 @@ def test_without_the_numeric_group_the_named_card_stays_closed(client, small, ru
     assert output(client, bare) == (0, "/dev/kfd closed\n")
 
 
-def test_a_name_that_no_file_knows_is_refused(client, small, run_folder, stand_ins, monkeypatch):
+def test_name_that_no_file_knows_is_refused(client, small, run_folder, stand_ins, monkeypatch):
     hardware, _ = stand_ins
     monkeypatch.setattr(cdi, "KIND", "rocmatrix.test/absent")
     argv = emit.docker_run_argv(cdi.by_name(spec_for(hardware, run_folder, ["sh"], cards=[0]), hardware))

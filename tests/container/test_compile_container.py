@@ -17,7 +17,7 @@ print(json.dumps({name: found[name] for name in ("fxgraph_cache_hit", "fxgraph_c
 TRAIN = ["train", "--output=/training", "--run=r", "--epochs=1", "--data-fraction=0.5", "--compile=on"]
 
 
-def test_a_model_is_compiled_and_trains_in_the_image(cpu_image, run, tmp_path):
+def test_model_is_compiled_and_trains_in_the_image(cpu_image, run, tmp_path):
     ended = run(cpu_image.tag, *TRAIN)
     assert ended.status == 0, ended.stderr
     (decision,) = [line for line in ended.lines if line.get("event") == "compile"]
@@ -32,14 +32,14 @@ def test_without_its_compiler_the_same_training_is_refused(cpu_image, run):
     assert "RM567" in ended.stdout
 
 
-def test_a_promised_compile_that_cannot_run_fails_smoke(cpu_image, run):
+def test_promised_compile_that_cannot_run_fails_smoke(cpu_image, run):
     broken = {"CXX": "/nonexistent/g++", "HOME": "/tmp", "ROCMATRIX_PROMISES": "compile"}
     ended = run(cpu_image.tag, "smoke", "--probe=compile", environment=broken)
     assert ended.status == 1
     assert "This image promises it" in ended.lines[0]["summary"]
 
 
-def test_a_second_container_takes_what_the_first_compiled_from_the_volume(client, cpu_image, tmp_path):
+def test_second_container_takes_what_the_first_compiled_from_the_volume(client, cpu_image, tmp_path):
     volume = client.volumes.create()
     try:
         told = [_compile(client, cpu_image.tag, volume.name) for _ in range(2)]

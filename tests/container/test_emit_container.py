@@ -71,7 +71,7 @@ def test_command_line_and_sdk_make_the_same_container(client, small, run_folder,
         remove_volumes(client, spec)
 
 
-def test_an_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(client, small, run_folder, stand_ins):
+def test_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(client, small, run_folder, stand_ins):
     hardware, places = stand_ins
     smuggled = run_folder / "kfd"
     os.mknod(smuggled, stat.S_IFCHR, Path(places["/dev/dri/renderD129"]).stat().st_rdev)
@@ -106,7 +106,7 @@ def test_root_can_make_no_node_of_its_own(client, small, run_folder, stand_ins):
     assert "Operation not permitted" in text
 
 
-def test_an_arbitrary_user_writes_where_it_should_and_nowhere_else(client, small, run_folder, tmp_path):
+def test_arbitrary_user_writes_where_it_should_and_nowhere_else(client, small, run_folder, tmp_path):
     data = tmp_path / "bars.csv"
     data.touch()
     data.chmod(0o666)
@@ -172,20 +172,20 @@ def portable_file(cell, folder):
 
 
 @pytest.mark.parametrize("cell", cells.MATRIX.cells, ids=lambda cell: cell.name)
-def test_the_portable_file_is_valid_once_its_variables_are_set(client, cell, tmp_path):
+def test_portable_file_is_valid_once_its_variables_are_set(client, cell, tmp_path):
     file, needed = portable_file(cell, tmp_path)
     done = compose("config", "--quiet", file=file, **needed)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_host_with_a_group_for_kfd_alone_can_name_it(client, tmp_path):
+def test_host_with_a_group_for_kfd_alone_can_name_it(client, tmp_path):
     file, needed = portable_file(cells.GFX906, tmp_path)
     done = compose("config", "--format", "json", file=file, **needed, ROCMATRIX_KFD_GID="44")
     assert json.loads(done.stdout)["services"]["train"]["group_add"] == ["992", "44"]
 
 
 @pytest.mark.parametrize("cell", [cells.CPU, cells.GFX1100], ids=lambda cell: cell.name)
-def test_the_portable_file_names_each_variable_that_is_not_set(client, cell, tmp_path):
+def test_portable_file_names_each_variable_that_is_not_set(client, cell, tmp_path):
     file, needed = portable_file(cell, tmp_path)
     for name in needed:
         others = {key: value for key, value in needed.items() if key != name}

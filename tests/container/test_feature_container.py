@@ -45,5 +45,5 @@ def test_numa_opens_memory_policies_and_nothing_else(client, debian):
     assert calls(client, debian, "numa") == [TAKEN, TAKEN, REFUSED]
 
 
-def test_the_debugger_can_switch_off_address_randomisation(client, debian):
+def test_debugger_can_switch_off_address_randomisation(client, debian):
     assert calls(client, debian, "debugger")[2] >= 0

@@ -26,7 +26,7 @@ def forced(client, debian, stand_in, tmp_path):
     client.images.remove(build.tag(cell), force=True)
 
 
-def test_the_image_names_the_rule_that_was_overridden(forced):
+def test_image_names_the_rule_that_was_overridden(forced):
     assert forced.rebuilt
     assert forced.image.labels[build.FORCED_LABEL] == "gfx906-rocblas-from-6.4"
     assert forced.image.labels["org.rocmatrix.architecture"] == "gfx906"

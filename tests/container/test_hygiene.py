@@ -58,22 +58,22 @@ def test_every_kind_is_looked_for(clean):
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_the_search_finds_what_is_planted(clean, container, kind):
+def test_search_finds_what_is_planted(clean, container, kind):
     planted = container.exec(["sh", "-c", PLANTED[kind]])
     assert planted.exit_code == 0, planted.output.decode()
     assert found(container)[kind] != []
 
 
-def test_the_packages_are_compiled_beforehand(container):
+def test_packages_are_compiled_beforehand(container):
     program = "import torch._C, torch.nn, pathlib; print(pathlib.Path(torch.nn.__cached__).is_file())"
     assert container.exec(["python", "-c", program]).output.decode().strip() == "True"
 
 
-def test_the_default_user_is_not_root(client, cpu_image):
+def test_default_user_is_not_root(client, cpu_image):
     assert client.images.get(cpu_image.tag).attrs["Config"]["User"] == "10001:10001"
 
 
-def test_the_command_says_how_to_use_it(cpu_image, run):
+def test_command_prints_its_usage(cpu_image, run):
     ended = run(cpu_image.tag)
     assert ended.status == 0
     assert "train" in ended.stdout

@@ -33,12 +33,12 @@ def runs(tmp_path_factory, debian):
     return output
 
 
-def test_a_run_in_the_container_gives_the_weights_of_a_native_run(runs):
+def test_run_in_the_container_gives_the_weights_of_a_native_run(runs):
     native, container = (runs / name / "model.safetensors" for name in ("native", "container"))
     assert container.read_bytes() == native.read_bytes()
 
 
-def test_a_run_records_cell_image_and_commit(runs):
+def test_run_records_cell_image_and_commit(runs):
     records = {name: json.loads((runs / name / "metadata.json").read_text()) for name in ("native", "container")}
     assert {record["matrix_cell"] for record in records.values()} == {"cpu-torch2.13.0"}
     assert records["container"]["image"].startswith("sha256:")
@@ -60,7 +60,7 @@ def test_data_of_the_host_is_mounted_read_only(tmp_path, debian):
     assert json.loads((tmp_path / "TRAINING/r/metadata.json").read_text())["data"]["name"] == "mine.csv"
 
 
-def test_the_smoke_suite_passes_in_the_image(debian):
+def test_smoke_suite_passes_in_the_image(debian):
     done = invokew("smoke", "--cell", "cpu-torch2.13.0", "--in", "container", "--base", debian)
     for probe in ("device", "blas", "attention", "checkpoint", "two_gpu_step_fsdp2"):
         assert probe in done.stdout
@@ -68,7 +68,7 @@ def test_the_smoke_suite_passes_in_the_image(debian):
     assert "not-applicable" in done.stdout  # two cards
 
 
-def test_an_unknown_probe_is_one_error_and_no_failed_suite(debian):
+def test_unknown_probe_is_one_error_and_no_failed_suite(debian):
     done = invokew(
         "smoke", "--cell", "cpu-torch2.13.0", "--in", "container", "--base", debian, "--probe", "blass", status=2
     )
@@ -77,7 +77,7 @@ def test_an_unknown_probe_is_one_error_and_no_failed_suite(debian):
     assert "RM208" not in done.stderr
 
 
-def test_a_full_disk_leaves_no_run(tmp_path, debian):
+def test_full_disk_leaves_no_run(tmp_path, debian):
     if os.getuid() != 0:
         pytest.skip("mounting a small file system needs root")
     disk = tmp_path / "disk"
@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_no_run(tmp_path, debian):
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_stopped_engine_is_named(tmp_path):
+def test_stopped_engine_is_named(tmp_path):
     environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/no.sock"}
     argv = [str(ROOT / "invokew"), "train", "--in", "container"]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)

@@ -121,7 +121,7 @@ def test_one_broken_cell_does_not_take_the_others_with_it(stood_in, client, evid
     assert failed.image is None
 
 
-def test_a_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in, client, small, evidence):
+def test_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in, client, small, evidence):
     chosen, night = stood_in
     strange = client.images.get(small)
     strange.tag("somebody", "else")
@@ -141,7 +141,7 @@ def test_a_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in
         client.images.remove("somebody:else")
 
 
-def test_the_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed(
+def test_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed(
     client, debian, cpu_wheels, night_cell, lay_out, evidence, tmp_path, monkeypatch
 ):
     """For real but for the base: the wheels, the proof and the probes are the CPU cell's own."""

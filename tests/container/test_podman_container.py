@@ -55,7 +55,7 @@ def run(podman, spec):
         podman(["podman", "volume", "rm", "--force", f"rocmatrix-cache-{spec.cell}-{UID}"])
 
 
-def test_an_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(podman, run_folder, stand_ins):
+def test_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(podman, run_folder, stand_ins):
     hardware, places = stand_ins
     asked = ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"]
     command = ["sh", "-c", f"id -G; id -u; {TRY_TO_OPEN}", "sh", *asked]

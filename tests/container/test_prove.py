@@ -64,7 +64,7 @@ def codes(proven, check):
     return {f.code for c in proven.checks if c.name == check for f in c.findings}
 
 
-def test_the_prune_stage_leaves_one_architecture_in_the_layer(pruned):
+def test_prune_stage_leaves_one_architecture_in_the_layer(pruned):
     """On a STAND-IN, whose labels name the cell that it stands for."""
     cell, built, places = pruned
     proven = prove(cell, built.tag, places)
@@ -82,7 +82,7 @@ def test_the_prune_stage_leaves_one_architecture_in_the_layer(pruned):
     assert {row["target"] for row in rows if row["library"] in ("hipBLASLt", "MIOpen")} == {"gfx1100"}
 
 
-def test_a_recorded_size_lets_it_pass_and_a_smaller_one_does_not(pruned):
+def test_recorded_size_lets_it_pass_and_a_smaller_one_does_not(pruned):
     cell, built, places = pruned
     size = next(c for c in prove(cell, built.tag, places).checks if c.name == "size").data["bytes"]
     for recorded, expected in ((size, set()), (size // 2, {"RM218"})):
@@ -91,7 +91,7 @@ def test_a_recorded_size_lets_it_pass_and_a_smaller_one_does_not(pruned):
         assert codes(prove(cell, built.tag, places, sizes=[baseline]), "size") == expected
 
 
-def test_an_image_of_another_cell_fails(pruned):
+def test_image_of_another_cell_fails(pruned):
     _, built, places = pruned
     proven = prove(cells.MATRIX.cell("rocm7.2-torch2.12.1-gfx1201"), built.tag, places)
     assert not proven.proven
@@ -146,7 +146,7 @@ def stored(found):
     return sum(file.size for file in found.library("rocBLAS").files)
 
 
-def test_the_real_cpu_image_is_proven(cpu_image, cpu_root, cpu_wheels):
+def test_real_cpu_image_is_proven(cpu_image, cpu_root, cpu_wheels):
     """Its own Dockerfile, lock and wheels; Debian's base made by debootstrap, which the recorded size is of."""
     proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY, root=cpu_root, wheels=cpu_wheels)
     assert proven.proven, [finding.words for finding in proven.findings]

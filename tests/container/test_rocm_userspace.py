@@ -37,7 +37,7 @@ def probe(userspace, run):
     return probe
 
 
-def test_the_blas_probe_loads_the_genuine_libraries_and_reports_no_device(probe):
+def test_blas_probe_loads_the_genuine_libraries_and_reports_no_device(probe):
     ended = probe("trainer.diagnostics.probes.single.blas", "--expect", "rocm")
     (verdict,) = ended.lines
     assert ended.status == 1
@@ -58,7 +58,7 @@ def test_through_the_runner_it_is_a_verdict_too(probe):
     assert end["failures"] == {"blas": "no-device"}
 
 
-def test_a_broken_library_is_told_from_a_missing_card(probe, tmp_path):
+def test_broken_library_is_distinguished_from_a_missing_card(probe, tmp_path):
     """Injected: a file that is no library lies over libhipblas."""
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"no library")

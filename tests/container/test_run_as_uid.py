@@ -17,7 +17,7 @@ ABSENT = ["p2p", "two_gpu_step_data_parallel"]  # no cards
 
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
-def test_the_device_probe_passes(cpu_image, run, user):
+def test_device_probe_passes(cpu_image, run, user):
     ended = run(cpu_image.tag, "smoke", "--probe", "device", "--expect", "cpu", user=user)
     assert ended.status == 0, ended.stderr
     verdict, end = ended.lines
@@ -25,14 +25,14 @@ def test_the_device_probe_passes(cpu_image, run, user):
     assert end["passed"] == 1
 
 
-def test_every_probe_passes_on_the_cpu_or_says_what_is_absent(cpu_image, run):
+def test_every_probe_passes_on_the_cpu_or_states_what_is_absent(cpu_image, run):
     ended = run(cpu_image.tag, "smoke", "--expect", "cpu")
     expected = dict.fromkeys(PROVED, "pass") | dict.fromkeys(ABSENT, "not-applicable")
     assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == expected, ended.stderr
     assert ended.status == 0
 
 
-def test_a_card_that_was_promised_and_is_not_there_fails(cpu_image, run):
+def test_card_that_was_promised_and_is_not_there_fails(cpu_image, run):
     ended = run(cpu_image.tag, "smoke", "--probe", "device", "--expect", "rocm")
     assert ended.status == 1
     assert ended.lines[0]["status"] != "pass"

@@ -35,7 +35,7 @@ sys.exit(entry.main("honest", measure))
 
 
 @pytest.mark.container
-def test_the_kernel_takes_the_probe_that_fills_memory_and_no_other(debian: str, tmp_path: Path) -> None:
+def test_kernel_takes_the_probe_that_fills_memory_and_no_other(debian: str, tmp_path: Path) -> None:
     for name, source in PROBES.items():
         (tmp_path / f"{name}.py").write_text(source)
     limits = ["--network", "none", "--memory", str(LIMIT), "--memory-swap", str(LIMIT)]

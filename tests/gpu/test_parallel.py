@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.device.accelerator import make_reproducible
-from trainer.distributed.watchdog.beats import read_beat
+from trainer.distributed.watchdog.heartbeat import read_beat
 from trainer.engine.steps.attention_selection import LIMITS, Shape, choose_attention
 from trainer.engine.steps.compile import decide
 
@@ -62,7 +62,7 @@ def one_card(tmp_path_factory: pytest.TempPathFactory) -> Tensor:
 
 @pytest.mark.two_gpu
 @pytest.mark.parametrize(
-    ("flags", "route"),
+    ("flags", "transport"),
     [
         (["--comms", "auto"], "nccl"),
         (["--comms", "nccl-no-p2p"], "nccl-no-p2p"),
@@ -73,11 +73,11 @@ def one_card(tmp_path_factory: pytest.TempPathFactory) -> Tensor:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
-def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[str], route: str) -> None:
+def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[str], transport: str) -> None:
     events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", *flags)
     (passed,) = [event for event in events if event["event"] == "comms" and event["passed"]]
     print(json.dumps(passed))
-    assert passed["route"] == route
+    assert passed["route"] == transport
     found = weights(tmp_path / "two" / "model.safetensors")
     assert ((found - one_card).norm() / one_card.norm()).item() < 1e-10
 
@@ -86,14 +86,14 @@ def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[
 def test_what_fails_its_probe_leads_to_the_next_way(tmp_path: Path, one_card: Tensor) -> None:
     fault = {"TRAINER_COMMS_FAULT": "nccl:abort,nccl-no-p2p:wrong-sum,gloo:abort"}
     events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", **fault)
-    routes = [(event["route"], event["passed"]) for event in events if event["event"] == "comms"]
-    assert routes == [("nccl", False), ("nccl-no-p2p", False), ("gloo", False), ("host", True)]
+    transports = [(event["route"], event["passed"]) for event in events if event["event"] == "comms"]
+    assert transports == [("nccl", False), ("nccl-no-p2p", False), ("gloo", False), ("host", True)]
     found = weights(tmp_path / "two" / "model.safetensors")
     assert ((found - one_card).norm() / one_card.norm()).item() < 1e-10
 
 
 @pytest.mark.two_gpu
-def test_a_rank_put_to_sleep_costs_a_restart_and_no_bit(tmp_path: Path, one_card: Tensor) -> None:
+def test_rank_put_to_sleep_costs_a_restart_and_no_bit(tmp_path: Path, one_card: Tensor) -> None:
     job = ["--ranks", "2", "--epochs", "60", "--checkpoint-every", "100", "--comms", "nccl"]
     train(tmp_path, "calm", *job)
     limits = ["--hang-floor", "3", "--hang-timeout", "120"]
@@ -132,7 +132,7 @@ def a_card() -> None:
 @pytest.mark.gpu
 @pytest.mark.usefixtures("a_card")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_an_attention_kernel_that_is_right_is_found(dtype: torch.dtype) -> None:
+def test_attention_kernel_that_is_right_is_found(dtype: torch.dtype) -> None:
     torch.use_deterministic_algorithms(False)
     chosen = choose_attention("auto", device="cuda", dtype=dtype, shape=Shape(batch=4, heads=8, length=1024, width=64))
     print(chosen.reason)

@@ -165,7 +165,7 @@ def passed(verdict: Verdict) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ONE_CARD)
-def test_a_probe_passes_on_the_card(name: str) -> None:
+def test_probe_passes_on_the_card(name: str) -> None:
     passed(smoke(name, cards=1))
 
 
@@ -182,7 +182,7 @@ def test_both_back_ends_and_the_c_interface_were_tried() -> None:
 
 
 @pytest.mark.gpu
-def test_what_the_card_says_of_itself_is_kept_with_units() -> None:
+def test_readings_of_the_card_are_kept_with_units() -> None:
     verdict = smoke("device", cards=1)
     units = {number.name: number.unit for number in verdict.numbers}
     assert units["cuda:0 memory total"] == "bytes"
@@ -191,7 +191,7 @@ def test_what_the_card_says_of_itself_is_kept_with_units() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_on_the_card_costs_only_its_own_verdict(
+def test_fault_on_the_card_costs_only_its_own_verdict(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, source, statuses = FAULTS[fault]
@@ -204,7 +204,7 @@ def test_a_fault_on_the_card_costs_only_its_own_verdict(
 
 
 @pytest.mark.gpu
-def test_a_card_that_nobody_can_see_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_card_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = kind_with(1)
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         monkeypatch.setenv(name, "-1")
@@ -260,7 +260,7 @@ def test_what_works_only_without_peer_access_is_traced_to_it(
 
 
 @pytest.mark.two_gpu
-def test_a_copy_between_cards_that_turns_a_bit_is_traced_to_what_stands_between_them(
+def test_copy_between_cards_that_turns_a_bit_is_traced_to_what_stands_between_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = """

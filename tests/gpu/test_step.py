@@ -58,13 +58,13 @@ def run(step: str, name: str = "fp32", noisy: bool = False, **more: Any) -> Trai
 
 @pytest.mark.parametrize("name", ["fp32", "fp64", "bf16"])
 @pytest.mark.parametrize("noisy", [False, True])
-def test_a_captured_run_is_an_eager_one_to_the_bit(name: str, noisy: bool) -> None:
+def test_captured_run_is_an_eager_one_to_the_bit(name: str, noisy: bool) -> None:
     assert same(weights(run("graph", name, noisy)), weights(run("eager", name, noisy)))
 
 
 @pytest.mark.parametrize("step", [1, 15, 16, 17, 40, 41, 42, 100])
 @pytest.mark.parametrize(("before", "after"), [("graph", "graph"), ("eager", "graph"), ("graph", "eager")])
-def test_a_stopped_run_goes_on_either_way(step: int, before: str, after: str) -> None:
+def test_stopped_run_resumes_under_either_strategy(step: int, before: str, after: str) -> None:
     files = interrupted(partial(run, before, noisy=True), step)
     assert same(weights(gone_on(partial(run, after, noisy=True), files)), weights(run("eager", noisy=True)))
 
@@ -77,10 +77,10 @@ def test_auto_takes_the_graph_and_gives_the_evidence() -> None:
         assert "--step graph asks for it" in choice.reason
         return
     assert choice.name == "graph", choice.reason
-    assert "bit for bit" in choice.reason
+    assert "bit-identical" in choice.reason
 
 
-def test_a_scaler_stays_eager_and_says_why() -> None:
+def test_scaler_stays_eager_and_reports_why() -> None:
     made = training("fp16", model=mlp(3, (8, 4)), device="cuda")
     assert "loss scaler" in choose_step("auto", made).reason
     with pytest.raises(TrainerError, match="RM585"):
@@ -95,7 +95,7 @@ def test_all_ways_to_feed_give_the_same_bits() -> None:
         assert same(weights(made), on_device)
 
 
-def test_a_network_with_dropout_draws_the_same_numbers() -> None:
+def test_network_with_dropout_draws_the_same_numbers() -> None:
     found, want = (training(model=network(), device="cuda") for _ in range(2))
     choose_step("graph", found)
     torch.manual_seed(3)

@@ -96,7 +96,7 @@ def test_each_node_gets_torchruns_words_and_no_secret(slurm, submit, program, tm
         assert "hunter2" not in told
 
 
-def test_a_job_that_is_queued_again_was_told_to_save_and_resumes(slurm, submit, program, tmp_path):
+def test_requeued_job_was_signalled_to_save_and_resumes(slurm, submit, program, tmp_path):
     number = submit(program(WORK))
     for node in (0, 1):
         until(tmp_path / f"started-{node}")
@@ -106,7 +106,7 @@ def test_a_job_that_is_queued_again_was_told_to_save_and_resumes(slurm, submit, 
     assert [(tmp_path / f"resumed-{node}").read_text() for node in (0, 1)] == ["resumed\n"] * 2
 
 
-def test_the_signal_that_comes_before_the_time_limit_saves_and_queues_the_job_again(slurm, submit, program, tmp_path):
+def test_signal_that_comes_before_the_time_limit_saves_and_queues_the_job_again(slurm, submit, program, tmp_path):
     number = submit(program(WORK))
     for node in (0, 1):
         until(tmp_path / f"started-{node}")
@@ -116,7 +116,7 @@ def test_the_signal_that_comes_before_the_time_limit_saves_and_queues_the_job_ag
     assert [(tmp_path / f"resumed-{node}").read_text() for node in (0, 1)] == ["resumed\n"] * 2
 
 
-def test_a_cancelled_job_saves_and_stays_cancelled(slurm, submit, program, tmp_path):
+def test_cancelled_job_saves_and_stays_cancelled(slurm, submit, program, tmp_path):
     number = submit(program(WORK))
     for node in (0, 1):
         until(tmp_path / f"started-{node}")

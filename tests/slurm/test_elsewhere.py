@@ -83,7 +83,7 @@ def test_apptainer_gets_the_nodes_devices_and_slurms_choice_of_cards(elsewhere, 
     assert environment["APPTAINERENV_ROCR_VISIBLE_DEVICES"] == environment["ROCR_VISIBLE_DEVICES"] == "0"
 
 
-def test_the_nodes_own_python_sees_slurms_choice_once(elsewhere, tmp_path):
+def test_nodes_own_python_sees_slurms_choice_once(elsewhere, tmp_path):
     python = elsewhere.notes / "machine" / "site" / "python9"
     given = ["--python", str(python), "--checkout", "/shared/checkout", "--cell", CELL, "--cards", "1"]
     elsewhere.wait(submit(elsewhere, tmp_path, *given), "COMPLETED")

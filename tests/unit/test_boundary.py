@@ -19,13 +19,13 @@ def imports(folder):
                 yield path, node.module.split(".")[0]
 
 
-def test_the_host_side_imports_neither_torch_nor_trainer():
+def test_host_side_imports_neither_torch_nor_trainer():
     found = list(imports("rocmatrix"))
     assert len(found) > 50
     assert [(path, name) for path, name in found if name in ("torch", "trainer", "numpy")] == []
 
 
-def test_the_trainer_imports_no_rocmatrix():
+def test_trainer_imports_no_rocmatrix():
     found = list(imports("trainer"))
     assert len(found) > 50
     assert [(path, name) for path, name in found if name in ("rocmatrix", "invoke", "docker", "pydantic")] == []

@@ -39,14 +39,14 @@ def test_no_python_is_rm401(checkout):
     assert not (checkout / ".venv").exists()
 
 
-def test_an_old_python_is_rm401(checkout):
+def test_old_python_is_rm401(checkout):
     old = checkout / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
     assert "3.11 or newer" in run(checkout, ROCMATRIX_PYTHON=str(old)).stderr
 
 
-def test_a_python_without_venv_is_rm401(checkout):
+def test_python_without_venv_is_rm401(checkout):
     bare = checkout / "python3"
     bare.write_text('#!/bin/sh\ncase "$*" in *venv*) exit 1;; esac\nexit 0\n')
     bare.chmod(0o755)
@@ -55,7 +55,7 @@ def test_a_python_without_venv_is_rm401(checkout):
     assert done.returncode == 2
 
 
-def test_a_lock_that_cannot_be_installed_is_rm402_and_tried_again(checkout):
+def test_lock_that_cannot_be_installed_is_rm402_and_tried_again(checkout):
     (checkout / "requirements/base.txt").write_text("no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
     for _ in range(2):
         done = run(checkout, "--list", PIP_NO_INDEX="1")
@@ -63,7 +63,7 @@ def test_a_lock_that_cannot_be_installed_is_rm402_and_tried_again(checkout):
         assert "Making" in done.stderr
 
 
-def test_the_environment_is_made_once_per_lock(checkout):
+def test_environment_is_made_once_per_lock(checkout):
     assert "Making" in run(checkout, "--list").stderr
     assert "Making" not in run(checkout, "--list").stderr
     (checkout / "requirements/base.txt").write_text("# changed\n")
@@ -116,7 +116,7 @@ def job_in(checkout, environment):
     return job
 
 
-def test_a_maker_that_was_killed_leaves_no_lock_and_nothing_half_made_is_believed(checkout, quick):
+def test_maker_that_was_killed_leaves_no_lock_and_nothing_half_made_is_believed(checkout, quick):
     run(checkout, "--list", **quick)
     (checkout / "requirements/base.txt").write_text("# changed\n")
     (checkout / "slow").touch()
@@ -137,13 +137,13 @@ def test_a_maker_that_was_killed_leaves_no_lock_and_nothing_half_made_is_believe
     assert "waiting" not in done.stderr
 
 
-def test_a_folder_that_an_older_wrapper_left_as_lock_is_not_in_the_way(checkout, quick):
+def test_folder_that_an_older_wrapper_left_as_lock_is_not_in_the_way(checkout, quick):
     (checkout / ".venv.lock").mkdir()
     assert "waiting" not in run(checkout, "--list", **quick).stderr
 
 
 @pytest.mark.parametrize("locks", ["flock", "python"])
-def test_a_changed_lock_does_not_clear_the_environment_under_a_running_job(checkout, tmp_path, quick, locks):
+def test_changed_lock_does_not_clear_the_environment_under_a_running_job(checkout, tmp_path, quick, locks):
     if locks == "python":
         without_flock = tmp_path / "bin"
         without_flock.mkdir()
@@ -170,7 +170,7 @@ def test_a_changed_lock_does_not_clear_the_environment_under_a_running_job(check
     assert "Making" in run(checkout, "--list", PATH=path, **quick).stderr  # the killed job's lock went with it
 
 
-def test_an_unchanged_environment_serves_many_calls_at_once(checkout, quick):
+def test_unchanged_environment_serves_many_calls_at_once(checkout, quick):
     run(checkout, "--list", **quick)
     job = job_in(checkout, quick)
     try:
@@ -182,7 +182,7 @@ def test_an_unchanged_environment_serves_many_calls_at_once(checkout, quick):
         job.communicate()
 
 
-def test_a_checkout_that_cannot_be_written_still_runs(checkout, quick):
+def test_checkout_that_cannot_be_written_still_runs(checkout, quick):
     run(checkout, "--list", **quick)
     (checkout / ".venv.guard").unlink()
     script = (checkout / "invokew").read_text().replace("if (: >>", "if (false; : >>/nowhere/x; : >>")

@@ -33,12 +33,12 @@ def rooms() -> list[Path]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_root_lists_at_most_fifteen_names(program):
+def test_root_lists_at_most_fifteen_names(program):
     assert 1 < len(names(ROOT / program)) <= MOST_NAMES
 
 
 @pytest.mark.parametrize("room", rooms(), ids=lambda room: room.relative_to(ROOT).as_posix())
-def test_a_room_holds_at_most_twelve_modules(room):
+def test_room_holds_at_most_twelve_modules(room):
     if room.relative_to(ROOT).as_posix() not in ONE_A_TOPIC:
         assert len(modules(room)) <= MOST_MODULES
 
@@ -52,7 +52,7 @@ def run_contracts(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", LINT_IMPORTS], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_the_rooms_import_downwards_only():
+def test_rooms_import_downwards_only():
     done = run_contracts(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 kept, 0 broken" in done.stdout
@@ -63,7 +63,7 @@ def test_no_contract_has_an_exception():
     assert not any(key.startswith(("ignore", "exhaustive_ignores")) for contract in CONTRACTS for key in contract)
 
 
-def test_an_import_upwards_breaks_its_contract(tmp_path):
+def test_import_upwards_breaks_its_contract(tmp_path):
     """The same layers over a small tree of the same rooms, with one import that runs up."""
     for contract in CONTRACTS[:2]:
         (program,) = contract["containers"]

@@ -1,4 +1,4 @@
-"""Intraday features of new bars, made as a finished run says its own were made."""
+"""Intraday features of new bars, computed by the conventions that a finished run recorded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def recorded_features(metadata: Metadata, data: Path) -> tuple[Dates, NDArray[An
         raise TrainerError("RM512", what="the model needs a VIX column", where=str(data))
     parts = list(intraday_rows(source.chunks(), settings, counts=Counts()))
     if not parts:
-        raise TrainerError("RM578", what="no bar lies in the model's session", where=str(data))
+        raise TrainerError("RM578", what="no bar is within the model's session", where=str(data))
     names = [feature.name for feature in metadata.features]
     chosen = [settings.names.index(name) for name in names]
     return np.concatenate([part.date for part in parts]), np.concatenate([part.features for part in parts])[:, chosen]

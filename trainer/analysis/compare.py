@@ -39,7 +39,7 @@ class Parting:
 
 
 def compare(first: Path, second: Path) -> int:
-    """Compare two runs and tell; return 0 where the steps that both have agree, 1 where they part.
+    """Compare two runs and print the result; return 0 where the steps that both have agree, 1 where they diverge.
 
     Raises:
         TrainerError: RM556 where a run has no log of batches.

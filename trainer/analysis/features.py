@@ -53,16 +53,21 @@ def run(arguments: dict[str, Any]) -> int:
 
 
 def write(config: FeaturesConfig, data: Path, out: Path) -> None:
-    """Compute the features of a file into `out`, with a progress line and JSON events."""
-    from trainer.data.features.build import reading_of, start_build
-    from trainer.data.features.feature_file import beside
+    """Compute the features of a file into `out`, with a progress line and JSON events.
+
+    Args:
+        data: bars.
+        out: Arrow file to write; its metadata's path is this with ".json".
+    """
+    from trainer.data.features.build_features import reading_of, start_build
+    from trainer.data.features.feature_file import metadata_path
     from trainer.data.features.inspect import survey
     from trainer.data.features.progress import bar_counter
     from trainer.data.readers.bars import open_source
     from trainer.runtime.signals import ends_on_sigterm
     from trainer.tasks.assumptions import of_file, of_sessions
 
-    for made in (out, beside(out)):
+    for made in (out, metadata_path(out)):
         require_output(made, "--out", {"--data": data}, through=False)
     source = open_source(data, reading_of(config.inputs.reading))
     found = survey(source)
@@ -73,7 +78,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     for line in of_file(source):
         say(line)
     with bar_counter(sys.stderr) as counter, ends_on_sigterm():
-        build.tell = counter
+        build.progress = counter
         record = build.write(out)
     say(of_sessions(record, found.day_ticks))
     words = source.bad.words()

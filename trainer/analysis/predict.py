@@ -22,7 +22,7 @@ from trainer.analysis.table_inputs import recorded_inputs
 from trainer.data.bar import Bars, Floats
 from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
-from trainer.data.readers.files import read_bars
+from trainer.data.readers.data_file import read_bars
 from trainer.data.split import FURTHEST
 from trainer.models.build import size
 from trainer.models.storage import unpacked
@@ -39,6 +39,11 @@ WEIGHTS = "model.safetensors"
 
 def predict(model: Path, data: Path, output: Path | None = None) -> None:
     """Forecast for each bar or row of `data` whose features are known, into the CSV file `output` or as JSON lines.
+
+    Args:
+        model: folder of a finished run.
+        data: bars, or a table with the columns of the run's.
+        output: CSV file to write; None prints JSON lines.
 
     Raises:
         TrainerError: RM546 to RM548 for the model, RM510 to RM517 and RM580 to RM584 for the data, RM500 for an
@@ -73,8 +78,12 @@ def inputs_of(metadata: Metadata, data: Path, folder: Path) -> tuple[dict[str, l
     """Return what names each row of `data`, such as its date, and the model's inputs for it, (rows, features).
 
     `folder` is the model's. Raises RM546 where its metadata do not say how to make them.
+
+    Args:
+        data: bars, or a table with the columns of the run's.
+        folder: folder of the run.
     """
-    with read_from(folder / "metadata.json", "what it says of the features"):
+    with read_from(folder / "metadata.json", "what it holds of the features"):
         names, features = _inputs_of(metadata, data)
         if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != len(metadata.features):
             raise ValueError(f"it makes {features.dtype} {features.shape} of {len(metadata.features)} features")
@@ -173,6 +182,10 @@ def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> 
     """Return forecasts for features (rows, features) by column: the target's value in its unit.
 
     For classes it is the likeliest one's name, followed by each one's probability.
+
+    Args:
+        network: network in eval mode.
+        features: inputs before scaling, shape (rows, features).
     """
     scaled = (features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
     outputs = network(torch.tensor(scaled, dtype=torch.float32)).double().numpy()  # (rows, outputs)
@@ -186,7 +199,13 @@ def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> 
 
 
 def require_finite(forecasts: Mapping[str, Sequence[Any]], rows: Mapping[str, Sequence[Any]], data: Path) -> None:
-    """Raise RM595 for the first row whose forecast is no finite number."""
+    """Raise RM595 for the first row whose forecast is no finite number.
+
+    Args:
+        forecasts: forecasts by column, each of length rows.
+        rows: what names each row, by column, each of length rows.
+        data: path of the data, for the message.
+    """
     for values in forecasts.values():
         for place, value in enumerate(values):
             if isinstance(value, float) and not math.isfinite(value):
@@ -195,7 +214,13 @@ def require_finite(forecasts: Mapping[str, Sequence[Any]], rows: Mapping[str, Se
 
 
 def require_near(features: NDArray[Any], rows: Mapping[str, Sequence[Any]], metadata: Metadata, data: Path) -> None:
-    """Raise RM580 for the first row of features (rows, features) with a value that 32 bits cannot compute with."""
+    """Raise RM580 for the first row of features (rows, features) with a value that 32 bits cannot compute with.
+
+    Args:
+        features: inputs before scaling, shape (rows, features).
+        rows: what names each row, by column, each of length rows.
+        data: path of the data, for the message.
+    """
     away = np.abs(features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
     bad = np.argwhere(away > FURTHEST)
     if len(bad):

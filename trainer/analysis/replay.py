@@ -45,7 +45,13 @@ def replay(file: Path) -> int:
 
 
 def loss_of(architecture: dict[str, Any], outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the batch's mean loss, by the loss that the run was trained with."""
+    """Return the batch's mean loss, by the loss that the run was trained with.
+
+    Args:
+        architecture: entry `architecture` of the run's record.
+        outputs: shape (rows, outputs).
+        targets: shape (rows, 1).
+    """
     weights = architecture.get("class_weights")
     weigh = weigh_of(weights)
     total = loss_sum_of(architecture.get("loss", SQUARED_ERROR), weights)(outputs, targets)

@@ -1,4 +1,4 @@
-"""Rows of a new table as the inputs of a finished model, encoded as its metadata says its own rows were."""
+"""Rows of a new table as the inputs of a finished model, encoded by its metadata as its own rows were."""
 
 from __future__ import annotations
 

@@ -149,7 +149,13 @@ names = Reader(_parts, "NAME,...")
 
 
 def widths_of(least: int, most: int, layers: int) -> Reader:
-    """Return a reader of at most `layers` widths between commas, or none."""
+    """Return a reader of at most `layers` widths between commas, or none.
+
+    Args:
+        least: smallest accepted width.
+        most: largest accepted width.
+        layers: most widths.
+    """
     width = whole(least, most)
 
     def parse(text: str) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ class OnResume(StrEnum):
     """What resuming an unfinished run does with a setting.
 
     FIXED: it decides the weights, so another value than the run began with is refused with RM551.
-    LENGTH: it says how long the run is: the run's own unless given. Where the learning rate of every step depends on
+    LENGTH: it decides how long the run is: the run's own unless given. Where the learning rate of every step depends on
         the number of all steps it is fixed.
     KEPT: the run's own unless given, and may be another one.
     ROUNDING: as KEPT, and another value is reported: it rounds differently from here on.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Dates, Floats
 from trainer.data.features.daily_features import log_return, log_volatility, rolling
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,14 @@ def rows_of(
     """Return the rows whose features and target are known; a target stays within the bar's session.
 
     Shapes: date, close and session (bars,), features (bars, columns).
+
+    Args:
+        date: time of each bar's close, shape (bars,).
+        close: closing prices in currency, shape (bars,).
+        session: number of the session of each bar, shape (bars,).
+        features: shape (bars, columns); rows with NaN are left out.
+        horizon: bars between a row and its target.
+        target: name of the target, as `--target` takes it.
     """
     finite = np.isfinite(features).all(axis=1)
     return dataset_of(date, close, session, finite, lambda known: features[known], horizon=horizon, target=target)
@@ -78,7 +86,17 @@ def dataset_of(
     horizon: int,
     target: str,
 ) -> Dataset:
-    """Return the rows that are `finite` (bars,) and whose target is known; `features` is asked for those of a mask."""
+    """Return the rows that are `finite` (bars,) and whose target is known; `features` is asked for those of a mask.
+
+    Args:
+        date: time of each bar's close, shape (bars,).
+        close: closing prices in currency, shape (bars,).
+        session: number of the session of each bar, shape (bars,).
+        finite: whether all features of a bar are known, shape (bars,).
+        features: returns the features, shape (rows, columns), of the bars of a mask of shape (bars,).
+        horizon: bars between a row and its target.
+        target: name of the target, as `--target` takes it.
+    """
     past = statistic_by_pieces(close, horizon, target)
     coming = np.concatenate([past[horizon:], np.full(min(horizon, len(past)), np.nan)])
     known = finite & np.isfinite(coming) & np.isfinite(past)
@@ -87,16 +105,28 @@ def dataset_of(
 
 
 def statistic_by_pieces(close: Floats, horizon: int, target: str) -> Floats:
-    """Return the target's statistic without temporaries as long as the data; a piece looks `horizon` bars back."""
+    """Return the target's statistic without temporaries as long as the data; a piece looks `horizon` bars back.
+
+    Args:
+        close: closing prices in currency, shape (bars,).
+        horizon: bars that the statistic looks back.
+        target: name of the target, as `--target` takes it.
+    """
     parts = []
-    for piece in pieces(len(close)):
+    for piece in chunks(len(close)):
         back = min(piece.start, horizon)
         parts.append(statistic(close[piece.start - back : piece.stop], horizon, target)[back:])
     return np.concatenate(parts)
 
 
 def statistic(close: Floats, horizon: int, target: str) -> Floats:
-    """Return the target's statistic over the last `horizon` bars, shape (bars,), NaN where there are fewer."""
+    """Return the target's statistic over the last `horizon` bars, shape (bars,), NaN where there are fewer.
+
+    Args:
+        close: closing prices in currency, shape (bars,).
+        horizon: bars that the statistic looks back.
+        target: name of the target, as `--target` takes it.
+    """
     if target == "volatility":
         returns = log_return(close)
         return log_volatility(rolling(returns * returns, horizon))
@@ -105,7 +135,13 @@ def statistic(close: Floats, horizon: int, target: str) -> Floats:
 
 
 def class_weights(target: Floats, how: str, classes: int = 2) -> list[float] | None:
-    """Return the weight of each class, rows / (classes * rows of the class), or None where all weigh the same."""
+    """Return the weight of each class, rows / (classes * rows of the class), or None where all weigh the same.
+
+    Args:
+        target: class of each row as a number from 0, shape (rows,).
+        how: value of `--class-weights`.
+        classes: number of classes.
+    """
     if how == "none":
         return None
     counts = np.bincount(target.astype(np.int64), minlength=classes)

@@ -39,6 +39,11 @@ def instants(local: Dates, zone: str, previous: np.datetime64 | None = None) -> 
 
     An hour that clocks show twice is taken as the first one until the times step back within it, or where
     it would not be later than `previous`, the instant before the first of these.
+
+    Args:
+        local: wall clock times, shape (rows,).
+        zone: IANA time zone.
+        previous: instant of the last row before these; None for the first chunk.
     """
     import polars as pl
 
@@ -89,7 +94,7 @@ def _second_pass(local: Dates, twice: NDArray[np.bool_], *, late: bool) -> NDArr
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Where each bar lies in its session, shape (bars,).
+    """The place of each bar in its session, shape (bars,).
 
     day: the session's date; second: from the session's begin to the bar's close; inside: whether the bar
     belongs to the session at all.
@@ -101,7 +106,12 @@ class Clock:
 
 
 def session_clock(utc: Dates, conventions: SessionConventions, spacing: int) -> Clock:
-    """Return the place of each bar; `spacing` is the length of a bar in seconds."""
+    """Return the place of each bar; `spacing` is the length of a bar in seconds.
+
+    Args:
+        utc: instants in UTC, shape (bars,).
+        spacing: length of a bar in seconds.
+    """
     local = wall_clock(utc, conventions.zone).astype(np.int64)
     begin = local - (spacing if conventions.stamp == "end" else 0) - conventions.begin_minute * 60
     day, second = np.divmod(begin, DAY)

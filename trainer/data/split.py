@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 from trainer.runtime.errors import TrainerError
 
 TRAIN, VALIDATION = 0.70, 0.15  # shares of the rows; the rest is test
@@ -63,7 +63,7 @@ class Scaler:
     @classmethod
     def fit(cls, values: NDArray[np.floating[Any]]) -> Scaler:
         """Fit to `values`, shape (rows,) or (rows, columns); a column that never changes is only centred."""
-        rows = [values[piece] for piece in pieces(len(values))]
+        rows = [values[piece] for piece in chunks(len(values))]
         mean = np.asarray(sum(each.sum(axis=0, dtype=np.float64) for each in rows) / len(values))
         squares = sum(np.square(each - mean).sum(axis=0) for each in rows)
         std = np.sqrt(squares / len(values))

@@ -16,7 +16,7 @@ from trainer.runtime.errors import TrainerError
 # Deterministic BLAS must be asked for before a device's first matrix product.
 DETERMINISTIC_ENVIRONMENT = {
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # torch refuses deterministic mode on CUDA without it; ROCm reads it too
-    "ROCBLAS_DEFAULT_ATOMICS_MODE": "0",  # rocBLAS adds with atomics, in any order, unless told not to
+    "ROCBLAS_DEFAULT_ATOMICS_MODE": "0",  # rocBLAS adds with atomics, in any order, unless it is switched off
 }
 
 

@@ -33,6 +33,12 @@ def require_memory(
     Activations are left out: the micro-batch adapts to what remains. `remedy` returns the next step for a number of
     parameters that would fit.
 
+    Args:
+        device: name of the device, such as "cuda:0".
+        bytes_each: bytes of one weight.
+        best_on_host: the best weights are kept on the host, one copy less on the device.
+        remedy: returns the next step for a number of parameters that would fit.
+
     Raises:
         TrainerError: RM521, with what would fit.
     """

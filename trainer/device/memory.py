@@ -173,7 +173,7 @@ def _changing(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def allocator_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the allocator was told from outside, by variable; the trainer itself tells it nothing.
+    """Return the allocator's settings from the environment, by variable; the trainer itself sets none.
 
     Which variable a torch reads depends on its version and build, and the program that starts the trainer knows.
     """
@@ -181,12 +181,19 @@ def allocator_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_divisible(micro_batch: MicroBatch, *, step: int, device: torch.device) -> None:
-    """Raise RM523 where the micro-batch is one row already."""
+    """Raise RM523 where the micro-batch is one row already.
+
+    Args:
+        step: number of the step that ran out of memory.
+        device: device that it ran on.
+    """
     if micro_batch.size > 1:
         return
     found = report(device)
-    told = ", ".join(f"{name} {value:,}" for name, value in asdict(found).items()) if found else "no report on a CPU"
-    raise TrainerError("RM523", what="one row at a time does not fit", where=f"step {step + 1}, {device}", why=told)
+    reported = (
+        ", ".join(f"{name} {value:,}" for name, value in asdict(found).items()) if found else "no report on a CPU"
+    )
+    raise TrainerError("RM523", what="one row at a time does not fit", where=f"step {step + 1}, {device}", why=reported)
 
 
 def may_grow(micro_batch: MicroBatch, device: torch.device) -> bool:

@@ -1,6 +1,6 @@
 """Which number format a run computes in and why: from what the architecture does well, and from a test of it.
 
-Compute capability says nothing here: HIP reports 9.0 for gfx906, which has no bf16 at all.
+Compute capability does not decide this: HIP reports 9.0 for gfx906, which has no bf16 at all.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Precision:
 def choose_precision(asked: str, accelerator: Accelerator) -> Precision:
     """Return the format for `auto`, `fp32`, `bf16`, `fp16` or `fp64`.
 
-    `auto` never fails: what does not pass falls back to fp32, and the reason says so.
+    `auto` never fails: what does not pass falls back to fp32, and the reason states it.
 
     Raises:
         TrainerError: RM522 where a format that was asked for by name fails the numeric self-test.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from trainer.data.loading.batch import Values
 from trainer.distributed.gradient_accumulation import accumulate
-from trainer.distributed.watchdog.beats import Beats
+from trainer.distributed.watchdog.heartbeat import Beats
 from trainer.runtime.errors import TrainerError
 
 Forward = Callable[[Any], Any]
@@ -135,7 +135,14 @@ class Ranks:
         optimizer.load_state_dict(state)
 
     def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
-        """Run forward and backward over this rank's rows in micro-batches; see `gradient_accumulation.accumulate`."""
+        """Run forward and backward over this rank's rows in micro-batches; see `gradient_accumulation.accumulate`.
+
+        Args:
+            forward: the model, possibly wrapped.
+            inputs: this rank's rows, first dimension rows.
+            targets: targets of the same rows.
+            how: keywords of `gradient_accumulation.accumulate`.
+        """
         return accumulate(forward, inputs, targets, **how)
 
     def share_buffers(self, model: nn.Module) -> None:

@@ -49,11 +49,22 @@ def accumulate(  # noqa: PLR0913
 
     `inputs` and `targets` are this rank's rows, perhaps none; the first dimension of their tensors is the rows. Losses
     are summed in `dtype` (None: that of floating targets, at least fp32) and divided by `weight`, that of the batch
-    over all ranks. `context` wraps each piece and is told whether it is the last; `scale` multiplies the loss before
+    over all ranks. `context` wraps each piece and receives whether it is the last; `scale` multiplies the loss before
     backward (a GradScaler's). At least `pieces` pieces are computed, the last ones empty: where forward waits for the
     other ranks, all must call it equally often.
 
     Returns this rank's part of the batch's mean loss, unscaled, a scalar on the device; the ranks' parts add up.
+
+    Args:
+        forward: the model, possibly wrapped.
+        inputs: this rank's rows, first dimension rows; possibly none.
+        targets: targets of the same rows.
+        size: rows of one piece.
+        weight: divisor of the summed losses: that of the batch over all ranks.
+        context: wraps each piece; receives whether it is the last.
+        scale: multiplies the loss before backward (a GradScaler's); None for 1.
+        pieces: least number of pieces, the last ones empty: all ranks must call `forward` equally often.
+        dtype: type that losses are summed in; None for that of floating targets, at least fp32.
     """
 
     def compute(piece: Values, wanted: Values) -> Tensor:

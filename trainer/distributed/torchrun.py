@@ -23,6 +23,11 @@ def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]
 
     It spells out `--standalone` with an address for the name `localhost`: a container without a network may
     resolve neither `localhost` nor its own name.
+
+    Args:
+        words: the trainer's command line, without the program.
+        ranks: number of processes.
+        max_restarts: attempts after the first.
     """
     rendezvous = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", f"--rdzv-id={secrets.token_hex(8)}"]
     here = ["--nnodes=1", f"--nproc-per-node={ranks}", "--local-addr=127.0.0.1", f"--max-restarts={max_restarts}"]
@@ -33,6 +38,11 @@ def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]
 
 def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be resumed.
+
+    Args:
+        words: the trainer's command line, without the program.
+        ranks: number of processes.
+        max_restarts: attempts after the first.
 
     Raises:
         TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.
@@ -54,7 +64,7 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
 def ended_with_this_process() -> Callable[[], None] | None:
     """Return what a child calls before it becomes another program, to get SIGTERM when this process ends.
 
-    However it ends: nobody can handle SIGKILL. None where the system is not Linux. See prctl(2), PR_SET_PDEATHSIG.
+    However it ends: SIGKILL cannot be handled. None where the system is not Linux. See prctl(2), PR_SET_PDEATHSIG.
     """
     if sys.platform != "linux":
         return None

@@ -21,7 +21,7 @@ from trainer.engine.training import Training
 from trainer.storage.run_folder import RunFolder
 from trainer.telemetry import peaks, trackers
 from trainer.telemetry.flops import flops_per_row
-from trainer.telemetry.nan_guard import MOST_BYTES, Again, NanGuard
+from trainer.telemetry.nan_guard import MOST_BYTES, NanGuard, RecomputeHooks
 from trainer.telemetry.recorder import Telemetry, Yardstick, device_memory
 from trainer.telemetry.sensors import sensor
 
@@ -37,6 +37,10 @@ def callbacks_of(
     """Return the trainer's own callbacks of `training` in their order; telemetry and progress are rank 0's alone.
 
     `architecture` is metadata.json's description of the network, `settings` are the run's, for the trackers.
+
+    Args:
+        architecture: metadata.json's description of the network.
+        settings: the run's settings by name, for the trackers.
 
     Raises:
         TrainerError: RM507 where a tracker does not start.
@@ -62,9 +66,13 @@ def guard_of(training: Training, every: int, folder: RunFolder, architecture: Ma
     """Return the guard. On several ranks it finds the step, and does not search for the layer.
 
     A search would compute steps again, which on several ranks all would have to do together.
+
+    Args:
+        every: steps between two checks; 0 for none.
+        architecture: metadata.json's description of the network.
     """
     ranks, alone = training.ranks, training.ranks.world_size == 1
-    again = Again(
+    again = RecomputeHooks(
         fetch=lambda rows: training.train.rows(rows, training.device),
         compute=lambda inputs, targets: forward_backward(
             training, inputs, targets, rows=count(inputs), weight=count(inputs)

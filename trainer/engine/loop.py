@@ -134,6 +134,11 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
     """Learn from one batch with autograd; return the step, whether to stop, and whether a checkpoint is due.
 
     A batch that does not fit is undone on all ranks and cut smaller, until it does.
+
+    Args:
+        rows: row numbers of the batch over all ranks, shape (rows,).
+        inputs: this rank's rows, first dimension rows.
+        targets: targets of the same rows.
     """
     state, ranks, callbacks = training.state, training.ranks, training.callbacks
     callbacks.on_step_begin(training)
@@ -157,7 +162,12 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
 
 
 def weight_of(training: Training, targets: Values, rows: int) -> float | Tensor:
-    """Return the weight of a batch over all ranks: its rows, or the sum of what `weigh` finds in them."""
+    """Return the weight of a batch over all ranks: its rows, or the sum of what `weigh` finds in them.
+
+    Args:
+        targets: this rank's targets, first dimension rows.
+        rows: rows of the batch over all ranks.
+    """
     if training.weigh is None:
         return rows
     weight = training.weigh(targets)
@@ -173,6 +183,12 @@ def forward_backward(
     """Return this rank's part of the batch's mean loss, with its gradients in place; None where memory ran out.
 
     The gradients are accumulated over micro-batches of `state.micro_batch.size` rows.
+
+    Args:
+        inputs: this rank's rows, first dimension rows.
+        targets: targets of the same rows.
+        rows: rows of the batch over all ranks.
+        weight: weight of the batch over all ranks.
     """
     training.optimizer.zero_grad()
     scaler, precision = training.scaler, training.precision

@@ -71,7 +71,12 @@ def sums_since(training: Training, losses: Tensor) -> Sums:
 
 
 def measure(training: Training, losses: Tensor, began: float) -> Epoch:
-    """Add a measurement to the history, and remember the weights where they are the best so far."""
+    """Add a measurement to the history, and remember the weights where they are the best so far.
+
+    Args:
+        losses: loss of each step since the last measurement, shape (steps,).
+        began: start of the interval, in seconds of `time.perf_counter`.
+    """
     state = training.state
     epoch = measured(training, losses, began)
     if epoch.best:
@@ -91,7 +96,12 @@ def best_of(training: Training) -> dict[str, Tensor]:
 
 
 def measured(training: Training, losses: Tensor, began: float) -> Epoch:
-    """Return the figures since the last measurement."""
+    """Return the figures since the last measurement.
+
+    Args:
+        losses: loss of each step since the last measurement, shape (steps,).
+        began: start of the interval, in seconds of `time.perf_counter`.
+    """
     state = training.state
     sums = sums_since(training, losses)
     train_loss = sums.loss / sums.weight if sums.weight else math.nan
@@ -155,7 +165,13 @@ def log_batches(training: Training, losses: Tensor) -> None:
 
 
 def require_finite(epoch: int, train_loss: float, validation_loss: float) -> None:
-    """Raise RM530 where a loss is infinite or not a number."""
+    """Raise RM530 where a loss is infinite or not a number.
+
+    Args:
+        epoch: number of the epoch, from 1, for the message.
+        train_loss: mean loss of training.
+        validation_loss: mean loss of the validation part.
+    """
     if not (math.isfinite(train_loss) and math.isfinite(validation_loss)):
         raise TrainerError(
             "RM530", what=f"training loss {train_loss}, validation loss {validation_loss}", where=f"epoch {epoch}"

@@ -36,6 +36,11 @@ def step_or_undo(training: Training, step: Callable[[Training], None]) -> bool:
 def lost(training: Training, code: str, error: BaseException, why: str) -> TrainerError:
     """Return the end of an attempt whose step cannot be undone; the next one computes half as many rows at a time.
 
+    Args:
+        code: code of the error to return.
+        error: what ran out of memory.
+        why: reason for which the step cannot be undone.
+
     Raises:
         TrainerError: RM523 where that is one row already.
     """

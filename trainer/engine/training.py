@@ -145,6 +145,11 @@ def new_training(
 
     `device` is where this rank computes. It is the model's own unless that is to be split among ranks: such a one
     waits in host memory until `ranks.prepare` has cut it.
+
+    Args:
+        model: network with its first weights.
+        device: where this rank computes; None for the model's device.
+        more: further fields of `Training`.
     """
     ranks, weights = ranks or Ranks(), next(model.parameters())
     device = device or weights.device
@@ -191,7 +196,13 @@ def changing_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim.AdamW:
-    """Return the optimizer of the weights that are trained; `fused` is one kernel for all, on CPUs and cards alike."""
+    """Return the optimizer of the weights that are trained; `fused` is one kernel for all, on CPUs and cards alike.
+
+    Args:
+        model: network; weights that need no gradient are left out.
+        learning_rate: step size.
+        fused: use one kernel for all weights.
+    """
     known = {weight.device.type for weight in model.parameters()} <= {"cpu", "cuda"}
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     return torch.optim.AdamW(trained, lr=learning_rate, fused=(fused and known) or None)

@@ -20,9 +20,14 @@ SINCE = "2.4"  # torch.utils.checkpoint.create_selective_checkpoint_contexts
 
 
 def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> nn.Module:
-    """Make each of `layers`, modules within `model`, forget its activations as `choice` says; return `model`.
+    """Make each of `layers`, modules within `model`, drop its activations as `choice` decides; return `model`.
 
     In place and without a wrapper: names in the state dict stay what they are.
+
+    Args:
+        choice: value of `--activation-checkpointing`: none, selective or full.
+        layers: modules within `model` whose activations are computed again.
+        model: network, changed in place.
 
     Raises:
         TrainerError: RM562 for `selective` in a torch that lacks it, RM563 for a model without such layers.

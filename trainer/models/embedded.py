@@ -1,4 +1,4 @@
-"""Categorical columns: each code becomes a learned vector, which stands beside the numbers."""
+"""Categorical columns: each code becomes a learned vector, which is appended to the numbers."""
 
 from __future__ import annotations
 

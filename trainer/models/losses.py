@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 
 LossSum = Callable[[Any, Any], Tensor]
 
@@ -62,12 +62,20 @@ def mean_loss(
     """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently.
 
     `device` is the model's, where the rows lie elsewhere.
+
+    Args:
+        model: network; left in evaluation mode.
+        inputs: first dimension rows.
+        targets: first dimension rows.
+        loss_sum: loss summed over rows.
+        weigh: weight of a batch's targets; None for the number of rows.
+        device: device of the model; None where the rows are on it.
     """
     model.eval()
     device = device or targets.device
     weight = len(targets) if weigh is None else weigh(targets).clamp_min(torch.finfo(targets.dtype).tiny)
     total = targets.new_zeros((), device=device)
-    for piece in pieces(len(targets)):
+    for piece in chunks(len(targets)):
         outputs = model(inputs[piece].to(device))
         total = total + loss_sum(outputs.to(targets.dtype), targets[piece].to(device))
     return (total / weight).item()

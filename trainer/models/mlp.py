@@ -22,6 +22,14 @@ def mlp(
     """Return Linear, norm, activation and dropout for each hidden width, then Linear to the outputs.
 
     From (rows, inputs) to (rows, outputs); without hidden layers it is one Linear.
+
+    Args:
+        inputs: features of a row.
+        hidden_layers: width of each hidden layer.
+        outputs: outputs of a row.
+        activation: name of the activation in torch.nn.
+        norm: value of `--norm`.
+        dropout: probability of a zero, 0 to 1.
     """
     hidden = [
         layer

@@ -36,7 +36,16 @@ class Residual(nn.Module):
 def residual(
     inputs: int, hidden_layers: Sequence[int], outputs: int = 1, *, activation: str, norm: str, dropout: float
 ) -> nn.Sequential:
-    """Return a block for each hidden width, then activation and Linear: (rows, inputs) to (rows, outputs)."""
+    """Return a block for each hidden width, then activation and Linear: (rows, inputs) to (rows, outputs).
+
+    Args:
+        inputs: features of a row.
+        hidden_layers: width of each block.
+        outputs: outputs of a row.
+        activation: name of the activation in torch.nn.
+        norm: value of `--norm`.
+        dropout: probability of a zero, 0 to 1.
+    """
     blocks = [
         Residual(width_in, width_out, activation=activation, norm=norm, dropout=dropout)
         for width_in, width_out in pairwise([inputs, *hidden_layers])

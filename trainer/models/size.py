@@ -9,6 +9,11 @@ def shrunk(widths: Sequence[int], most: int, count: Callable[[Sequence[int]], in
     """Return `widths` with the hidden ones scaled down alike until `count` is at most `most`; each is 1 or more.
 
     `widths` are those of layers, inputs first and outputs last.
+
+    Args:
+        widths: widths of layers, inputs first and outputs last.
+        most: largest accepted count.
+        count: number of parameters for such widths.
     """
     first, *hidden, last = widths
     low, high = 0.0, 1.0

@@ -122,6 +122,16 @@ def transformer(
     """Return tokens, a block for each hidden width, which is its feed-forward layer's, and the answer.
 
     A plain stack, so that layers can be recomputed, sharded, or spread over cards one by one.
+
+    Args:
+        columns: features of a row.
+        hidden_layers: width of each block's feed-forward layer.
+        outputs: outputs of a row.
+        embeddings: place and number of values of each categorical column.
+        token_width: width of a token.
+        heads: attention heads; must divide `token_width`.
+        activation: name of the activation in torch.nn.
+        dropout: probability of a zero, 0 to 1.
     """
     blocks = [Block(token_width, heads, hidden, activation=activation, dropout=dropout) for hidden in hidden_layers]
     return nn.Sequential(

@@ -49,7 +49,13 @@ def scores(training: Training, task: LearningTask) -> dict[str, Any]:
 
 
 def save(folder: RunFolder, files: dict[str, bytes], history: list[Epoch], record: dict[str, Any]) -> None:
-    """Write the model's files and metrics.jsonl, then metadata.json with the hashes of all."""
+    """Write the model's files and metrics.jsonl, then metadata.json with the hashes of all.
+
+    Args:
+        files: content of the model's files by name.
+        history: measurements in order.
+        record: content of metadata.json; receives the hashes.
+    """
     metrics = "".join(json.dumps(epoch.facts()) + "\n" for epoch in history)
     files = {**files, "metrics.jsonl": metrics.encode()}
     record["artifacts"] = {name: folder.write(name, content) for name, content in files.items()}
@@ -60,7 +66,7 @@ def save(folder: RunFolder, files: dict[str, bytes], history: list[Epoch], recor
 
 
 def write_metadata(folder: RunFolder, record: dict[str, Any]) -> None:
-    """Write metadata.json. Figures that are not finite become null in `record`, which says so, and are named."""
+    """Write metadata.json. Figures that are not finite become null in `record`, which lists them."""
     record.update(finite(record))
     gone = [name for name, why in record["absent"].items() if why == NOT_FINITE]
     if gone:
@@ -69,7 +75,11 @@ def write_metadata(folder: RunFolder, record: dict[str, Any]) -> None:
 
 
 def plain(weights: dict[str, Tensor], precision: Precision, network: NetworkSpec) -> nn.Module:
-    """Return the network with these weights on the CPU, whatever the ranks made of the one they trained."""
+    """Return the network with these weights on the CPU, whatever the ranks made of the one they trained.
+
+    Args:
+        weights: tensors by name.
+    """
     model = network.build().to(dtype=precision.weights)
     model.load_state_dict({name: value.cpu() for name, value in weights.items()})
     return model
@@ -79,6 +89,11 @@ def size_estimate(model: nn.Module, epochs: int, steps: int) -> int:
     """Return about how many bytes a run writes: the weights twice, two lines an epoch with all its `steps`, metadata.
 
     Checkpoints are not counted: a run goes on without them where the disk has no room.
+
+    Args:
+        model: network of the run.
+        epochs: measurements of the run.
+        steps: steps of each.
     """
     weights: int = sum(value.numel() * value.element_size() for value in model.parameters())
     return 2 * weights + 400 * epochs + 16 * steps + 64 * 1024

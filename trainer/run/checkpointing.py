@@ -1,4 +1,4 @@
-"""Checkpoints of a run: taken between steps, written beside the training, verified before they are believed."""
+"""Checkpoints of a run: taken between steps, written while training continues, verified before they are used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trainer.runtime.events import emit, say
 from trainer.storage import checkpoint_store as store
 from trainer.storage.checkpoint_store import DamagedCheckpointError
 from trainer.storage.run_folder import MOST_ROWS, SETTINGS, note_most_rows
-from trainer.storage.safetensors_writer import pieces
+from trainer.storage.safetensors_writer import chunks
 from trainer.storage.serialization import HostMemory, pack, unpack
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
@@ -82,7 +82,7 @@ def encode(tree: dict[str, Any]) -> dict[str, store.Pieces]:
     """Return a captured tree as the files of a checkpoint, each in pieces: JSON and safetensors."""
     tensors: dict[str, Tensor] = {}
     record = pack(tree, tensors)
-    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(pieces(tensors))}
+    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(chunks(tensors))}
 
 
 def decode(files: dict[str, bytes]) -> dict[str, Any]:
@@ -96,9 +96,14 @@ def newest_good(
     damaged: Callable[[Path, str], None],
     own: Callable[[Path, dict[str, Any]], None] = lambda path, facts: None,
 ) -> tuple[int, dict[str, Any]] | None:
-    """Return step and content of the newest checkpoint that is whole; each one that is not is told and left alone.
+    """Return step and content of the newest checkpoint that is whole; each one that is not is reported and left alone.
 
-    `own` is asked about it, with what its manifest says, and may refuse it by an error of its own.
+    `own` is called with the content of its manifest, and may refuse it by an error of its own.
+
+    Args:
+        folder: folder of the run's checkpoints.
+        damaged: called with each checkpoint that is not whole, and the reason.
+        own: called with a checkpoint and the content of its manifest; may raise to refuse it.
     """
     for one in store.stored(folder):
         try:
@@ -161,7 +166,7 @@ class CheckpointKeeper(Callback):
             self._wait(None)
 
     def on_batch_log(self, run: Training, line: dict[str, Any]) -> None:
-        """Append a line to the run's batches.jsonl; what a full disk refuses is told, and the run goes on."""
+        """Append a line to the run's batches.jsonl; a full disk is reported, and the run continues."""
         path, state = self.run / "batches.jsonl", run.state
         text = (json.dumps(line) + "\n").encode()
         try:

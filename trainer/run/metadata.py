@@ -1,4 +1,4 @@
-"""What metadata.json says about a run: enough to repeat it, and to use its model without the trainer."""
+"""The content of metadata.json: enough to repeat it, and to use its model without the trainer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.storage.metadata_schema import SCHEMA_VERSION
 
 NOT_FINITE = "the figure is no finite number"
 WHY_ABSENT = {
-    "data.source": "no SOURCE.md beside the data file names these very bytes",
+    "data.source": "no SOURCE.md next to the data file names these very bytes",
     "matrix_cell": "the program that started the trainer did not give --cell",
     "image": "the program that started the trainer did not give --image",
     "git_commit": "the program that started the trainer did not give --commit",
@@ -31,6 +31,10 @@ def metadata(run: str, config: TrainConfig, entries: dict[str, Any], accelerator
     """Return everything about a run but its outcome, metrics and artifacts; all values are JSON's own types.
 
     `entries` are those that the task describes itself by.
+
+    Args:
+        run: name of the run.
+        entries: entries by which the task describes itself.
     """
     return {
         "schema_version": SCHEMA_VERSION,
@@ -77,7 +81,7 @@ def absent(config: ProvenanceConfig, source: str | None) -> dict[str, str]:
 
 
 def finite(record: dict[str, Any]) -> dict[str, Any]:
-    """Return `record` with null for each figure that is NaN or infinite, which JSON has no word for; `absent` says so.
+    """Return `record` with null for each figure that is NaN or infinite, which JSON cannot hold; `absent` lists them.
 
     A figure that cannot be written must not take the trained model with it.
     """

@@ -1,4 +1,4 @@
-"""What a run among ranks needs beside the world itself: a name that restarts keep, limits, and the join."""
+"""What a run among ranks needs in addition to the world itself: a name that restarts keep, limits, and the join."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from trainer.config.setting import OnResume
 from trainer.config.train import TrainConfig, settings
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import join
-from trainer.distributed.watchdog.beats import Beats
 from trainer.distributed.watchdog.guard import Launch
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.runtime.errors import TrainerError
 
 CEILING_S = 600.0  # a first batch tunes kernels (MIOpen) or compiles, which has been seen to take minutes
@@ -49,7 +49,11 @@ def launch_name() -> str:
 
 
 def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
-    """Raise RM527 where the best weights are to be kept on the host and are sharded over cards."""
+    """Raise RM527 where the best weights are to be kept on the host and are sharded over cards.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
     if (
         config.loop.best_on == "host"
         and config.distributed.parallel == "fsdp2"
@@ -60,7 +64,7 @@ def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
 
 
 def limits_of(config: DistributedConfig) -> Limits | None:
-    """Return how long a section may take; None where nobody watches: a plain process may stand in a debugger."""
+    """Return how long a section may take; None without a watchdog: a plain process may be in a debugger."""
     asked = config.hang_timeout
     if asked is None or (asked == "auto" and UNDER_TORCHRUN not in os.environ):
         return None
@@ -75,7 +79,11 @@ def alike() -> list[str]:
 
 
 def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
-    """Raise RM565 on all ranks where their settings or data would make them train different models."""
+    """Raise RM565 on all ranks where their settings or data would make them train different models.
+
+    Args:
+        data_sha256: hash of the data file.
+    """
     values = config.complete()
     decisive = {name: str(values[name]) for name in alike()} | {"data": data_sha256}
     told = lobby.gather(decisive)
@@ -87,7 +95,11 @@ def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
 
 @contextlib.contextmanager
 def joined(lobby: Ranks, device: str, config: DistributedConfig, beats: Beats | None) -> Iterator[Ranks]:
-    """Hand out the ranks of `lobby` able to train together, and end what that started."""
+    """Hand out the ranks of `lobby` able to train together, and end what that started.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
     ranks = join(
         lobby,
         device,
@@ -103,6 +115,11 @@ def joined(lobby: Ranks, device: str, config: DistributedConfig, beats: Beats | 
 
 
 def placed(model: nn.Module, device: str, config: DistributedConfig, ranks: Ranks) -> nn.Module:
-    """Return the model where `prepare` expects it: one in parts need not fit on a card, so it waits outside."""
+    """Return the model where `prepare` expects it: one in parts need not fit on a card, so it waits outside.
+
+    Args:
+        model: network with its first weights.
+        device: name of this rank's device, such as "cuda:0".
+    """
     in_parts = ranks.world_size > 1 and config.parallel != "ddp"
     return model if in_parts else model.to(device)

@@ -21,7 +21,7 @@ from trainer.storage.run_folder import RunFolder, folder_of, most_rows
 from trainer.storage.suspicion import read_from
 
 
-def tidied(config: RunConfig) -> bool:
+def finalize_if_complete(config: RunConfig) -> bool:
     """Return whether the run to resume is complete; what a kill just after its end left is removed then.
 
     So the same command can be started again and again, as schedulers do.
@@ -43,12 +43,17 @@ def tell_nothing_to_resume(config: RunConfig) -> None:
     say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
 
 
-def go_on(
+def restore_latest_checkpoint(
     training: Training, folder: RunFolder, settings: dict[str, Any], now: dict[str, Any], *, fixed_size: bool
 ) -> None:
     """Restore `training` from the newest valid checkpoint; without one, start anew and report it.
 
     The micro-batch is the checkpoint's, unless its size is fixed by hand.
+
+    Args:
+        settings: content of run.json.
+        now: record of the present attempt.
+        fixed_size: `--micro-batch` is a number.
 
     Raises:
         TrainerError: RM551 where more epochs are trained than are asked for, RM591 where the checkpoint is of another
@@ -91,7 +96,12 @@ def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> 
 
 
 def require_state(tree: Any, training: Training, step: int) -> None:
-    """Raise ValueError or TypeError where a checkpoint's tree is no state that `training` can go on from."""
+    """Raise ValueError or TypeError where a checkpoint's tree is no state that `training` can go on from.
+
+    Args:
+        tree: content of the checkpoint.
+        step: number of the checkpoint's step.
+    """
     state, losses = tree["state"], training.state.losses
     counts = {name: state[name] for name in ("step", "epoch", "batch", "skipped", "logged")}
     counts |= {f"micro_batch.{name}": state["micro_batch"][name] for name in ("limit", "size")}
@@ -110,7 +120,11 @@ def require_state(tree: Any, training: Training, step: int) -> None:
 
 
 def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
-    """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding."""
+    """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding.
+
+    Args:
+        settings: content of run.json; None for a new run.
+    """
     changes = rounding_changes(config, ranks.world_size, settings) if settings else []
     if changes:
         emit("rounding_changes", changes=changes)

@@ -44,7 +44,12 @@ def given(config: TrainConfig) -> dict[str, Any]:
 
 
 def settings_of(config: TrainConfig, data_sha256: str, *, world_size: int) -> dict[str, Any]:
-    """Return what run.json says."""
+    """Return the content of run.json.
+
+    Args:
+        data_sha256: hash of the data file.
+        world_size: number of ranks.
+    """
     return {"config": config.as_dict(), "data_sha256": data_sha256, "world_size": world_size}
 
 
@@ -77,6 +82,10 @@ def write_settings(folder: RunFolder, settings: dict[str, Any]) -> None:
 def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -> TrainConfig:
     """Return `config` with what was not given taken from the unfinished run `name`.
 
+    Args:
+        name: name of the unfinished run.
+        settings: content of its run.json.
+
     Raises:
         TrainerError: RM551 where a setting that decides the weights was given and differs.
     """
@@ -97,25 +106,42 @@ def ends_with_run(stored: Mapping[str, Any]) -> bool:
 
 
 def require_same_data(task: LearningTask, name: str, settings: dict[str, Any]) -> None:
-    """Raise RM551 where the data file has other bytes than the run began with."""
+    """Raise RM551 where the data file has other bytes than the run began with.
+
+    Args:
+        name: name of the unfinished run.
+        settings: content of its run.json.
+    """
     if task.data_sha256 != settings["data_sha256"]:
         why = f"SHA-256 {task.data_sha256[:12]}…, the run began with {settings['data_sha256'][:12]}…"
         raise TrainerError("RM551", what=f"run {name} was started on other data", where=task.data_name, why=why)
 
 
 def require_epochs(name: str, *, asked: int, trained: int) -> None:
-    """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few."""
+    """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few.
+
+    Args:
+        name: name of the unfinished run.
+        asked: value of `--epochs`.
+        trained: epochs that it has trained.
+    """
     if trained > asked:
         what = f"run {name} has trained {trained} epochs, more than --epochs {asked}"
-        why = "What is trained cannot be taken back."
+        why = "Epochs that were trained cannot be undone."
         raise TrainerError("RM551", what=what, why=why, next=f"Give --epochs {trained} or more, or start a new run.")
 
 
 def require_steps(name: str, *, asked: int | None, taken: int) -> None:
-    """Raise RM551 where the run has taken more steps than it is to have."""
+    """Raise RM551 where the run has taken more steps than it is to have.
+
+    Args:
+        name: name of the unfinished run.
+        asked: value of `--max-steps`; None without a limit.
+        taken: steps that it has taken.
+    """
     if asked is not None and taken > asked:
         what = f"run {name} has taken {taken:,} steps, more than --max-steps {asked}"
-        why = "What is trained cannot be taken back."
+        why = "Steps that were taken cannot be undone."
         raise TrainerError("RM551", what=what, why=why, next=f"Give --max-steps {taken} or more, or start a new run.")
 
 
@@ -128,7 +154,12 @@ def longer(settings: dict[str, Any] | None, config: TrainConfig) -> dict[str, An
 
 
 def rounding_changes(config: TrainConfig, world_size: int, settings: dict[str, Any]) -> list[str]:
-    """Return, as text, what now differs and makes the rest of the run equal only up to rounding."""
+    """Return, as text, what now differs and makes the rest of the run equal only up to rounding.
+
+    Args:
+        world_size: number of ranks.
+        settings: content of run.json.
+    """
     now = config.as_dict() | {"world_size": world_size}
     before = settings["config"] | {"world_size": settings["world_size"]}
     changes = [

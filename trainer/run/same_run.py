@@ -24,7 +24,7 @@ def origin_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells features computed otherwise: names, formulas, rows, and each column's mean and deviation."""
+    """Return what identifies the features: names, formulas, rows, and each column's mean and deviation."""
     split, scaler, target = (record.get(name) or {} for name in ("split", "scaler", "target"))
     rows = {name: part["rows"] for name, part in split.items() if isinstance(part, Mapping) and "rows" in part}
     return {
@@ -39,7 +39,13 @@ def _inputs(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_same_inputs(name: str, before: Any, now: Mapping[str, Any]) -> None:
-    """Raise RM593 where the rows that this trainer makes of the data are not those that run `name` began with."""
+    """Raise RM593 where the rows that this trainer makes of the data are not those that run `name` began with.
+
+    Args:
+        name: name of the unfinished run.
+        before: its record, as JSON.
+        now: record of the present attempt.
+    """
     if not isinstance(before, Mapping):
         return  # a run of an earlier trainer, which did not say
     differing = _difference(before, now)
@@ -84,7 +90,13 @@ def unrecorded() -> dict[str, Any]:
 def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[str]) -> None:
     """Raise RM591 where the checkpoint at `path` is of another run than the one whose settings are `own`.
 
-    `facts` is what its manifest says; `fixed` are the settings that no run may change.
+    `facts` is the content of its manifest; `fixed` are the settings that no run may change.
+
+    Args:
+        path: folder of the checkpoint, for the message.
+        facts: content of the checkpoint's manifest, as JSON.
+        own: settings of this run.
+        fixed: names of the settings that no run may change.
     """
     told = facts.get("settings") if isinstance(facts, Mapping) else None
     if not isinstance(told, Mapping) or not isinstance(told.get("config"), Mapping):

@@ -12,6 +12,11 @@ def summary(record: Mapping[str, Any], lines: Mapping[str, str], folder: Path) -
     """Return a run as text: device and reason, the task's own `lines`, place.
 
     `record` is the content of metadata.json.
+
+    Args:
+        record: content of metadata.json.
+        lines: the task's own lines, by their label.
+        folder: folder of the run.
     """
     device = record["device"]
     where = f"{device['device']}, {device['name']} ({device['arch']}); {device['reason']}"

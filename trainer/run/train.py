@@ -32,7 +32,7 @@ from trainer.engine.loop import fit
 from trainer.engine.lr_schedule import require_schedule, schedule_of, shape_of
 from trainer.engine.state import Epoch
 from trainer.engine.steps.attention_selection import Chosen, attend
-from trainer.engine.steps.batch_size_probe import advice_for
+from trainer.engine.steps.batch_size_probe import suggest_batch_size
 from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import StoppedError, Training, new_training
@@ -44,7 +44,12 @@ from trainer.run.metadata import metadata
 from trainer.run.plan import attention_asked, plan_of, rows_tried
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
 from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
-from trainer.run.resume_point import go_on, tell_nothing_to_resume, tell_rounding, tidied
+from trainer.run.resume_point import (
+    finalize_if_complete,
+    restore_latest_checkpoint,
+    tell_nothing_to_resume,
+    tell_rounding,
+)
 from trainer.run.resume_settings import (
     checked,
     given,
@@ -98,7 +103,7 @@ def train(config: TrainConfig) -> None:
     ranks = connect()
     try:
         config = attempt_of(config, ranks)
-        if ranks.lead(lambda: tidied(config.run)):
+        if ranks.lead(lambda: finalize_if_complete(config.run)):
             return
         asked = config.run
         name = ranks.lead(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
@@ -196,7 +201,11 @@ def results_may_vary(config: TrainConfig) -> bool:
 def built(
     network: NetworkSpec, attempt: Attempt, device: str, precision: Precision
 ) -> tuple[nn.Module, Chosen | None, dict[str, Any] | None]:
-    """Return the network with its first weights where it is to be, its attention kernel, and its faster ways."""
+    """Return the network with its first weights where it is to be, its attention kernel, and its faster ways.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
     config, lobby = attempt.config, attempt.lobby
     model = network.build().to(dtype=precision.weights)
     if network.load:
@@ -274,7 +283,11 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
 
 
 def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks, record: dict[str, Any]) -> Training:
-    """Return the run at its beginning, its settings written."""
+    """Return the run at its beginning, its settings written.
+
+    Args:
+        record: content of metadata.json so far.
+    """
     started = started_with(prepared, attempt, ranks, record)
     if ranks.leads and not attempt.settings:
         write_settings(folder, started)
@@ -282,13 +295,21 @@ def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ran
 
 
 def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
-    """Return what a run that begins now is started with."""
+    """Return what a run that begins now is started with.
+
+    Args:
+        record: content of metadata.json so far.
+    """
     settings = settings_of(attempt.config, prepared.task.data_sha256, world_size=ranks.world_size)
     return settings | origin_of(record) | hashes_of(record)
 
 
 def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that the run was started with; a resume changes its length alone."""
+    """Return the settings that the run was started with; a resume changes its length alone.
+
+    Args:
+        record: content of metadata.json so far.
+    """
     started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
     attention = {"attention": prepared.attention.kernel if prepared.attention else None}
     return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
@@ -299,14 +320,17 @@ def resume_if_asked(
 ) -> None:
     """Restore `training` from the unfinished run's newest valid checkpoint.
 
+    Args:
+        record: content of metadata.json so far.
+
     Raises:
-        TrainerError: RM551 where more is trained than is asked for, and what `go_on` raises.
+        TrainerError: RM551 where more is trained than is asked for, and what `restore_latest_checkpoint` raises.
     """
     if not attempt.name:
         return
     ranks = training.ranks
     started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
-    go_on(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
+    restore_latest_checkpoint(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
     if ranks.leads:
         # only now: where it refused to go on, the run stays as it was
         write_settings(folder, started)
@@ -320,7 +344,7 @@ def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: Ru
     """
     config = attempt.config
     compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
-    paced(training, config.compute.step)
+    select_step_strategy(training, config.compute.step)
     architecture = prepared.network.description | prepared.task.replay_settings()
     own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, architecture, config.as_dict())
     training.callbacks = training.callbacks.after(*own)
@@ -338,7 +362,12 @@ def finish(
     record: dict[str, Any],
     history: list[Epoch],
 ) -> None:
-    """Measure the trained network and write its files."""
+    """Measure the trained network and write its files.
+
+    Args:
+        record: content of metadata.json so far; completed here.
+        history: measurements in order.
+    """
     task, ranks = prepared.task, training.ranks
     record["metrics"] = {"best": best_of(history).facts(), **scores(training, task)}
     whole = ranks.whole(dict(prepared.model.state_dict()))
@@ -351,14 +380,23 @@ def finish(
 def complete(
     task: LearningTask, attempt: Attempt, folder: RunFolder, record: dict[str, Any], history: list[Epoch]
 ) -> None:
-    """Remove what only a resume needs, and report the end; the folder has its final name."""
+    """Remove what only a resume needs, and report the end; the folder has its final name.
+
+    Args:
+        record: content of metadata.json.
+        history: measurements in order.
+    """
     remove_leftovers(folder.final, attempt.config.run.keep)
     emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
     say(summary(record, task.summary(record, lasted(history)), folder.final))
 
 
 def require_room(network: NetworkSpec, device: str, precision: Precision, config: TrainConfig) -> None:
-    """Raise RM521 where the network cannot be trained on `device` at all."""
+    """Raise RM521 where the network cannot be trained on `device` at all.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
     require_memory(
         network.parameters(),
         device,
@@ -370,7 +408,12 @@ def require_room(network: NetworkSpec, device: str, precision: Precision, config
 
 @contextlib.contextmanager
 def open_on(ranks: Ranks, config: RunConfig, name: str | None, *, need_bytes: int) -> Iterator[RunFolder]:
-    """Open the run's folder on rank 0 for all ranks."""
+    """Open the run's folder on rank 0 for all ranks.
+
+    Args:
+        name: name of an unfinished run to resume; None for a new one.
+        need_bytes: free space that the run needs.
+    """
     with contextlib.ExitStack() as stack:
 
         def enter() -> str:
@@ -419,20 +462,24 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
     return training
 
 
-def paced(training: Training, requested: str) -> None:
+def select_step_strategy(training: Training, requested: str) -> None:
     """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
     choice = choose_step(requested, training)
     if training.ranks.leads:
         emit("step", **vars(choice))
         say(f"step    {choice.name}: {choice.reason}")
-    advice = advice_for(training, choice) if training.state.step == 0 else None
+    advice = suggest_batch_size(training, choice) if training.state.step == 0 else None
     if advice:
         emit("advice", **vars(advice))
         say(f"advice  {advice.words()}")
 
 
 def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> CheckpointKeeper:
-    """Return who keeps the run's checkpoints; each of them knows the run's settings."""
+    """Return who keeps the run's checkpoints; each of them knows the run's settings.
+
+    Args:
+        settings: content of run.json.
+    """
     return CheckpointKeeper(
         run=folder.partial,
         interval=config.run.checkpoint_every,

@@ -48,7 +48,7 @@ class Outcome:
             return f"signal {-self.returncode}"
 
     def stderr_tail(self, lines: int = 20) -> str:
-        """The last lines of stderr, where a failure usually says why."""
+        """The last lines of stderr, where a failure usually gives its reason."""
         return "\n".join(self.stderr.splitlines()[-lines:])
 
 
@@ -58,6 +58,12 @@ def run_limited(
     """Run `argv` for at most `seconds`, then kill all that it started, however it ended.
 
     With `memory_bytes` it is killed, too, once it and its children hold more than that of host memory.
+
+    Args:
+        argv: the command, its program first.
+        seconds: time limit.
+        env: the whole environment; None inherits this process's.
+        memory_bytes: limit of host memory, children included; None for no limit.
 
     Raises:
         OSError: when the program cannot be started at all.

@@ -79,7 +79,13 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def listing(name: str, known: Iterable[str], *, kind: str) -> str:
-    """Return what comes near an unknown name, where something does, and all that are known, once."""
+    """Return what comes near an unknown name, where something does, and all that are known, once.
+
+    Args:
+        name: the unknown name.
+        known: the names that are accepted.
+        kind: noun for what is named, such as "probe".
+    """
     known = list(known)
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     return f"{suggestion(name, known) + ' ' if near else ''}All {kind}: {', '.join(known)}."

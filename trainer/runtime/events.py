@@ -1,4 +1,4 @@
-"""What a run says: JSON lines for programs on stdout, one progress line for people on stderr."""
+"""The output of a run: JSON lines for programs on stdout, one progress line for people on stderr."""
 
 from __future__ import annotations
 

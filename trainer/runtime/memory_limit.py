@@ -28,7 +28,7 @@ class Watched:
     filled_bytes: int | None = field(default=None, init=False)
 
     def patience(self, deadline: float) -> float:
-        """Seconds until the next look, or until `deadline` where nobody looks."""
+        """Seconds until the next look, or until `deadline` without a limit."""
         left = max(0.0, deadline - time.monotonic())
         return left if self.limit_bytes is None else min(LOOK_EVERY_SECONDS, left)
 

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder. Its files are written under a hidden name and synced, the manifest with their sizes
 and SHA-256 last; then the folder is renamed and its parent synced. A kill at any moment leaves the earlier
-ones as they were, and at most a hidden folder that nobody reads.
+ones as they were, and at most a hidden folder that is never read.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ def write(folder: Path, step: int, files: Mapping[str, Pieces], facts: Mapping[s
     """Write a checkpoint of `step` to `folder`, durable when this returns; `facts` go into the manifest.
 
     Other threads run meanwhile: neither the disk nor a checksum holds Python's lock.
+
+    Args:
+        folder: folder of the run's checkpoints.
+        step: number of steps taken.
+        files: content of each file, by its name.
+        facts: JSON values for the manifest.
 
     Raises:
         OSError: where it cannot be written (a full disk); nothing of it is left then.

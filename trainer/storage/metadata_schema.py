@@ -220,8 +220,9 @@ class LanguageRecord:
 class LanguageMetadata:
     """A run with `task: language`: what it shares with other runs, and `language` instead of features and targets.
 
-    `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are beside it in Hugging
-    Face layout, or as an adapter in peft's. `fast` names for each part what computed it, why, and what was tried.
+    `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are next to it in
+    Hugging Face layout, or as an adapter in peft's. `fast` names for each part what computed it, why, and what was
+    tried.
     """
 
     schema_version: Annotated[int, SCHEMA_VERSION]

@@ -16,6 +16,12 @@ def require_output(output: Path, flag: str, inputs: Mapping[str, Path], *, throu
     `inputs` names what each file is. A pipe or character device is written `through`, or refused where the format
     needs a file.
 
+    Args:
+        output: path to write.
+        flag: option that gave it, such as "--output".
+        inputs: paths that must not be overwritten, by what they are.
+        through: accept a pipe or a character device.
+
     Raises:
         TrainerError: RM500 for an input, a folder, another kind of node, or a path below a folder that is not there.
     """

@@ -42,7 +42,13 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_as(kind: Any, value: Any, path: str) -> Any:
-    """Return a JSON value as the type `kind`. Raises ValueError naming `path` below which it does not fit."""
+    """Return a JSON value as the type `kind`. Raises ValueError naming `path` below which it does not fit.
+
+    Args:
+        kind: a type: a dataclass, a union, a container, or one of JSON's own.
+        value: as `json.loads` returned it.
+        path: place of `value` in the document, for the message.
+    """
     origin, inside = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return _read_object(kind, value, path)

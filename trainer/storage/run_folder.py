@@ -60,12 +60,12 @@ class RunFolder:
         Raises:
             TrainerError: RM592 where a file states it, and none of them in a form that can be used.
         """
-        found, told = None, False
+        found, reported = None, False
         with contextlib.suppress(OSError, ValueError):
-            found, told = checked(json_of(self.partial / SETTINGS)), True
+            found, reported = checked(json_of(self.partial / SETTINGS)), True
         for _, facts in () if found else checkpoint_store.facts_of(self.checkpoints):
-            found, told = found or checked(facts.get("settings")), True
-        if told and found is None:
+            found, reported = found or checked(facts.get("settings")), True
+        if reported and found is None:
             raise TrainerError("RM592", what=f"what run {self.name} was started with", where=str(self.partial))
         return found
 
@@ -110,6 +110,11 @@ def unfinished(output: Path) -> list[str]:
 def to_resume(output: Path, asked: str, name: str | None) -> str | None:
     """Return the unfinished run that `--resume` means; None where `auto` finds nothing to resume.
 
+    Args:
+        output: folder of all runs.
+        asked: value of `--resume`: auto, or a run's name.
+        name: value of `--run-name`; None where not given.
+
     Raises:
         TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only running ones.
     """
@@ -125,7 +130,7 @@ def to_resume(output: Path, asked: str, name: str | None) -> str | None:
 
 
 def _first_free(output: Path, known: list[str]) -> str | None:
-    """Return the first of the runs that nobody works on, None where there are no runs; RM555 where all are busy."""
+    """Return the first of the runs that no process has open, None where there are no runs; RM555 where all are busy."""
     free = next((one for one in known if not under_way(folder_of(output, one))), None)
     if known and free is None:
         raise TrainerError("RM555", what=f"another process works on {', '.join(known)}", where=str(output))
@@ -147,6 +152,12 @@ def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = 
 
     That `output` can be written and has room is found out here, before any training. With `resume`, the
     unfinished twin of `name` is taken up again.
+
+    Args:
+        output: folder of all runs.
+        name: name of the run; None makes one.
+        need_bytes: free space that the run needs.
+        resume: take up the unfinished run `name`.
 
     Raises:
         TrainerError: RM540 where the run exists, RM543 where less than `need_bytes` are free, RM555 where
@@ -186,7 +197,7 @@ def _reserve(folder: RunFolder) -> None:
     try:
         folder.partial.mkdir()
     except FileExistsError:
-        what = f"run {folder.name} is under way, or was killed before it could clean up"
+        what = f"run {folder.name} is in progress, or was killed before it could clean up"
         remedy = (
             f"Resume it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
             "else choose another name with --run."

@@ -29,7 +29,7 @@ NAMES = {
 LINE = 8  # the header is filled up with blanks, so that the first tensor begins at a multiple of it
 
 
-def pieces(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+def chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     """Yield the file's header, then each tensor's bytes, which are the tensor's own memory where it is contiguous.
 
     Raises:

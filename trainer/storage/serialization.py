@@ -15,6 +15,11 @@ _LEAVES: dict[str, Callable[[str], Any]] = {"tensor": str, "bytes": bytes.fromhe
 def pack(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     """Return `value` in JSON's types; each tensor goes into `tensors` under its path and leaves its name.
 
+    Args:
+        value: nested dicts, lists and tuples.
+        tensors: receives each tensor under its path.
+        name: path of `value`; empty at the root.
+
     Raises:
         TypeError: for anything but dict, list, tuple, str, int, float, bool, None, bytes and tensors.
     """
@@ -60,7 +65,7 @@ def unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 class HostMemory:
-    """Tensors on the host that copies go to, time and again: memory that nobody has touched yet costs most of a copy.
+    """Tensors on the host that copies go to, time and again: the first write to new memory costs most of a copy.
 
     A copy is the CPU's own, contiguous, and holds until the next one is made, whatever becomes of the original.
     """

@@ -47,7 +47,13 @@ def regular(path: Path, *, most: int | None = None) -> bytes:
 
 @contextmanager
 def read_from(path: Path, what: str, *, code: str = "RM546") -> Iterator[None]:
-    """Turn what a value of a wrong form in file `path` raises into an error with `code`; `what` says what it holds."""
+    """Turn what a value of a wrong form in file `path` raises into an error with `code`; `what` names its content.
+
+    Args:
+        path: file that is read.
+        what: noun for the content, for the message.
+        code: code of the error that is raised.
+    """
     try:
         yield
     except _ODD as error:

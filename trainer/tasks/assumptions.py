@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 from trainer.data.readers.bars import Source
 from trainer.tasks.prepared import Task
 
@@ -70,7 +70,15 @@ def _height(day_ticks: int, row_ticks: int) -> str:
 
 
 def of_rows(bars: int, used: int, horizon: int, embargo: int, unknown: int) -> str:
-    """Return where the bars went."""
+    """Return where the bars went.
+
+    Args:
+        bars: bars of the file.
+        used: rows with features and target.
+        horizon: bars between a row and its target.
+        embargo: bars left out before each later part.
+        unknown: bars with too short a past for a feature.
+    """
     return (
         f"rows: {used:,} of {bars:,} bars can be learned from; {unknown:,} have too short a past, "
         f"{max(0, bars - used - unknown):,} no target {horizon} bars on; {embargo} are left out before each later part"
@@ -89,7 +97,7 @@ def of_features(task: Task) -> str:
 
 def unmoved(features: NDArray[Any]) -> tuple[list[int], list[int]]:
     """Return the columns of `features` (rows, columns) that never change, and those whose spread is a few rows'."""
-    parts = [features[piece] for piece in pieces(len(features))]
+    parts = [features[piece] for piece in chunks(len(features))]
     low, high = (
         np.min([part.min(axis=0) for part in parts], axis=0),
         np.max([part.max(axis=0) for part in parts], axis=0),

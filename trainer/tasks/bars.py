@@ -17,14 +17,14 @@ from trainer.config.sections.bars import BarsConfig
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Bars, Dates, joined
 from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, rows_of
-from trainer.data.features.build import cached, reading_of, start_build
+from trainer.data.features.build_features import cached, reading_of, start_build
 from trainer.data.features.daily_features import feature_matrix, features_for
 from trainer.data.features.feature_file import FeatureTable, read_table
 from trainer.data.features.inspect import Survey, survey
 from trainer.data.features.progress import bar_counter
-from trainer.data.loading.chunks import mapped, pieces
+from trainer.data.loading.chunks import chunks, mapped
 from trainer.data.readers.bars import Source, open_source
-from trainer.data.readers.files import DataFile, data_file
+from trainer.data.readers.data_file import DataFile, data_file
 from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.signals import ends_on_sigterm
@@ -64,7 +64,12 @@ def prepare(config: BarsConfig | TableConfig, *, disk: Path | None = None, shown
 
 
 def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = False) -> Task:
-    """Make a task of bars: what the next --horizon of them do."""
+    """Make a task of bars: what the next --horizon of them do.
+
+    Args:
+        disk: folder for mapped rows; None keeps them in memory.
+        shown: show progress on standard error.
+    """
     if config.target not in TARGETS:
         what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
         raise TrainerError("RM500", what=what, next="A column of any table is a target with --features table.")
@@ -140,7 +145,12 @@ def daily_rows(config: BarsConfig, source: Source, found: Survey) -> Prepared:
 
 
 def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Dataset:
-    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known."""
+    """Return the rows of daily bars whose features and whose target, `horizon` bars ahead, are both known.
+
+    Args:
+        horizon: bars between a row and its target.
+        target: name of the target, as `--target` takes it.
+    """
     whole = np.zeros(len(bars), np.int64)
     return rows_of(bars.date, bars.close, whole, feature_matrix(bars), horizon=horizon, target=target)
 
@@ -148,14 +158,19 @@ def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Datase
 def intraday_rows(
     config: BarsConfig, source: Source, found: Survey, *, disk: Path | None = None, shown: bool = False
 ) -> Prepared:
-    """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder."""
+    """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder.
+
+    Args:
+        disk: folder for mapped rows; None keeps them in memory.
+        shown: show progress on standard error.
+    """
     if found.daily:
         raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
     build = start_build(config.inputs, source, found)
     with ExitStack() as stack:
         beside = tempfile.TemporaryDirectory(prefix="features-", dir=folder_for(disk))
         folder = config.inputs.cache or Path(stack.enter_context(beside))
-        with bar_counter(sys.stderr) if shown else nullcontext(build.tell) as build.tell, ends_on_sigterm():
+        with bar_counter(sys.stderr) if shown else nullcontext(build.progress) as build.progress, ends_on_sigterm():
             path, hit = cached(build, folder)
         table = read_table(path)
         table = table.since(first_used(len(table.date), config))
@@ -177,12 +192,17 @@ def intraday_rows(
 
 def finite_rows(table: FeatureTable) -> NDArray[np.bool_]:
     """Return which rows of a feature file have a past that is long enough for every feature, (bars,)."""
-    return np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in pieces(len(table.date))])
+    return np.concatenate([np.isfinite(table.rows(piece)).all(axis=1) for piece in chunks(len(table.date))])
 
 
 def table_rows(table: FeatureTable, finite: NDArray[np.bool_], config: BarsConfig, disk: Path | None) -> Dataset:
-    """Return the rows of a feature file, read a piece at a time; with --feed mapped they lie in a file again."""
-    bars = list(pieces(len(table.date)))
+    """Return the rows of a feature file, read a piece at a time; with --feed mapped they are in a file again.
+
+    Args:
+        finite: whether all features of a bar are known, shape (bars,).
+        disk: folder for mapped rows; None keeps them in memory.
+    """
+    bars = list(chunks(len(table.date)))
 
     def features(known: NDArray[np.bool_]) -> NDArray[np.float32]:
         parts = (table.rows(piece)[known[piece]] for piece in bars)

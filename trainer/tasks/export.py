@@ -38,6 +38,11 @@ def require(formats: Sequence[str]) -> None:
 def files(model: nn.Module, record: dict[str, Any], formats: Sequence[str] = ()) -> dict[str, bytes]:
     """Return the files of a trained model by name; `record` is metadata.json's content, and learns of the exports.
 
+    Args:
+        model: trained network on the CPU.
+        record: content of metadata.json; receives facts on the exports.
+        formats: values of `--export`.
+
     Raises:
         TrainerError: RM549 where torch's exporter refuses the network.
     """
@@ -146,7 +151,13 @@ def _quietly() -> Iterator[None]:
 
 
 def compare_onnx(content: bytes, network: nn.Module, embeddings: Sequence[Mapping[str, int]] = ()) -> dict[str, Any]:
-    """Return how far onnxruntime is from torch on made-up rows, or that it was not asked as it is not here."""
+    """Return how far onnxruntime is from torch on made-up rows, or that it was not asked as it is not here.
+
+    Args:
+        content: the ONNX file.
+        network: the network that it was made from.
+        embeddings: place and number of values of each categorical column.
+    """
     import torch
 
     if importlib.util.find_spec("onnxruntime") is None:

@@ -150,7 +150,13 @@ class LanguageTask:
         return {}
 
     def files(self, model: nn.Module, record: dict[str, Any], formats: Sequence[str]) -> dict[str, bytes]:
-        """Return the model in Hugging Face layout, or the adapter in peft's, with tokenizer files."""
+        """Return the model in Hugging Face layout, or the adapter in peft's, with tokenizer files.
+
+        Args:
+            model: trained network on the CPU.
+            record: content of metadata.json.
+            formats: values of `--export`.
+        """
         config, adapter = self.decoder, self.decoder.adapter
         decoder: Decoder = model.decoder  # type: ignore[assignment]
         raw = record["model"]["config"]

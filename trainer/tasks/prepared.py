@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.data.bar import Dates
 from trainer.data.dataset import Target
-from trainer.data.readers.files import DataFile
+from trainer.data.readers.data_file import DataFile
 from trainer.data.split import Scaler, Split
 
 

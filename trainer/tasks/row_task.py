@@ -103,7 +103,13 @@ class RowTask:
         return {"class_weights": self.data.class_weights}
 
     def files(self, model: torch.nn.Module, record: dict[str, Any], formats: Sequence[str]) -> dict[str, bytes]:
-        """Return weights and what --export asks for."""
+        """Return weights and what --export asks for.
+
+        Args:
+            model: trained network on the CPU.
+            record: content of metadata.json.
+            formats: values of `--export`.
+        """
         return export.files(model, record, formats)
 
     def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:

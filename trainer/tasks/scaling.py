@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from trainer.data.dataset import Dataset
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 from trainer.data.loading.placement import Feed, Part, choose_feed, laid
 from trainer.device.memory import report
 from trainer.tasks.prepared import Task
@@ -36,8 +36,12 @@ def fed(task: Task, placement: Placement) -> tuple[Part, Part, Feed]:
 
 
 def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[Part]:
-    """Yield the rows of `part`, scaled, on the host, a piece at a time."""
-    for piece in pieces(len(part)):
+    """Yield the rows of `part`, scaled, on the host, a piece at a time.
+
+    Args:
+        dtype: type of inputs and floating targets.
+    """
+    for piece in chunks(len(part)):
         targets = task.targets.scale(part.target[piece])[:, np.newaxis]  # (rows, 1)
         yield Part(
             inputs=torch.tensor(task.inputs.scale(part.features[piece]), dtype=dtype),

@@ -250,6 +250,11 @@ class LearningTask(Protocol):
 
         `formats` are those of --export. The recipe is not among the files: it is the same for every task.
 
+        Args:
+            model: trained network on the CPU.
+            record: content of metadata.json.
+            formats: values of `--export`.
+
         Raises:
             TrainerError: where a format that was asked for cannot be written.
         """

@@ -44,7 +44,13 @@ def _without_data(model: nn.Module) -> nn.Module:
 
 
 def utilisation(flops: float | None, rows_per_second: float, peak: float | None) -> float | None:
-    """Return the share of the card's peak that the model's FLOPs take, None where either is unknown."""
+    """Return the share of the card's peak that the model's FLOPs take, None where either is unknown.
+
+    Args:
+        flops: floating-point operations of one row, forward and backward.
+        rows_per_second: measured rate.
+        peak: the card's peak in FLOP/s.
+    """
     if flops is None or not peak or not math.isfinite(rows_per_second):
         return None
     return flops * rows_per_second / peak

@@ -13,7 +13,7 @@ from trainer.data.loading.batch import Values, tensors
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suspect:
+class NonFiniteSource:
     """What first was not finite: `what` is an output of a layer, a parameter's gradient, inputs or loss."""
 
     what: str
@@ -75,17 +75,23 @@ def bad_gradient(model: nn.Module) -> str | None:
 
 def suspect(
     witness: Witness, model: nn.Module, inputs: Values, loss: object, *, scaled: bool = False
-) -> Suspect | None:
+) -> NonFiniteSource | None:
     """Return what first was not finite in a step that `witness` saw: inputs, a layer's output, loss, or a gradient.
 
     Gradients that are `scaled` (fp16) may overflow: such a step is skipped, and no harm done.
+
+    Args:
+        model: the network that was run.
+        inputs: inputs of the step.
+        loss: the step's loss, a tensor or a number.
+        scaled: gradients are scaled (fp16) and may overflow.
     """
     if not all(torch.isfinite(value).all() for value in tensors(inputs)):
-        return Suspect(what="inputs of the batch", name="")
+        return NonFiniteSource(what="inputs of the batch", name="")
     if (layer := witness.first_bad()) is not None:
-        return Suspect(what="output of layer", name=layer)
+        return NonFiniteSource(what="output of layer", name=layer)
     if isinstance(loss, Tensor) and not torch.isfinite(loss).all():
-        return Suspect(what="loss of finite outputs", name="")
+        return NonFiniteSource(what="loss of finite outputs", name="")
     if not scaled and (parameter := bad_gradient(model)) is not None:
-        return Suspect(what="gradient of parameter", name=parameter)
+        return NonFiniteSource(what="gradient of parameter", name=parameter)
     return None

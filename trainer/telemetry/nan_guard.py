@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from trainer.data.loading.batch import Batch, apply
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.layer_monitor import Suspect, Witness, suspect
+from trainer.telemetry.layer_monitor import NonFiniteSource, Witness, suspect
 
 KIND, VERSION = "trainer NaN replay", 1
 MOST_BYTES = 2**30  # of weights and optimizer that are kept beside the originals
@@ -54,13 +54,13 @@ class Suspected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Again:
+class RecomputeHooks:
     """How the loop takes a step, so that the guard can take it again.
 
-    `fetch` returns inputs and targets of row numbers; numbers are remembered, as batches would hold memory.
-    `compute` takes inputs and targets and leaves the gradients of their loss; `advance` takes the optimizer's
-    step; `stateful` are optimizer, scaler, scheduler: what changes with it beside the weights. `scaled` gradients
-    (fp16) may overflow, as such steps are skipped.
+    `fetch` returns inputs and targets of row numbers; numbers are remembered, as batches would hold memory. `compute`
+    takes inputs and targets and leaves the gradients of their loss; `advance` takes the optimizer's step; `stateful`
+    are optimizer, scaler, scheduler: what changes with it in addition to the weights. `scaled` gradients (fp16) may
+    overflow, as such steps are skipped.
     """
 
     fetch: Callable[[Tensor], Batch]
@@ -80,7 +80,7 @@ class NanGuard:
     def __init__(
         self,
         model: nn.Module,
-        again: Again,
+        again: RecomputeHooks,
         *,
         architecture: Mapping[str, Any],
         folder: Path,
@@ -107,6 +107,11 @@ class NanGuard:
         """Remember steps, `first` the number of the first of them; `losses` (steps,) are not looked at now.
 
         A step that was undone comes again.
+
+        Args:
+            first: number of the first step.
+            rows: row numbers of each step.
+            losses: shape (steps,).
         """
         if self._every:
             if self._recorded and self._recorded[-1].first == first:
@@ -151,7 +156,7 @@ class NanGuard:
             "RM506", what=what, where=f"step {bad.step}", why=why, next=f"python -m trainer replay {path}"
         )
 
-    def _search(self, steps: list[Suspected]) -> tuple[Suspect | None, Suspected]:
+    def _search(self, steps: list[Suspected]) -> tuple[NonFiniteSource | None, Suspected]:
         """Compute the steps again from the state that was kept, until one shows what is not finite."""
         if self._good is None:
             return None, steps[-1]
@@ -180,7 +185,7 @@ class NanGuard:
             return f"{copy}; the file holds the batch, and the weights as they became"
         return "computed again from the last look, every step was finite: the failure did not repeat"
 
-    def _save(self, path: Path, bad: Suspected, culprit: Suspect | None) -> None:
+    def _save(self, path: Path, bad: Suspected, culprit: NonFiniteSource | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         inputs, targets = self._again.fetch(bad.rows)
         content = {

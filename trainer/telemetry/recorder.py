@@ -28,7 +28,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Yardstick:
-    """What rates are measured against. `why` says what is missing where `peak` (FLOPs a second) is None."""
+    """The reference of measured rates. `why` states what is missing where `peak` (FLOPs a second) is None."""
 
     flops_per_row: float | None = None
     peak: float | None = None

@@ -44,7 +44,7 @@ def sensor(device: str, root: Path = SYSFS) -> Sensor | None:
 
 
 def pci_address(device: str) -> str | None:
-    """Return the card's PCI address as in 0000:03:00.0, None where torch does not tell it (before 2.6 or so)."""
+    """Return the card's PCI address as in 0000:03:00.0, None where torch does not report it (before 2.6 or so)."""
     import torch
 
     properties = torch.cuda.get_device_properties(device)

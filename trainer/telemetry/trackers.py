@@ -1,4 +1,4 @@
-"""Where figures go beside the JSON lines: TensorBoard, Weights & Biases, MLflow. Each is imported only if asked for.
+"""Trackers in addition to the JSON lines: TensorBoard, Weights & Biases, MLflow. Each is imported only if chosen.
 
 One that cannot start ends the run before training; one that fails later is left behind, and the run goes on.
 """
@@ -128,6 +128,12 @@ def require(names: Sequence[str]) -> None:
 
 def start(names: Sequence[str], folder: Path, run: str, config: Mapping[str, Any]) -> list[Guarded]:
     """Start the trackers that were asked for.
+
+    Args:
+        names: values of `--track`.
+        folder: folder of the run.
+        run: name of the run.
+        config: settings by name, for the tracker to show.
 
     Raises:
         TrainerError: RM507 where one is not installed or does not start.

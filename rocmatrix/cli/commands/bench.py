@@ -24,7 +24,7 @@ SCHEMA = 1
 @edge
 def bench(wanted: Wanted, *, as_json: bool) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
-    from rocmatrix.evidence import collect, figure
+    from rocmatrix.evidence import figure, from_events
 
     if (ended := jobs.ran(wanted)) is None:
         return
@@ -32,7 +32,7 @@ def bench(wanted: Wanted, *, as_json: bool) -> None:
     if done.last("error"):  # wrong usage, told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
-    figures = figure.figures(collect.numbers_of(verdicts))
+    figures = figure.figures(from_events.numbers_of(verdicts))
     if as_json:
         print_json(_described(done, place, verdicts, figures))
     elif figures:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 @edge
 def diagnose(asked: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
-    from rocmatrix.diagnosis import after, diagnosis, own, signature
+    from rocmatrix.diagnosis import diagnosis, explain_failure, project_errors, signature
 
     log, cell, gpu, share = asked.log, asked.cell, asked.gpu, asked.share
     matrix = known_matrix()
     here = _here(matrix, cell, gpu)
     with closing(_blocks(log)) as blocks:
-        spoken = after.without_successes(blocks)
-        known = (*signature.load(ROOT), *own.signatures())
+        spoken = explain_failure.without_successes(blocks)
+        known = (*signature.load(ROOT), *project_errors.signatures())
         found = diagnosis.diagnose(
             spoken,
             name=_name(log),
@@ -64,15 +64,15 @@ def _name(log: str) -> str:
 
 
 def _blocks(log: str) -> Generator[bytes, None, None]:
-    from rocmatrix.diagnosis import reading
+    from rocmatrix.diagnosis import log_reader
 
     if log != "-":
-        with reading.opened(Path(log)) as stream:
-            yield from reading.chunks(stream, name=log)
+        with log_reader.opened(Path(log)) as stream:
+            yield from log_reader.chunks(stream, name=log)
         return
     if sys.stdin.isatty():
         raise RocmatrixError("RM610", what="standard input is the terminal", where="-", next="Pipe the log in.")
-    yield from reading.chunks(sys.stdin.buffer, name=_name(log))
+    yield from log_reader.chunks(sys.stdin.buffer, name=_name(log))
 
 
 def _failed_checks() -> frozenset[str]:
@@ -88,7 +88,7 @@ def _failed_checks() -> frozenset[str]:
 
 def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
     """Return where the log comes from: as named, else the one architecture of this host's cards."""
-    from rocmatrix.diagnosis.after import surroundings
+    from rocmatrix.diagnosis.explain_failure import surroundings
     from rocmatrix.host import hardware
     from rocmatrix.matrix.card_names import architecture_of
 
@@ -101,8 +101,8 @@ def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
 
 def _card_of(cell: Cell | None, architecture: str) -> str:
     """Return a card's architecture. Raises RM404 where the cell is for another."""
-    own = cell.architecture if cell else None
-    if cell is None or own in (None, architecture):
+    of_cell = cell.architecture if cell else None
+    if cell is None or of_cell in (None, architecture):
         return architecture
-    what = f"--gpu names a card of {architecture}, and the cell {cell.name} is for {own}"
+    what = f"--gpu names a card of {architecture}, and the cell {cell.name} is for {of_cell}"
     raise RocmatrixError("RM404", what=what, next="Leave --gpu or --cell out, or name a cell of that card.")

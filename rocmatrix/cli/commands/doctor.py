@@ -1,4 +1,4 @@
-"""What `./invokew doctor` and `./invokew topology` call: look, tell a person or a program, and end with a status.
+"""What `./invokew doctor` and `./invokew topology` call: examine, report to a person or a program, end with a status.
 
 Status 0: nothing stops a run. 1: something does. 2: the doctor itself could not look (a wrong path, a broken file).
 """
@@ -108,7 +108,7 @@ def summary(
 def described(
     examined: Examination | None, subjects: tuple[Subject, ...], findings: tuple[LintFinding, ...]
 ) -> Mapping[str, object]:
-    """Return everything as plain data. Values of variables that no rule speaks of are left out: some are secrets."""
+    """Return everything as plain data. Values of variables without a rule are left out: some are secrets."""
     told: dict[str, object] = dict(examined.described()) if examined else {}
     told["environment"] = [finding.described() for finding in findings]
     told["places"] = [subject.name for subject in subjects]

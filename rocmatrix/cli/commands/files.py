@@ -28,7 +28,13 @@ def render(*, check: bool) -> None:
 
 @edge
 def lock(*, cell: str | None, everything: bool, upgrade: bool) -> None:
-    """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
+    """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked.
+
+    Args:
+        cell: name of a cell; None for all that cells use.
+        everything: lock every release of the matrix, with a cell or not.
+        upgrade: take newer versions than the recorded ones.
+    """
     from rocmatrix.cli import generated
     from rocmatrix.images import lock as locking
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
-from rocmatrix.diagnosis import after
+from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.runtime.console import LOGS, edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
@@ -109,7 +109,7 @@ def built_image(
     forced = tuple(rule.id for rule in choice.forced)
     with (
         keeping.failed_build(cell),
-        after.explained(building.log_file(cell, ROOT), cell=cell),
+        explain_failure.explained(building.log_file(cell, ROOT), cell=cell),
     ):
         built = building.build(
             cell,
@@ -126,8 +126,8 @@ def built_image(
 
 
 def explain(done: Finished, place: Place) -> None:
-    """Say why a job failed, as far as its log tells, for the cell and the host that it ran on."""
-    after.explain(after.told(done), cell=place.cell, hardware=place.hardware)
+    """Report why a job failed, as far as its log shows it, for the cell and the host that it ran on."""
+    explain_failure.explain(explain_failure.reported(done), cell=place.cell, hardware=place.hardware)
 
 
 def run_job(wanted: Wanted) -> Finished | None:

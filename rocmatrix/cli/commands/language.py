@@ -27,7 +27,13 @@ WHAT = {
 
 @edge
 def run(command: str, options: Mapping[str, Any], *, dry_run: bool) -> None:
-    """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed."""
+    """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
+
+    Args:
+        command: name of the trainer's command.
+        options: values by the name of the option; None is left out.
+        dry_run: print the command and run nothing.
+    """
     missing = [name for name in NEEDED[command] if not options.get(name)]
     if missing:
         needs = ", and ".join(f"--{name}, {WHAT[name]}" for name in missing)

@@ -83,17 +83,17 @@ def _at_work(known: Matrix, level: dict[str, str]) -> frozenset[tuple[str | None
 @edge
 def explain(request: Request, *, as_json: bool, python: str | None = None) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
-    from rocmatrix.matrix.resolver import explanation as argument
+    from rocmatrix.matrix.resolver import explanation as explaining
 
     known = known_matrix()
     cards = hardware_here().architectures
-    argued = argument.argue(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    argued = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
     if as_json:
         print_json(argued.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
 
-    show(terminal.argument(argued), width=terminal.PROSE_WIDTH)
+    show(terminal.explanation(argued), width=terminal.PROSE_WIDTH)
 
 
 @edge
@@ -104,9 +104,9 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
     known = known_matrix()
     whole = grid.grid(known, measured=_measured(known))
     if html is not None:
-        from rocmatrix.matrix.resolver import html as page
+        from rocmatrix.matrix.resolver import html as html_page
 
-        _write_page(html, page.page(known, whole, today=today()))
+        _write_page(html, html_page.page(known, whole, today=today()))
         say(f"{html}: {html.stat().st_size / 1e6:.1f} MB, {len(whole.rows)} x {len(whole.releases)} squares")
     if as_json:
         print_json(whole.described())
@@ -144,7 +144,7 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
     newer = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
     table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), newer)
     for answer in found.answers:
-        news = answer.unheard_because and f"not heard: {answer.unheard_because}"
+        news = answer.unheard_because and f"query failed: {answer.unheard_because}"
         say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
 
 

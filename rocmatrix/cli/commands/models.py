@@ -20,5 +20,11 @@ def compress(options: Mapping[str, Any], *, dry_run: bool) -> None:
 
 @edge
 def report(run: str, options: Mapping[str, Any], *, dry_run: bool) -> None:
-    """Run the trainer's `report` on the folder `run`."""
+    """Run the trainer's `report` on the folder `run`.
+
+    Args:
+        run: folder of a finished run.
+        options: values by the name of the option; None is left out.
+        dry_run: print the command and run nothing.
+    """
     after_training("report", [run], options, dry_run=dry_run)

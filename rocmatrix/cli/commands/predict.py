@@ -22,6 +22,12 @@ def after_training(command: str, words: list[str], options: Mapping[str, Any], *
     """Run a command of the trainer with the locked CPU wheels, or with the active environment's torch.
 
     Raises RM403 where no torch fits this machine's Python.
+
+    Args:
+        command: name of the trainer's command.
+        words: arguments before the options.
+        options: values by the name of the option; None is left out.
+        dry_run: print the command and run nothing.
     """
     from rocmatrix.images import native_env as native
     from rocmatrix.jobs import job

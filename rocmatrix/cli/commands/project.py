@@ -57,7 +57,7 @@ def chosen_tests(paths: str, room: str, root: Path) -> list[str]:
 
 @edge
 def lint() -> None:
-    """Run the linter, the formatter's check, the type checker, the room order, the wording and the drift check."""
+    """Run linter, formatter check, type checker, room order, wording, Args sections and the drift check."""
     from rocmatrix.images import native_env as native
 
     native.prepare(known_matrix(), ROOT, cell=None)
@@ -66,6 +66,7 @@ def lint() -> None:
         _step(" ".join(argv), ["-m", *argv])
     _step("lint-imports", ["-c", LINT_IMPORTS])
     _step("wording", ["-m", "rocmatrix.cli.wording"])
+    _step("argument docs", ["-m", "rocmatrix.cli.argument_docs"])
     files.render(check=True)
 
 

@@ -70,7 +70,7 @@ def _show(proven: Proof) -> None:
             (r["library"], r["target"], str(r["files"]), _mb(r["stored"]), _mb(r["loaded"]), ", ".join(r["evidence"]))
             for r in rows
         )
-        table(("LIBRARY", "TARGET", "FILES", "STORED", "LOADED", "TOLD BY"), cells)
+        table(("LIBRARY", "TARGET", "FILES", "STORED", "LOADED", "SOURCE"), cells)
     table(("CHECK", "STATUS", "COMPARED"), ((check.name, check.status, check.summary) for check in proven.checks))
     for check in proven.checks:
         for note in check.notes:

@@ -121,7 +121,7 @@ def _below(row: Explanation) -> list[str]:
 
 
 def _hint(target: str, spec: RunSpec, host: Host) -> None:
-    """Say on standard error what the text alone does not tell."""
+    """Report on standard error what the text alone does not show."""
     from rocmatrix.jobs import interactive as session
 
     if target != "podman":

@@ -26,7 +26,7 @@ def test(c: Context, paths: str = "", only: str = "", room: str = "", mutants: b
 
 @task
 def lint(c: Context) -> None:
-    """Run linter, formatter check, type checker, import contracts, wording and the drift check of generated files."""
+    """Run linter, formatter check, type checker, import contracts, wording, Args sections, drift of generated files."""
     from rocmatrix.cli.commands import project
 
     project.lint()

@@ -29,7 +29,7 @@ LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 HEAD = """\
 # Made by `./invokew submit`: user, groups and sizes are numbers, for the image knows no names.
-# A pod cannot be told three things of this run: a process that collects dead children, no execution below
+# Three things of this run have no field in a pod: a process that collects dead children, no execution below
 # /tmp, and a cache that outlives it.
 """
 
@@ -163,9 +163,9 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
 
 
 def kubernetes_rows(spec: RunSpec, placement: Placement) -> tuple[Explanation, ...]:
-    """Return what a pod is told, field by field, each with the reason and source of its setting.
+    """Return a pod's settings, field by field, each with the reason and source of its setting.
 
-    A row without a value is a setting that no field states: the cluster sees to it, or nobody does.
+    A row without a value is a setting without a field: it is up to the cluster.
     """
     return (*(row for setting in spec.settings for row in _rows(setting, placement)), *_asked(placement))
 

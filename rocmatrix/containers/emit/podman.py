@@ -13,14 +13,24 @@ MANUAL = "docs.podman.io/en/latest/markdown/podman-run.1.html"
 
 
 def podman_run_argv(spec: RunSpec, *, rootless: bool, selinux: bool) -> list[str]:
-    """Return the command that runs `spec` and removes its container. Raises ValueError for a portable spec."""
+    """Return the command that runs `spec` and removes its container. Raises ValueError for a portable spec.
+
+    Args:
+        rootless: podman is run by a user other than root.
+        selinux: the host enforces SELinux.
+    """
     refuse_portable(spec)
     options = [row.option for row in podman_rows(spec, rootless=rootless, selinux=selinux)]
     return ["podman", "run", *options, spec.image, *spec.command]
 
 
 def podman_rows(spec: RunSpec, *, rootless: bool, selinux: bool) -> tuple[Explanation, ...]:
-    """Return every option with its reason. `rootless`: podman is run by a user; `selinux`: the host enforces it."""
+    """Return every option with its reason. `rootless`: podman is run by a user; `selinux`: the host enforces it.
+
+    Args:
+        rootless: podman is run by a user other than root.
+        selinux: the host enforces SELinux.
+    """
     rows = [_spelled(setting) for setting in spec.settings if not (rootless and isinstance(setting, Group))]
     return (*OWN_ROWS, *rows, *(_rootless(spec) if rootless else ()), *_own(selinux=selinux), *entrypoint_rows(spec))
 

@@ -165,7 +165,13 @@ def _torchrun(batch: Batch) -> Iterator[str]:
 
 
 def natively(python: str, environment: Mapping[str, str], *, cards: bool = False) -> Launcher:
-    """Return the launcher of a Python that all nodes find at the same path. Slurm itself confines its cards."""
+    """Return the launcher of a Python that all nodes find at the same path. Slurm itself confines its cards.
+
+    Args:
+        python: path of the interpreter, the same on all nodes.
+        environment: variables to set, by name.
+        cards: the job uses GPUs.
+    """
     return Launcher(words=(shlex.quote(python), "-P"), environment=environment, on_node=on_node.native(cards=cards))
 
 
@@ -174,6 +180,10 @@ def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
 
     A container outlives a client that was killed, so it has the job's name, and is removed by that name.
     User, groups and device nodes are the node's. Raises ValueError for a portable spec.
+
+    Args:
+        cards: the job uses GPUs.
+        rdma: the job uses the nodes' RDMA adapters.
     """
     remove = f"srun --ntasks-per-node=1 docker rm --force {CONTAINER} >/dev/null 2>&1 || :"
     kept = tuple(one for one in spec.settings if not _cache_volume(one))
@@ -198,6 +208,10 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     """Return the launcher of Apptainer, which keeps the job's user, groups and cards; `spec.image` is what it takes.
 
     Raises ValueError for a portable spec, and for a setting that Apptainer has no word for.
+
+    Args:
+        cards: the job uses GPUs.
+        rdma: the job uses the nodes' RDMA adapters.
     """
     refuse_portable(spec)
     # --containall: neither the home folder, nor the environment, nor the devices of the node but those named

@@ -1,6 +1,6 @@
 """A compose file as subjects, one for each service: its environment, env files and command lines.
 
-PyYAML reads it, for the line of every variable; `docker compose config` would tell values without lines. Variables
+PyYAML reads it, for the line of every variable; `docker compose config` would give values without lines. Variables
 of the shell are put in as compose does it. What compose itself refuses is RM311.
 """
 
@@ -24,8 +24,12 @@ DEEPEST = 20
 def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = None) -> tuple[Subject, ...]:
     """Return the services of a compose file. Raises RM310 where a file cannot be read, RM311 where it is not compose.
 
-    `shell` gives the values of ${NAME}, after those of .env beside the file. A service whose image is a cell of
+    `shell` gives the values of ${NAME}, after those of .env next to the file. A service whose image is a cell of
     `matrix` is judged as that cell.
+
+    Args:
+        path: the compose file.
+        shell: variables of the shell by name.
     """
     text = read_text(path)
     try:

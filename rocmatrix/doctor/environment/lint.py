@@ -37,7 +37,7 @@ class LintFinding:
 def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple[LintFinding, ...]:
     """Return what the rules say of `subjects`, errors first, in the order of files otherwise.
 
-    A variable that a later stage inherits is told once, where it was set.
+    A variable that a later stage inherits is reported once, where it was set.
     """
     known = tuple(rules)
     found: dict[tuple[str, str, str], LintFinding] = {}
@@ -48,7 +48,7 @@ def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple
 
 
 def _without_contradiction(findings: Iterable[LintFinding]) -> Iterator[LintFinding]:
-    """Yield findings, those that hold on different versions or cards of one unknown run as one that says which."""
+    """Yield findings, those that hold on different versions or cards of one unknown run as one that lists them."""
     alike: dict[tuple[str, str], list[LintFinding]] = {}
     for finding in findings:
         if finding.condition is None:
@@ -63,7 +63,7 @@ def _on_condition(rows: list[LintFinding]) -> LintFinding:
     return replace(
         rows[0],
         truth="; ".join(f"{row.condition}: {row.truth}" for row in rows),
-        instead="name the cell or the card (--cell) to be told which holds; "
+        instead="name the cell or the card (--cell) to see which holds;  "
         + "; ".join(dict.fromkeys(row.instead for row in rows)),
         condition="one of them holds, depending on the versions and the card",
     )
@@ -87,7 +87,7 @@ def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFi
 
 
 def _speaks(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> bool:
-    """Say whether the rule speaks of this value in this company; whether it holds for the run comes after."""
+    """Return whether the rule covers this value with these others; whether it holds for the run is checked later."""
     others = {other.name: other.value for other in subject.variables if other.name != variable.name}
     if rule.value is not None and not re.search(rule.value, variable.value):
         return False
@@ -119,7 +119,7 @@ def _same_family(one: str, other: str) -> bool:
 
 
 def _holds(when: Selector, subject: Subject) -> bool | None:
-    """Return whether a selector fits the run; None where the run is not known well enough to tell."""
+    """Return whether a selector fits the run; None where too little of the run is known."""
     answers = [
         _architectures(when, subject),
         _version(subject.torch, when.torch),

@@ -84,7 +84,7 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
     if amd and _CUDA_IMAGES.search(image) and "rocm" not in image:
         yield _said(
             "cuda-image", subject, where, image, "conflict", "error",
-            "this image is built for CUDA, and the settings beside it are for an AMD card: it finds no card",
+            "this image is built for CUDA, and the settings with it are for an AMD card: it finds no card",
             "take the ROCm image of the same project (rocm/vllm, vllm/vllm-openai-rocm, rocm/pytorch)",
         )  # fmt: skip
 

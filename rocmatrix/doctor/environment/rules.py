@@ -57,7 +57,7 @@ class EnvironmentRule(Strict):
         return self
 
     def names_it(self, name: str) -> bool:
-        """Say whether the rule speaks of the variable `name`."""
+        """Return whether the rule covers the variable `name`."""
         return any(_fits(pattern, name) for pattern in self.names)
 
 

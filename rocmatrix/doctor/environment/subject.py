@@ -56,7 +56,11 @@ class Subject:
 
 
 def of_shell(environment: Mapping[str, str], hardware: Hardware, cell: Cell | None = None) -> Subject:
-    """Return the environment that a native run would inherit, on this host's cards."""
+    """Return the environment that a native run would inherit, on this host's cards.
+
+    Args:
+        environment: variables of the shell by name.
+    """
     rows = tuple(Assignment(name=name, value=value, where="the shell") for name, value in sorted(environment.items()))
     return Subject(
         name="the shell",

@@ -22,7 +22,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A figure by its probe and name, in `unit`, oldest point first. `marked` says what sets it aside."""
+    """A figure by its probe and name, in `unit`, oldest point first. `marked` states what sets it aside."""
 
     title: str
     unit: str
@@ -48,6 +48,12 @@ def plot(title: str, unit: str, measured: Sequence[tuple[str, float]], *, marked
     """Lay out (time, value) pairs: time to the right, larger values up; the lowest value is no zero line.
 
     Equal values lie on one level in the middle. Raises ValueError for no pair.
+
+    Args:
+        title: heading of the figure: probe and name of the number.
+        unit: unit of the values, such as "rows/s".
+        measured: (time in ISO 8601, value) of each point, oldest first.
+        marked: reason for which the points are set aside; empty for none.
     """
     if not measured:
         raise ValueError("nothing was measured")

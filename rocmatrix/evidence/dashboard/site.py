@@ -34,7 +34,13 @@ COLOURS: Mapping[str, tuple[str, str]] = {
 
 
 def files(pages: Mapping[str, CellPage], grid: list[Section], *, now: str) -> dict[str, str]:
-    """Return every page as {path below the folder: text}. All that comes from records is escaped."""
+    """Return every page as {path below the folder: text}. All that comes from records is escaped.
+
+    Args:
+        pages: page of each cell by the cell's name.
+        grid: sections of the overview.
+        now: time of the rendering, as text.
+    """
     environment = templates.environment("dashboard", html=True)
     common: dict[str, Any] = {"now": now, "levels": LEVELS, "colours": COLOURS}
     changes = regressions(pages.values())

@@ -71,7 +71,7 @@ class Run:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in words: what the host's trouble ended says nothing of the cell."""
+        """How it ended, as text: a run ended by a host's failure is no evidence on the cell."""
         if self.record.trouble:
             return f"ended by the host: {self.record.trouble.stage}"
         return "passed" if self.record.passed else "failed"
@@ -123,7 +123,14 @@ def _unseen(like: Square, card: str) -> Square:
 
 
 def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current: str | None, now: datetime) -> CellPage:
-    """Gather what the records say of `cell`. `current` is the hash of what it would be made of now."""
+    """Gather what the records say of `cell`. `current` is the hash of what it would be made of now.
+
+    Args:
+        records: records of this cell, in any order.
+        rendered: the cell has a recipe in the checkout.
+        current: input hash that the image would have now; None where it was not computed.
+        now: time of the rendering.
+    """
     own = ordered(record for record in records if record.cell == cell.name)
     changes = tuple(_changes(cell, own))
     images = known_images(own, cell)
@@ -156,8 +163,8 @@ def _squares(
     seen = {_known_as(standing.card, cell): standing for standing in found if standing.card != NO_CARD}
     for card in dict.fromkeys([*(cell.cards or (CPU,)), *seen]):
         standing = seen.get(card, blank[0])
-        told = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
-        yield Square(card=card, standing=standing, age=_age(standing, now), regressed=told)
+        reported = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
+        yield Square(card=card, standing=standing, age=_age(standing, now), regressed=reported)
 
 
 def _simulated(

@@ -99,7 +99,7 @@ class Cell(BaseModel):
 
     @property
     def names_python(self) -> bool:
-        """Whether the name tells the Python, which is not the usual one then."""
+        """Whether the name holds the Python version, as it does where that is not the usual one."""
         return self.name.partition(WITH)[0].endswith(f"-py{self.python}")
 
     def adding(self, companions: Iterable[str]) -> Cell:
@@ -121,7 +121,7 @@ class Cell(BaseModel):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that a rule states of this combination, `untested` where none speaks."""
+        """The worst that a rule states of this combination, `untested` where none applies."""
         return verdict_of(self.rules)
 
     @property
@@ -145,7 +145,7 @@ class Cell(BaseModel):
         if not any(wheel.name == "torch" for _, wheel in self.wheels):
             return f"no hash is recorded for torch {self.release.torch} on Python {self.python}"
         if not any(wheel.index == "python" for _, wheel in self.wheels):
-            return f"the packages beside torch are not resolved yet for Python {self.python}"
+            return f"the packages other than torch are not resolved yet for Python {self.python}"
         names = {wheel.name for _, wheel in self.wheels}
         if missing := [name for name in self.release.device_packages(self.architecture or "") if name not in names]:
             return f"no hash is recorded for {', '.join(missing)}"

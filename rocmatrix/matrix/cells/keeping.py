@@ -17,6 +17,10 @@ def add(matrix: Matrix, cell: Cell, root: Path, *, today: str) -> None:
     """Append `cell` to the cells of matrix.yaml below `root`. Raises RM015 where it is written already.
 
     `today` is the day of its evidence, such as 2026-11-22.
+
+    Args:
+        root: folder of the checkout.
+        today: date of the entry's evidence, such as 2026-11-22.
     """
     if cell.written:
         raise RocmatrixError("RM015", what=cell.name, where=MAIN_FILE)
@@ -29,7 +33,11 @@ def add(matrix: Matrix, cell: Cell, root: Path, *, today: str) -> None:
 
 
 def entry(matrix: Matrix, cell: Cell, *, today: str) -> str:
-    """Return the entry of a cell as the file has it."""
+    """Return the entry of a cell as the file has it.
+
+    Args:
+        today: date of the entry's evidence, such as 2026-11-22.
+    """
     base = next(name for name, base in matrix.bases.items() if base == cell.base)
     lines = [
         f"  - release: {cell.release.name}",

@@ -11,7 +11,7 @@ Mistake = tuple[tuple[str | int, ...], str]
 
 
 def contradictions(matrix: Matrix) -> Iterator[Mistake]:
-    """Yield (path, message) for cells that cannot be, and for recommendations that speak against themselves.
+    """Yield (path, message) for cells that cannot be, and for recommendations that contradict themselves.
 
     Every reference of the matrix must lead somewhere: cells are resolved for it.
     """
@@ -37,7 +37,10 @@ def _opposed(matrix: Matrix) -> Iterator[Mistake]:
             for release in matrix.releases:
                 if rule.when.matches(architecture=gfx, torch=release.torch, rocm=release.rocm):
                     yield from (
-                        (("rules", index), f"it says that {gfx} with {release.name} works, and rule {other} breaks it")
+                        (
+                            ("rules", index),
+                            f"it states that {gfx} with {release.name} works; rule {other} breaks it",
+                        )
                         for other in _broken_by(matrix, gfx, release)
                     )
 
@@ -69,7 +72,7 @@ def _unreported_defaults(matrix: Matrix) -> Iterator[Mistake]:
         backed = cell.verdict == "works" or cell.official
         if cell.recommended and not backed and cell.architecture in told:
             other = told[cell.architecture]
-            yield ("cells", index, "recommended"), f"nobody reports it, and {other} is reported to work"
+            yield ("cells", index, "recommended"), f"no source reports it, and {other} is reported to work"
 
 
 def _impossible(cell: Cell) -> Iterator[str]:

@@ -69,7 +69,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def part(root: Path, file: str, model: type[M]) -> M:
-    """Read one file of statements that stands next to the matrix. Raises RM001 with every mistake, RM002."""
+    """Read one file of statements that stands next to the matrix. Raises RM001 with every mistake, RM002.
+
+    Args:
+        root: folder of the checkout.
+        file: path of the file below `root`.
+        model: pydantic model of the whole file.
+    """
     document = yaml_lines.read(root, file)
     if document.problems:
         raise _invalid(document.problems)

@@ -45,7 +45,12 @@ def chosen(
     cell: Cell | None,
     found: str,
 ) -> Iterator[ChosenAxis]:
-    """Yield every axis that was left open. `found` states what this machine's cards decided, `cell` what was taken."""
+    """Yield every axis that was left open. `found` states what this machine's cards decided, `cell` what was taken.
+
+    Args:
+        architecture: gfx name that was taken; None for the CPU.
+        found: text on what this machine's cards decided.
+    """
     if release is None or request.cell is not None:
         return
     if request.gpu in (None, "auto") and request.rocm not in CPU_WORDS:
@@ -85,7 +90,11 @@ def neighbours(
 ) -> Iterator[tuple[Release, Rule]]:
     """Yield the rules that judge a release next to the one argued about, and not that one itself.
 
-    Beside it are its patch releases for the same ROCm, and the others that the request would have allowed.
+    Next to it are its patch releases for the same ROCm, and the others that the request would have allowed.
+
+    Args:
+        architecture: gfx name; None for the CPU.
+        asked: releases that the request would have allowed.
     """
     if release is None or architecture is None:
         return
@@ -105,7 +114,11 @@ def _minor(release: Release) -> list[str]:
 
 
 def python_words(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
-    """Say what a Python comes to: who built for it, and whether its wheels are locked."""
+    """Say what a Python comes to: who built for it, and whether its wheels are locked.
+
+    Args:
+        python: version, such as "3.12".
+    """
     built = (
         ", ".join((*release.pythons, *(f"{version}t" for version in release.free_threaded))) or "no Python known here"
     )

@@ -1,4 +1,4 @@
-"""The argument for a verdict: what a request resolves to, and everything the matrix states for and against it.
+"""The explanation of a verdict: what a request resolves to, and everything the matrix states for and against it.
 
 Pure: today's date is a parameter, so that the same matrix explains the same on every machine.
 """
@@ -19,13 +19,13 @@ from rocmatrix.matrix.resolver.resolve import Choice, Request, resolve, with_har
 from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.runtime.errors import RocmatrixError
 
-__all__ = ["Argument", "Point", "Section", "Subject", "argue", "rules_on", "sections"]
+__all__ = ["Explanation", "Point", "Section", "Subject", "explain", "rules_on", "sections"]
 
 SCHEMA = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Argument:
+class Explanation:
     """Headline and reasons. Exactly one of `choice` and `refusal` is there; `chosen` are the axes left open."""
 
     request: Request
@@ -75,7 +75,7 @@ class Argument:
         }
 
 
-def argue(
+def explain(
     matrix: Matrix,
     request: Request,
     *,
@@ -83,18 +83,24 @@ def argue(
     cards: tuple[str, ...] = (),
     python: str | None = None,
     measured: Measured = (),
-) -> Argument:
+) -> Explanation:
     """Explain a request. `today` is a date such as 2026-11-21; `cards` are those of the machine, best first.
 
-    `measured` is what this project's records show at work. A refusal is part of the argument. Raises RM010 for a name
-    that the matrix does not hold, RM404 for a `python` that is no version.
+    `measured` is what this project's records show at work. A refusal is part of the explanation. Raises RM010 for a
+    name that the matrix does not hold, RM404 for a `python` that is no version.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+        cards: gfx names of the machine's cards, best first.
+        python: version such as "3.12"; None for the matrix's choice.
+        measured: combinations that this project's records show at work.
     """
     axes.checked_python(python)
     choice, refusal = _answer(matrix, request, cards)
     cell = choice.cell if choice else None
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
-    return Argument(
+    return Explanation(
         request=request,
         today=today,
         subject=subject,

@@ -25,7 +25,7 @@ _WHEEL = re.compile(r"\btorch-(\d[\w.]*)(?:\+|%2B)[\w.]+-cp\d+")
 
 @dataclass(frozen=True, kw_only=True)
 class Newer:
-    """A release newer than the one recommended for an architecture. `cell` is None where nobody made one."""
+    """A release newer than the one recommended for an architecture. `cell` is None where there is none."""
 
     architecture: str | None
     recommended: str
@@ -69,7 +69,12 @@ class Outdated:
 
 
 def outdated(matrix: Matrix, *, today: str, answers: Iterable[Answer] = ()) -> Outdated:
-    """Return the statements that expired before `today`, oldest first, and the releases that a person may move to."""
+    """Return the statements that expired before `today`, oldest first, and the releases that a person may move to.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+        answers: what package indexes serve; empty to compare dates only.
+    """
     ids = {rule.id for rule in matrix.rules}
     aged = (s for s in statements(matrix) if s.expired(today) and not (s.claim or s.entry in ids))
     rules = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.expired(today))
@@ -122,11 +127,16 @@ def ask(matrix: Matrix, index: str) -> Answer:
             listing = response.read().decode("utf-8", errors="replace")
     except (OSError, ValueError) as error:  # URLError is an OSError, a malformed address a ValueError
         return Answer(index=index, unheard_because=str(error))
-    return heard(matrix, index, listing)
+    return compare(matrix, index, listing)
 
 
-def heard(matrix: Matrix, index: str, listing: str) -> Answer:
-    """Compare the listing of an index with the matrix. A page that names no wheel counts as a failed query."""
+def compare(matrix: Matrix, index: str, listing: str) -> Answer:
+    """Compare the listing of an index with the matrix. A page that names no wheel counts as a failed query.
+
+    Args:
+        index: name of the package index in the matrix.
+        listing: HTML of its page of torch's wheels.
+    """
     served = {_version(text) for text in _WHEEL.findall(listing)} - {None}
     if not served:
         return Answer(index=index, unheard_because="its page names no wheel of torch")

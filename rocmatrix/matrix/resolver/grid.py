@@ -15,7 +15,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Square:
-    """One architecture with one release. `locked` and `recommended` speak of its cell, and are False without one.
+    """One architecture with one release. `locked` and `recommended` describe its cell, and are False without one.
 
     `verdict` is the headline, `because` the reason for it. `listed` are the cards on AMD's list; where these are not
     all cards of the architecture, `others` is the headline of the rest.

@@ -1,4 +1,4 @@
-"""The grid as one page that needs nothing else: filters, and the argument behind each square."""
+"""The grid as one page that needs nothing else: filters, and the explanation of each square."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ TEMPLATE = "matrix.html.j2"
 
 
 def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
-    """Render the page; arguments are those of `today`, a date such as 2026-11-21."""
+    """Render the page; explanations are those of `today`, a date such as 2026-11-21.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+    """
     return (
         templates.environment(html=True)
         .get_template(TEMPLATE)
         .render(
             grid=grid,
             today=today,
-            data=arguments(matrix, grid, today=today),
+            data=explanations(matrix, grid, today=today),
             symbols=terminal.SYMBOLS,
             badges=terminal.RULE_SYMBOLS,
             marks=terminal.CELLS,
@@ -31,16 +35,20 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
     )
 
 
-def arguments(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
-    """Return every argument for the page's script. A point is told once, and squares name it by its number."""
+def explanations(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
+    """Return every explanation for the page's script. A point is stored once, and squares name it by its number.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+    """
     points = Numbered()
     titles: dict[str, str] = {}
     squares: dict[str, Any] = {}
     for row in grid.rows:
         for square, release in zip(row.squares, grid.releases, strict=True):
-            told = list(sections(matrix, _subject(square, release), today=today))
-            titles |= {section.name: section.title for section in told}
-            squares[f"{square.architecture}/{square.release}"] = _described(square, told, points)
+            reported = list(sections(matrix, _subject(square, release), today=today))
+            titles |= {section.name: section.title for section in reported}
+            squares[f"{square.architecture}/{square.release}"] = _described(square, reported, points)
     cells = {cell.name: _cell(cell) for cell in matrix.cells if cell.architecture}
     # A list of pairs: the template's JSON sorts the keys of a mapping, and sections have an order.
     return {"sections": list(titles.items()), "cells": cells, "squares": squares, "points": points.described}
@@ -65,8 +73,8 @@ def _subject(square: Square, release: Release) -> Subject:
     return Subject(architecture=square.architecture, torch=release.torch, rocm=release.rocm, release=release)
 
 
-def _described(square: Square, told: list[Section], points: Numbered) -> dict[str, Any]:
-    numbers = {section.name: [points.number(point.described()) for point in section.points] for section in told}
+def _described(square: Square, reported: list[Section], points: Numbered) -> dict[str, Any]:
+    numbers = {section.name: [points.number(point.described()) for point in section.points] for section in reported}
     return {
         "verdict": square.verdict,
         "because": square.because,

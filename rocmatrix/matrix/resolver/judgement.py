@@ -40,9 +40,15 @@ def judge(
     card: str | None = None,
     measured: Measured = (),
 ) -> Judged:
-    """Return the headline of an architecture, or of one `card` of it, with a release; `rules` are all that speak.
+    """Return the headline of an architecture, or of one `card` of it, with a release; `rules` are all that apply.
 
     Without a release the versions were never built together.
+
+    Args:
+        architecture: gfx name; None for the CPU.
+        rules: all rules that apply to the combination.
+        card: name of one card; None for the whole architecture.
+        measured: combinations that this project's records show at work.
     """
     deciding = tuple(rule for rule in rules if rule.decides)
     against = verdict_of(deciding)
@@ -76,7 +82,7 @@ def _without_a_card(matrix: Matrix, release: Release) -> Judged:
 def _unopposed(
     matrix: Matrix, architecture: str, release: Release, deciding: tuple[Rule, ...], card: str | None
 ) -> Judged:
-    """Judge what no rule speaks against."""
+    """Judge a combination that no rule excludes."""
     works = [rule for rule in deciding if rule.verdict == "works"]
     if release.architectures is None:
         return Judged(verdict="untested", because=f"which cards {release.name} holds code for is not recorded")
@@ -87,7 +93,7 @@ def _unopposed(
         return _listed(matrix.architectures[architecture], support, release, card, reported=bool(works))
     if works:
         return Judged(verdict="reported", because=f"rule {works[0].id}: {works[0].evidence.words}")
-    return Judged(verdict="expected", because=f"compiled in, and no rule speaks against it; {_unlisted(support, card)}")
+    return Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {_unlisted(support, card)}")
 
 
 def _listed(

@@ -1,4 +1,4 @@
-"""The points of an argument: everything that the matrix says for and against a combination, each with its evidence."""
+"""The points of an explanation: everything in the matrix for and against a combination, each with its evidence."""
 
 from __future__ import annotations
 
@@ -79,13 +79,18 @@ class Subject:
 
 
 def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Release, ...] = ()) -> Iterator[Section]:
-    """Yield all that is known of a combination: rules, neighbours, cautions, support, overrides, libraries."""
+    """Yield all that is known of a combination: rules, neighbours, cautions, support, overrides, libraries.
+
+    Args:
+        today: date that statements expire by, such as 2026-11-21.
+        asked: releases that the request would have allowed, for the section on neighbours.
+    """
     rules = rules_on(matrix, subject)
     cautions = [rule for rule in rules if not rule.decides]
     architecture = matrix.architectures.get(subject.architecture or "")
     found = (
         ("rules", "What judges it", [_rule(rule, today) for rule in rules if rule.decides]),
-        ("neighbours", "What is known of the releases beside it", _neighbours(matrix, subject, asked, today)),
+        ("neighbours", "What is known of the neighbouring releases", _neighbours(matrix, subject, asked, today)),
         ("cautions", "What to beware of", [_rule(rule, today) for rule in cautions if rule.when.architectures]),
         ("support", "Who builds and supports it", _support(matrix, subject, today)),
         ("overrides", "HSA_OVERRIDE_GFX_VERSION", _overrides(architecture, subject, today)),
@@ -97,7 +102,7 @@ def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Relea
 
 
 def rules_on(matrix: Matrix, subject: Subject) -> tuple[Rule, ...]:
-    """Return every rule, written or derived, that speaks of a combination, even of one never built."""
+    """Return every rule, written or derived, that applies to a combination, even one never built."""
     return tuple(rule for rule in (*matrix.rules, *matrix.derived_rules) if _speaks(rule.when, subject))
 
 

@@ -31,7 +31,7 @@ def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
 
 
 def _without_a_base(matrix: Matrix, request: Request, asked: list[Release], near: Iterable[Cell]) -> RocmatrixError:
-    """Return RM014: no rule speaks against a release asked for, but no base brings a Python that it was built for."""
+    """Return RM014: no rule excludes a release asked for, but no base brings a Python that it was built for."""
     built = "; ".join(f"{r.name} was built for {', '.join(r.pythons) or 'no Python known here'}" for r in asked[:3])
     brought = ", ".join(sorted({base.python for base in matrix.bases.values()}, key=Version))
     return RocmatrixError(
@@ -76,7 +76,13 @@ def _unpaired(matrix: Matrix, request: Request) -> Rule | None:
 
 
 def broken_refusal(asked: str, rule: Rule, *, near: Iterable[Cell], hints: Iterable[str] = ()) -> RocmatrixError:
-    """Return RM012 that cites a rule."""
+    """Return RM012 that cites a rule.
+
+    Args:
+        asked: the request as text.
+        near: working cells, nearest first.
+        hints: further next steps.
+    """
     return RocmatrixError(
         "RM012",
         what=f"{asked}: {rule.words}",

@@ -61,7 +61,7 @@ def preference(request: Request) -> Callable[[Cell], Rank]:
     """Return the sort key, best first; the file's order breaks ties.
 
     A cell that can be built from checked wheels comes before one that cannot, and one of the usual Python before one
-    whose name tells another. On one architecture this
+    whose name holds another. On one architecture this
     project's recommendation leads. Where the architecture is open, AMD's own list leads: a person with no
     card at hand wants the one that most can run.
     """

@@ -1,4 +1,4 @@
-"""From what a person asks for to one cell, with the argument for it, or a refusal that states why.
+"""From what a person asks for to one cell, with its explanation, or a refusal that states why.
 
 Pure: it sees the matrix, the request and the architectures of the cards at hand, and touches nothing.
 """
@@ -29,7 +29,7 @@ class PassedOver:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The cell taken, the argument for it, what was passed over, and the rules it was forced against."""
+    """The cell taken, its explanation, what was passed over, and the rules it was forced against."""
 
     cell: Cell
     why: str
@@ -44,6 +44,10 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), fo
     best first. `force` overrides RM012 where the combination was built at all and a base fits it. Raises RM010 for an
     unknown name, RM011 where axes contradict each other or no release joins them, RM012 when a rule calls the
     combination broken, RM014 where no base brings a Python that the release was built for.
+
+    Args:
+        cards: gfx names of the machine's cards, best first.
+        force: override RM012 where the combination was built at all and a base fits it.
     """
     if request.cell is not None:
         return _named(_agreeing(matrix, request), force=force)
@@ -132,7 +136,11 @@ def _derived(matrix: Matrix, request: Request) -> Iterator[Cell]:
 
 
 def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
-    """Fill in the architecture: the one named, else this machine's card, else CPU if all is open."""
+    """Fill in the architecture: the one named, else this machine's card, else CPU if all is open.
+
+    Args:
+        cards: gfx names of the machine's cards, best first.
+    """
     asked = request.gpu.strip().casefold() if request.gpu else None
     if asked in CPU_WORDS or request.rocm in CPU_WORDS:
         _require_one_kind(matrix, request, asked)

@@ -41,8 +41,8 @@ class StatementAt:
 
     def described(self, today: str) -> dict[str, Any]:
         """Return it for programs."""
-        told = {"file": self.file, "entry": self.entry, "says": self.says, "claim": self.claim}
-        return {**told, **self.evidence.model_dump(), "expires": self.expires, "age_days": self.age_days(today)}
+        reported = {"file": self.file, "entry": self.entry, "says": self.says, "claim": self.claim}
+        return {**reported, **self.evidence.model_dump(), "expires": self.expires, "age_days": self.age_days(today)}
 
 
 def statements(matrix: Matrix) -> Iterator[StatementAt]:

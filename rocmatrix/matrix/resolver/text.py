@@ -1,4 +1,4 @@
-"""Arguments and the grid as a terminal shows them: rich text that is as clear without colour."""
+"""Explanations and the grid as a terminal shows them: rich text that is as clear without colour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.text import Text
 
-    from rocmatrix.matrix.resolver.explanation import Argument, Point, Section
+    from rocmatrix.matrix.resolver.explanation import Explanation, Point, Section
     from rocmatrix.matrix.resolver.grid import Grid, Row, Square
     from rocmatrix.matrix.resolver.resolve import Choice
     from rocmatrix.runtime.errors import RocmatrixError
@@ -43,8 +43,8 @@ STYLES: dict[str, str] = {
 CELLS = {"★": "recommended cell", "●": "cell", "○": "cell, unlocked"}
 
 
-def argument(argued: Argument) -> Group:
-    """Return the whole argument: verdict, answer, then each section that has something to say."""
+def explanation(argued: Explanation) -> Group:
+    """Return the whole explanation: verdict, answer, then each section that is not empty."""
     from rich.console import Group
     from rich.text import Text
 
@@ -66,12 +66,12 @@ def argument(argued: Argument) -> Group:
     return Group(*parts)
 
 
-def _restricted(argued: Argument) -> str:
+def _restricted(argued: Explanation) -> str:
     judged = argued.judged
     return f" on {', '.join(judged.cards)}; {judged.others} on its other cards" if judged.others else ""
 
 
-def _chosen(argued: Argument) -> Iterator[RenderableType]:
+def _chosen(argued: Explanation) -> Iterator[RenderableType]:
     from rich.text import Text
 
     if argued.chosen:

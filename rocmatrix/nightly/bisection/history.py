@@ -51,7 +51,14 @@ def _age(cell: Cell) -> tuple[Version, Version]:
 def steps(
     ordered: Sequence[tuple[Cell, bool]], records: Iterable[Record], probe: str, *, card: str | None = None
 ) -> list[Step]:
-    """Return the versions with what is on record: the newest verdict of `probe` that counts for its cell."""
+    """Return the versions with what is on record: the newest verdict of `probe` that counts for its cell.
+
+    Args:
+        ordered: (cell, whether the matrix holds it), oldest version first.
+        records: all records, in any order.
+        probe: name of the probe.
+        card: name of the card whose records count; None for any.
+    """
     records = list(records)
     return [_step(cell, known, records, probe, card) for cell, known in ordered]
 

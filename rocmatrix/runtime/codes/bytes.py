@@ -23,7 +23,7 @@ BYTES: tuple[CatalogEntry, ...] = entries(
         "RM662",
         "System files are not the base's",
         "Layers or files outside the environment are neither those of the base image nor what Debian's package lists "
-        "bring, or /etc/passwd and /etc/shadow let somebody in.",
+        "bring, or /etc/passwd and /etc/shadow allow a login.",
         "Build the image again on a base that you trust; do not run this one.",
     ),
     (

@@ -1,4 +1,4 @@
-"""What one error code says, and how the topics' entries make a catalog."""
+"""The texts of one error code, and how the topics' entries make a catalog."""
 
 from __future__ import annotations
 

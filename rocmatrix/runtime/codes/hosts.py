@@ -63,7 +63,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "RM405",
         "This torch has no expandable segments",
         "Its GPU allocator on ROCm cannot let segments grow, or nothing is recorded of it.",
-        "Leave --expandable-segments out, or take a cell with torch 2.12 or newer; `./invokew explain` says more.",
+        "Leave --expandable-segments out, or take a cell with torch 2.12 or newer; `./invokew explain` gives details.",
     ),
     (
         "RM410",

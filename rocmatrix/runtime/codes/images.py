@@ -86,7 +86,7 @@ IMAGES: tuple[CatalogEntry, ...] = entries(
     (
         "RM215",
         "Device code cannot be read",
-        "A file is damaged, of a format that is not known, or holds code for another architecture than its name says.",
+        "A file is damaged, of an unknown format, or holds code for another architecture than its name states.",
         "Build again; where the file is as the wheel has it, report it with its path.",
     ),
     (
@@ -129,6 +129,6 @@ IMAGES: tuple[CatalogEntry, ...] = entries(
         "RM222",
         "No wheel of the package for ROCm",
         "No package index serves a wheel of this companion for ROCm, and an image installs from checked wheels alone.",
-        "Leave it out, or build it from source in an image of your own on top of the cell's; the message says how.",
+        "Leave it out, or build it from source in an image derived from the cell's; the message gives the steps.",
     ),
 )

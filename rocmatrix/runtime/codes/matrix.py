@@ -32,13 +32,13 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
     (
         "RM012",
         "The combination is known to be broken",
-        "A rule of the matrix says that this combination does not work, with its source.",
+        "A rule of the matrix, with its source, states that this combination does not work.",
         "Use the nearest working cell that is named, or read the rule's source; `--force` overrides the rule.",
     ),
     (
         "RM013",
         "A companion package is known to be broken there",
-        "A rule of matrix/companions.yaml says that the package does not work on this combination, with its source.",
+        "A rule of matrix/companions.yaml, with its source, states that the package does not work on this combination.",
         "Leave the package out, or take a cell for which no rule calls it broken; the message names one if there is.",
     ),
     (

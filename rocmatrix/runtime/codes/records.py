@@ -26,7 +26,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM620",
         "A run could not be recorded",
-        "The job ended as it says; its record could not be written: the disk is full, or the place is read-only.",
+        "The job's own result stands; its record could not be written: the disk is full, or the place is read-only.",
         "Make room, or name another file with ROCMATRIX_EVIDENCE; the job need not be run again for its own sake.",
     ),
     (
@@ -38,7 +38,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM622",
         "Evidence to be imported is refused",
-        "The file is damaged, foreign, or holds a record whose content is not what its hash says; nothing was taken.",
+        "The file is damaged, foreign, or holds a record whose content does not match its hash; nothing was imported.",
         "Ask for a fresh `./invokew evidence --export FILE`, and take the file as it was written.",
     ),
     (
@@ -86,7 +86,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM651",
         "The engine was lost while a job ran",
-        "The connection broke off before the container's end was known, so the run says nothing of the cell.",
+        "The connection broke off before the container's end was known, so the run is no evidence on the cell.",
         "Look at the engine (`systemctl status docker`), then run the job again.",
     ),
     (
@@ -97,13 +97,13 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM671",
-        "Another night is under way",
+        "Another night is running",
         "Two nights at once would move the same tags, use the same cards and remove each other's candidates.",
         "Let it end, or end the process that is named: the next call goes on where it was.",
     ),
     (
         "RM672",
-        "The engine did not answer in words",
+        "A request to the container engine failed",
         "The container engine was reached, and then took too long, broke the connection off or refused a request.",
         "Look at the engine (`docker info`, `systemctl status docker`), then run the same command again.",
     ),

@@ -3,7 +3,7 @@
 An `.aks2` file is `AKS2`, three sizes, then xz data: a directory, and behind it the code objects. A folder such as
 `amd-gfx11xx` is for a family, and each of its files holds code for every processor of it; the directory names the
 processor of each code object (`…--Arch_gfx1151`). Unfolding a file whole takes seconds and there are thousands, so
-the directory is read, and the first code object that is not empty is compared with what it says. Sources:
+the directory is read, and the first code object that is not empty is compared with its entry. Sources:
 ROCm/aotriton@27b92c90 v3src/packed_kernel_common.cc (the format), v3src/triton_kernel.cc@05ae0e82 (the names of code
 objects), python/aks2.py, python/gpu_targets.py (which processors share a folder, by version), v3src/lszip.cc.
 """

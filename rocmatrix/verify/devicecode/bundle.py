@@ -43,7 +43,13 @@ class Entry:
 
 
 def read_all(file: BinaryIO, start: int, end: int) -> Iterator[CodeObject]:
-    """Yield the code in every bundle or bare code object between two offsets. Raises `DamagedError`."""
+    """Yield the code in every bundle or bare code object between two offsets. Raises `DamagedError`.
+
+    Args:
+        file: seekable file.
+        start: first offset in bytes.
+        end: offset in bytes after the last one.
+    """
     at = _skip_padding(file, start, end)
     while at < end:
         found, after = _read_one(file, at, end)
@@ -113,7 +119,7 @@ def _target(take: Take, size: int) -> Target | None:
 
 
 def _compare(entry: Entry, code: bytes) -> None:
-    """Raise `DamagedError` when code says of itself that it is for another processor than its entry."""
+    """Raise `DamagedError` when code is by its own header for another processor than its entry."""
     if entry.target is None or not code.startswith(elf.MAGIC) or len(code) < elf.HEADER.size:
         return  # the host's row, or bitcode, which says nothing of the kind
     own = elf.code_object_target(elf.read_header(io.BytesIO(code)))
@@ -145,7 +151,7 @@ def _compressed_header(file: BinaryIO, start: int) -> tuple[int, int | None, int
 
 
 def _compare_first(entries: list[Entry], data: _Unfolding) -> None:
-    """Compare the first code object with its entry, if it lies near enough to be unfolded for that."""
+    """Compare the first code object with its entry, if it is near enough to be unfolded for that."""
     first = min((e for e in entries if e.target is not None and e.size), key=lambda e: e.offset, default=None)
     if first is not None and first.offset + elf.HEADER.size <= SEEN_OF_COMPRESSED:
         data.take(first.offset - data.taken)

@@ -1,4 +1,4 @@
-"""What a reader finds: code for one target, how large it is, and what says so."""
+"""What a reader finds: code for one target, its size, and the evidence."""
 
 from __future__ import annotations
 

@@ -107,7 +107,12 @@ def _raw_section(file: BinaryIO, header: Header, index: int) -> tuple[int, ...]:
 
 
 def size_of(file: BinaryIO, header: Header, *, at: int) -> int:
-    """Return the size of an ELF file inside another: its section headers are the last thing that is written."""
+    """Return the size of an ELF file inside another: its section headers are the last thing that is written.
+
+    Args:
+        file: seekable file that holds the ELF file.
+        at: offset in bytes at which that begins.
+    """
     size = header.sections_at + header.section_count * header.section_size
     read_at(file, at + size - 1, 1, "the end of an ELF file")
     return size

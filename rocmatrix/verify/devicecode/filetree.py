@@ -32,7 +32,7 @@ class Entry:
 
     `open` gives the content, seekable, as often as wanted; only until the next entry is asked for. `link` is where a
     symbolic link leads, or in a tar the first name of a hard-linked file; `device` are type, major and minor of a node;
-    `attributes` are the names of extended attributes, which a tar alone tells.
+    `attributes` are the names of extended attributes, known from a tar only.
     """
 
     path: str

@@ -28,7 +28,7 @@ Format = Literal[
 class DeviceFile:
     """A file that holds device code, or is part of a library of it.
 
-    `size` is in bytes as stored. `named` is what the name says, `problem` why the bytes could not be read
+    `size` is in bytes as stored. `named` is the target in the name, `problem` why the bytes could not be read
     or disagree with the name.
     """
 
@@ -41,7 +41,7 @@ class DeviceFile:
 
     @property
     def targets(self) -> frozenset[Target]:
-        """What the file is for: by its bytes, or by its name where they do not tell."""
+        """What the file is for: by its bytes, or by its name where they hold no target."""
         found = frozenset(code.target for code in self.objects)
         return found or (frozenset({self.named}) if self.named else frozenset())
 
@@ -106,7 +106,7 @@ def _refined(kind: Format, file: BinaryIO) -> Format:
 
 
 def _by_name(entry: Entry, named: Target) -> DeviceFile:
-    """A file whose bytes do not tell: MIOpen's compiled kernels in SQLite, or an index of a Tensile library."""
+    """A file whose bytes hold no target: MIOpen's compiled kernels in SQLite, or an index of a Tensile library."""
     kernels = entry.head.startswith(SQLITE_MAGIC) and entry.path.endswith(".kdb")
     code = CodeObject(target=named, size=entry.size, evidence="file name")
     return DeviceFile(

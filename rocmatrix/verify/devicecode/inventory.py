@@ -16,7 +16,7 @@ class Row:
     """What a library holds for one target.
 
     `stored` counts the bytes of files that are for this target alone, `loaded` the bytes of code as it is
-    loaded, both compressed and not. `evidence` says what told the target.
+    loaded, both compressed and not. `evidence` states what the target was read from.
     """
 
     library: str
@@ -49,12 +49,12 @@ def rows(library: str, files: Iterable[DeviceFile]) -> tuple[Row, ...]:
 
 def _row(library: str, target: Target, files: list[DeviceFile]) -> Row:
     codes = [code for file in files for code in file.objects if code.target == target]
-    told = {code.evidence for code in codes} or {"file name"}
+    reported = {code.evidence for code in codes} or {"file name"}
     return Row(
         library=library,
         target=target,
         files=len(files),
         stored=sum(file.size for file in files if len(file.targets) == 1),
         loaded=sum(code.size for code in codes),
-        evidence=tuple(sorted(told)),
+        evidence=tuple(sorted(reported)),
     )

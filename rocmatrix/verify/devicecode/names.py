@@ -1,4 +1,4 @@
-"""What only a file's name tells: for which target a kernel library's file is.
+"""The target of a kernel library's file, read from its name.
 
 The libraries find their files by these names, so a name decides what is used even where the bytes agree
 with another. Sources: ROCm/rocm-systems shared/kpack/python/rocm_kpack/database_handlers.py (layouts of

@@ -1,4 +1,4 @@
-"""Reading at a place in a file, with bounds: a damaged file is told from a short one, and costs no memory."""
+"""Read at an offset of a file, within bounds: a damaged file is distinguished from a short one, and costs no memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ class DamagedError(Exception):
 
 
 def read_at(file: BinaryIO, offset: int, size: int, what: str) -> bytes:
-    """Return exactly `size` bytes at `offset`. Raises `DamagedError`, naming `what` was looked for."""
+    """Return exactly `size` bytes at `offset`. Raises `DamagedError`, naming `what` was looked for.
+
+    Args:
+        file: seekable file.
+        offset: bytes from the file's start.
+        size: number of bytes.
+        what: name of what is read, for the message.
+    """
     if not 0 <= size <= MAX_READ or not 0 <= offset < 2**63:
         raise DamagedError(f"{what} of {size} bytes at {offset}")
     file.seek(offset)

@@ -1,7 +1,7 @@
 """Byte code against its source: compiled again by the very Python that would run it, in a closed container.
 
-Which instructions a source becomes depends on the release of Python, down to its last digit, so this host's own cannot
-tell. The image's interpreter and library are compared with the base and the package lists before this (`system`), the
+Which instructions a source becomes depends on the release of Python, down to its last digit, so this host's own is of
+no use. The image's interpreter and library are compared with the base and the package lists before this (`system`), the
 sources with their wheels (`files`): only an image without any other finding gets here. The interpreter reads no byte
 code at all while it compares, nothing of the environment, and has no network, no rights and nothing to write to.
 """
@@ -32,9 +32,14 @@ NOBODY = "65534:65534"
 
 
 def check(client: docker.DockerClient, image: str, tree: Tree, *, root: Path, clean: bool) -> Check:
-    """Compare the byte code of the image with the id `image`. `clean` says that no other check found anything.
+    """Compare the byte code of the image with the id `image`. `clean` is true where no other check found anything.
 
     What was compared once is noted below `root`, by the digests of all sources, byte code and interpreter.
+
+    Args:
+        image: id of the image.
+        root: folder below which the outcome is kept.
+        clean: no other check found anything.
     """
     count = sum(1 for _ in _byte_code(tree))
     if not clean:

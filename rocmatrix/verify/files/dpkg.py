@@ -1,4 +1,4 @@
-"""What a Debian or Ubuntu system says of its own files: which package brings each, and with which MD5.
+"""The files of a Debian or Ubuntu system by its own lists: which package brings each, and with which MD5.
 
 The lists lie in the image that they describe. They find what was replaced, added or left behind; whoever rewrites them
 too is found only where the base image is at hand to compare with (`rocmatrix.verify.files.system`).
@@ -77,7 +77,13 @@ class Packages:
             known.add(bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{32}", digest) else b"")
 
     def explain(self, path: str, row: Row, rows: Mapping[str, Row], *, written: Written) -> bool:
-        """Whether a package brings this path as it is, or its scripts make it. `written` is what scripts may write."""
+        """Whether a package brings this path as it is, or its scripts make it. `written` is what scripts may write.
+
+        Args:
+            path: absolute path in the image.
+            rows: all paths of the image with their rows.
+            written: what packages' scripts may write.
+        """
         name = merged(path)
         if row.kind == "file":
             known = row.md5 in self.md5.get(name, ()) or self._compiled(name, rows, written)
@@ -98,7 +104,12 @@ class Packages:
 
 
 def is_written(path: str, row: Row, written: Written) -> bool:
-    """Whether scripts of packages may write a path of this kind."""
+    """Whether scripts of packages may write a path of this kind.
+
+    Args:
+        path: absolute path in the image.
+        written: what packages' scripts may write.
+    """
     return any(re.fullmatch(pattern, path) for pattern in written.get(row.kind, ()))
 
 

@@ -1,4 +1,4 @@
-"""What `python3 -m venv` and pip write beside the packages: links to the interpreter, scripts, a configuration.
+"""What `python3 -m venv` and pip write in addition to the packages: links to the interpreter, scripts, a configuration.
 
 Nothing here is taken on trust from the environment itself. The activation scripts are made again from the templates
 that the image's Python brings, and the wheel of pip that venv installs is the distribution's own: both lie outside the
@@ -55,13 +55,13 @@ class Environment:
 
     @property
     def folders(self) -> set[str]:
-        """The folders that venv makes, whether or not anything lies there."""
+        """The folders that venv makes, whether or not they hold anything."""
         names = ("bin", "include", f"include/python{self.python}", "lib")
         return {VENV, self.site, f"{VENV}/lib/python{self.python}", *(f"{VENV}/{name}" for name in names)}
 
 
 def of(tree: Tree) -> Environment | None:
-    """Return what an image's environment says it is; None where it has no configuration of venv's form."""
+    """Return what an image's environment is by its configuration; None where it has no configuration of venv's form."""
     found = [
         _VERSION.fullmatch(line) for line in tree.texts.get(CONFIGURATION, b"").decode("utf-8", "replace").splitlines()
     ]
@@ -117,7 +117,11 @@ def _texts(entry: str, environment: Environment) -> list[bytes]:
 
 
 def bundled(tree: Tree, environment: Environment, *, locked: set[str]) -> list[Wheel]:
-    """Return the wheels that venv installs from the distribution, but those that the lock replaces."""
+    """Return the wheels that venv installs from the distribution, but those that the lock replaces.
+
+    Args:
+        locked: names of the packages that the lock replaces.
+    """
     found = []
     for path, content in tree.texts.items():
         match = BUNDLED.search(path)

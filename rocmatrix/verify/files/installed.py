@@ -43,7 +43,11 @@ class Expected:
 
 
 def check(tree: Tree, cell: Cell, wheels: Path) -> Check:
-    """Compare with the locked wheels of `cell`, in the folder `wheels`. What cannot be compared has failed."""
+    """Compare with the locked wheels of `cell`, in the folder `wheels`. What cannot be compared has failed.
+
+    Args:
+        wheels: folder of the locked wheels.
+    """
     if cell.unlocked_because:
         return _failed("no lock", f"the cell has no lock to compare with: {cell.unlocked_because}")
     found = environment.of(tree)
@@ -162,7 +166,7 @@ def _unlisted(rows: dict[str, Row], expected: Expected) -> Iterable[str]:
 
 
 def _is_cache(path: str, rows: dict[str, Row]) -> bool:
-    """Whether a folder is one for byte code, beside a source."""
+    """Whether a folder is one for byte code, next to a source."""
     parent, _, name = path.rpartition("/")
     return name == CACHE and any(other.startswith(f"{parent}/") and other.endswith(".py") for other in rows)
 

@@ -1,8 +1,8 @@
-"""Compile sources again and compare the byte code that lies beside them. The image's own Python runs this, alone.
+"""Compile sources again and compare the byte code stored next to them. The image's own Python runs this, alone.
 
 `rocmatrix.verify.files.byte_code` starts it with `python -I -S -B -c`, so it imports the standard library only. The
 files that are compared are never unmarshalled: `marshal` trusts its input, so what was stored is only parsed here, to
-a form in which it does not matter which objects happened to be shared when it was written. One line of JSON says how
+a form in which it does not matter which objects happened to be shared when it was written. One line of JSON states how
 many files were compared and which differ, each with why. The layout of code objects is CPython's of 3.11 to 3.14
 (Python/marshal.c, r_object), where it did not change but for slices, which 3.14 added.
 """
@@ -116,7 +116,13 @@ def canonical(data: bytes) -> object:
 
 
 def difference(source: bytes, stored: bytes, path: str) -> str | None:
-    """Say how `stored`, the bytes of a .pyc, differs from what `source` compiles to under the name `path`."""
+    """Say how `stored`, the bytes of a .pyc, differs from what `source` compiles to under the name `path`.
+
+    Args:
+        source: text of the module.
+        stored: content of the .pyc file.
+        path: name to compile the source under.
+    """
     if (wrong := mislabelled(source, stored)) is not None:
         return wrong
     try:
@@ -142,7 +148,7 @@ def mislabelled(source: bytes, stored: bytes) -> str | None:
 
 
 def compared(path: Path) -> tuple[str, str | None]:
-    """Compare one .pyc file with the source beside its folder."""
+    """Compare one .pyc file with the source next to its folder."""
     stem = path.name.removesuffix(f".{sys.implementation.cache_tag}.pyc")
     source = path.parent.parent / f"{stem}.py"
     try:

@@ -25,7 +25,7 @@ LAYERS = 4  # packages, environment, trainer, working folder
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """A base image: what it is called, its layers, its files by path, and its settings as the engine tells them."""
+    """A base image: what it is called, its layers, its files by path, and its settings as the engine reports them."""
 
     name: str
     layers: tuple[str, ...]
@@ -35,7 +35,11 @@ class Base:
 
 
 def check(tree: Tree, layers: Sequence[str], base: Base | None) -> Check:
-    """Compare with `base`, and with the package lists; with those alone where the engine does not hold the base."""
+    """Compare with `base`, and with the package lists; with those alone where the engine does not hold the base.
+
+    Args:
+        layers: digests of the image's layers, lowest first.
+    """
     rows = {path: row for path, row in tree.rows.items() if not (OWN.fullmatch(path) or ENGINES.fullmatch(path))}
     held = _of_system(base.rows) if base else {}
     packages, written = Packages(tree), _written(tree, base)
@@ -102,7 +106,7 @@ def _is_of_package(path: str, row: Row, rows: Mapping[str, Row], packages: Packa
 
 
 def _same(row: Row, other: Row) -> bool:
-    """Whether two paths hold the same; a folder is what lies in it. Mode and owner are compared apart."""
+    """Whether two paths hold the same; a folder is what it holds. Mode and owner are compared apart."""
     mine = (row.kind, row.sha256, row.link, row.device, row.attributes)
     return mine == (other.kind, other.sha256, other.link, other.device, other.attributes)
 
@@ -119,7 +123,7 @@ def _other_mode(rows: Mapping[str, Row], base: Mapping[str, Row]) -> Iterable[st
 
 
 def _users(tree: Tree) -> Iterable[str]:
-    """Yield users beside root that have its number, and any that could log in with a password."""
+    """Yield users other than root that have its number, and any that could log in with a password."""
     for line in _lines(tree, "/etc/passwd"):
         fields = line.split(":")
         if len(fields) > 2 and fields[2].strip().lstrip("0+") == "" and fields[0] != "root":

@@ -93,7 +93,7 @@ class Tree:
         return sha256.digest(), md5.digest() if md5 else b""
 
     def below(self, folder: str) -> dict[str, Row]:
-        """Return a folder and what lies below it, by path."""
+        """Return a folder and what is below it, by path."""
         return {path: row for path, row in self.rows.items() if path == folder or path.startswith(f"{folder}/")}
 
 

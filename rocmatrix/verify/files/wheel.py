@@ -1,6 +1,6 @@
 """What pip makes of a wheel: which file lands where, with which bytes and mode.
 
-A locked wheel decides, by its own RECORD and bytes, and not the RECORD that lies in an image: whoever changes a file
+A locked wheel decides, by its own RECORD and bytes, and not the RECORD of an image: whoever changes a file
 there can change that too. Layout and rules are those of the binary distribution format (PyPA specifications) and of
 pip 23 and later (pip/_internal/operations/install/wheel.py): scripts get the environment's Python for `#!python`, entry
 points become commands, RECORD is written anew, INSTALLER and REQUESTED are added.
@@ -31,7 +31,7 @@ NOT_INSTALLED = ("RECORD", "RECORD.jws", "RECORD.p7s")
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One file as it should be installed. `sha256` is what the wheel's RECORD says, None where it does not tell."""
+    """One file as it should be installed. `sha256` is that of the wheel's RECORD, None where it has none."""
 
     archive: zipfile.ZipFile
     name: str
@@ -40,7 +40,7 @@ class Member:
     script: bool = False
 
     def is_installed_as(self, row: Row) -> bool:
-        """Whether a file has this content: what the locked wheel's RECORD says, or what the wheel really holds."""
+        """Whether a file has this content: what the locked wheel's RECORD states, or what the wheel really holds."""
         if row.kind != "file":
             return False
         return (self.sha256 is not None and row.sha256 == self.sha256) or row.sha256 == self._digest()
@@ -79,7 +79,13 @@ class Wheel:
 
 
 def opened(source: Path | BinaryIO, *, name: str, site: str) -> Wheel:
-    """Take a wheel apart. Raises zipfile.BadZipFile, and ValueError or KeyError for one that pip could not install."""
+    """Take a wheel apart. Raises zipfile.BadZipFile, and ValueError or KeyError for one that pip could not install.
+
+    Args:
+        source: path of the wheel, or the wheel opened for reading.
+        name: file name of the wheel.
+        site: folder of packages that it is installed to, as an absolute path in the image.
+    """
     archive = zipfile.ZipFile(source)
     about = next((info.partition("/")[0] for info in archive.namelist() if info.endswith(".dist-info/WHEEL")), None)
     if about is None:

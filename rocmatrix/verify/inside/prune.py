@@ -1,13 +1,13 @@
 """Remove other architectures' files from the kernel libraries of bundled wheels, in the layer that installs them.
 
-Only whole files go, and only where the path says for which target they are: `rocmatrix.verify.devicecode.names` has the
+Only whole files go, and only where the path names their target: `rocmatrix.verify.devicecode.names` has the
 layouts and their sources. Files with no target in their name stay: rocBLAS's fallback logic, hipBLASLt's mapping and
 transforms, MIOpen's databases for all. Host libraries (.so) that hold bundles for several targets stay untouched:
 rewriting one would move sections that its program headers and relocations point to. A family's folder, such as
 AOTriton's amd-gfx11xx, stays for each card of the family.
 
-The image's own Python runs this with the standard library alone. One JSON line on standard output says what went;
-exit status 1 and a line on standard error when there was nothing to remove, a library would have lost its own
+The image's own Python runs this with the standard library alone. One JSON line on standard output lists what was
+removed; exit status 1 and a line on standard error when there was nothing to remove, a library would have lost its own
 architecture, or bytes did not go down. Nothing is removed before all of that is known but the last.
 """
 
@@ -58,7 +58,7 @@ def plan(root: Path, architecture: str) -> dict[str, Library]:
 
 
 def library_of(path: Path) -> str | None:
-    """Return which library a file is part of, by the folders it lies in; None for any other file and for a .so."""
+    """Return which library a file is part of, by the folders it is in; None for any other file and for a .so."""
     folders = path.parts[:-1]
     if ".so" in path.suffixes:
         return None
@@ -127,7 +127,7 @@ def prune(root: Path, architecture: str) -> dict[str, object]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prune as the command line says; return the exit status."""
+    """Prune by the options of the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="prune", description="Keep the kernels of one architecture.")
     parser.add_argument("--architecture", required=True, help="such as gfx1100")
     parser.add_argument("root", type=Path, help="where the wheels are installed")

@@ -16,18 +16,18 @@ def judged(log, *words):
     return bench.verdict(case(log, *words), SIGNATURES)[0]
 
 
-def test_a_named_cause_is_right_and_another_stated_one_is_wrong():
+def test_named_cause_is_right_and_another_stated_one_is_wrong():
     log = "amdgpu: probe of 0000:09:00.0 failed with error -12\n"
     assert judged(log, "bios", "address space") == "right first"
     assert judged(log, "firmware file of the moon") == "wrong first"
     assert judged(log, "bios", "the moon") == "wrong first"
 
 
-def test_a_symptom_whose_causes_name_it_further_down_is_among_the_first_three():
+def test_symptom_whose_causes_name_it_further_down_is_among_the_first_three():
     assert judged("RuntimeError: No HIP GPUs are available\n", "no driver serves") == "first three"
 
 
-def test_an_answer_that_is_not_certain_is_open_and_none_is_nothing():
+def test_answer_that_is_not_certain_is_open_and_none_is_nothing():
     assert judged("RuntimeError: No HIP GPUs are available\n", "the moon") == "open"
     assert judged("all went well\n", "the moon") == "nothing"
 
@@ -39,7 +39,7 @@ def test_every_case_has_lines_words_and_a_thread_of_its_own(name):
     assert all(row.log.strip() and row.cause and row.words and "#" in row.source for row in rows)
 
 
-def test_the_held_out_set_is_chosen_by_the_name_of_the_thread():
+def test_held_out_set_is_chosen_by_the_name_of_the_thread():
     for row in bench.cases("held_out"):  # threads gathered after that choice are learned from, whatever their hash
         assert hashlib.sha256(row.source.encode()).digest()[0] % 10 < 4, row.source
 

@@ -18,7 +18,7 @@ def rows():
     return [sizes.Measured(**row) for row in KEPT["packages"]]
 
 
-def test_the_page_is_written_from_the_kept_results(tmp_path):
+def test_page_is_written_from_the_kept_results(tmp_path):
     page = tmp_path / "sizes.md"
     shutil.copy(sizes.PAGE, page)
     page.write_text(page.read_text().replace("rocBLAS", "somethingBLAS"))
@@ -31,7 +31,7 @@ def test_the_page_is_written_from_the_kept_results(tmp_path):
     assert "somethingBLAS" not in page.read_text().partition(begin)[2].partition(end)[0]
 
 
-def test_the_kept_results_are_of_genuine_packages_and_both_directions_were_proven():
+def test_kept_results_are_of_genuine_packages_and_both_directions_were_proven():
     assert {row.package for row in rows()} == set(sizes.SUITES)
     for row in rows():
         assert row.bytes_after < row.bytes_before
@@ -41,7 +41,7 @@ def test_the_kept_results_are_of_genuine_packages_and_both_directions_were_prove
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed: no Debian or Ubuntu")
-def test_a_package_is_measured(tmp_path):
+def test_package_is_measured(tmp_path):
     """On a SYNTHETIC package."""
     tree = tmp_path / "tree"
     files = {f"{LIBRARY}/Kernels.so-000-{one}.hsaco": code_object(one, padding=900) for one in ("gfx1100", "gfx906")}

@@ -61,7 +61,7 @@ def texts_of(document):
         return
 
 
-def test_records_spoiled_in_any_place_are_taken_or_refused_in_words(tmp_path, ends):
+def test_damaged_records_are_imported_or_refused_with_a_code(tmp_path, ends):
     path, refused = tmp_path / "sent.json", 0
     cases = hostile.sample(hostile.mutations(SMOKE), 400)
     for case, document in cases:
@@ -108,7 +108,7 @@ def change(path, statement, *values):
 
 
 @pytest.mark.parametrize("case", DATABASES)
-def test_a_damaged_store_is_told_by_every_program_that_reads_it(tmp_path, ends, case):
+def test_damaged_store_is_reported_by_every_program_that_reads_it(tmp_path, ends, case):
     path = tmp_path / "evidence.db"
     store.add(path, [record("build"), smoke(1)])
     if case in ("nothing", "a text", "a folder"):
@@ -137,14 +137,14 @@ LOGS = {
 
 
 @pytest.mark.parametrize("case", LOGS)
-def test_a_log_of_anything_is_read_or_refused_in_words(tmp_path, ends, case):
+def test_log_of_any_bytes_is_read_or_refused_with_a_code(tmp_path, ends, case):
     path = tmp_path / "log"
     path.write_bytes(LOGS[case])
     ends(case, diagnose.diagnose, str(path), cell="", gpu="gfx1100", as_json=False)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to itself", "absent", "name"])
-def test_a_log_of_another_kind_is_refused_and_not_waited_for(tmp_path, ends, kind):
+def test_log_of_another_kind_is_refused_and_not_waited_for(tmp_path, ends, kind):
     path = tmp_path / "log"
     match kind:
         case "folder":

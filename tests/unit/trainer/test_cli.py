@@ -71,7 +71,7 @@ def test_wrong_usage_is_named(argv: list[str], says: str, capsys: pytest.Capture
     assert words.startswith("RM500 Wrong usage\n")
 
 
-def test_the_catalog_is_printed_as_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_catalog_is_printed_as_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["errors"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["code"] for line in lines] == list(CATALOG)
@@ -129,7 +129,7 @@ def test_memory_that_runs_out_on_a_device_is_recognised_by_its_class(
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("by zero"), OSError(errno.EIO, "broken disk")])
-def test_a_defect_keeps_its_traceback_in_a_file(
+def test_defect_keeps_its_traceback_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     monkeypatch.setattr(cli, "train", failing_with(error))
@@ -141,7 +141,7 @@ def test_a_defect_keeps_its_traceback_in_a_file(
     assert "Traceback" not in words
 
 
-def test_a_traceback_goes_to_the_temporary_folder_where_the_output_is_not(
+def test_traceback_goes_to_the_temporary_folder_where_the_output_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli, "train", failing_with(ZeroDivisionError()))
@@ -150,7 +150,7 @@ def test_a_traceback_goes_to_the_temporary_folder_where_the_output_is_not(
     assert Path(outcome(capsys)[0]["where"]).parent == tmp_path
 
 
-def test_a_traceback_that_cannot_be_kept_is_said_so(
+def test_traceback_that_cannot_be_kept_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli, "train", failing_with(ZeroDivisionError()))
@@ -159,7 +159,7 @@ def test_a_traceback_that_cannot_be_kept_is_said_so(
     assert outcome(capsys)[0]["where"].startswith("no file")
 
 
-def test_a_missing_package_is_no_traceback(
+def test_missing_package_is_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = builtins.__import__
@@ -180,7 +180,7 @@ def test_a_missing_package_is_no_traceback(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere; the read-only mount covers it")
-def test_a_folder_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o500)
     assert main(["train", "--output", str(tmp_path)]) == 2
     assert outcome(capsys)[0]["code"] == "RM541"

@@ -163,7 +163,7 @@ def test_metadata_that_make_no_sense_are_refused_by_every_program(
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/dev/zero", "PIPE", "/proc/self/mem", "FOLDER", "a\x00b"])
-def test_a_path_that_metadata_name_is_not_read_unless_it_is_the_runs_data(
+def test_path_that_metadata_name_is_not_read_unless_it_is_the_runs_data(
     finished: Path, tmp_path: Path, programs: Programs, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -179,7 +179,7 @@ def test_a_path_that_metadata_name_is_not_read_unless_it_is_the_runs_data(
 
 @pytest.mark.parametrize("name", ["metadata.json", "model.safetensors", "metrics.jsonl"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link to itself", "device", "absent", "empty"])
-def test_a_file_of_another_kind_is_refused_and_not_waited_for(
+def test_file_of_another_kind_is_refused_and_not_waited_for(
     finished: Path, data: Path, tmp_path: Path, programs: Programs, name: str, kind: str
 ) -> None:
     folder = copied(finished, tmp_path / "one")
@@ -205,9 +205,7 @@ def put(path: Path, kind: str) -> None:
             path.touch()
 
 
-def test_a_log_of_epochs_that_nobody_wrote_ends_in_a_code(
-    finished: Path, data: Path, tmp_path: Path, programs: Programs
-) -> None:
+def test_forged_log_of_epochs_ends_in_a_code(finished: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     line = json.loads((finished / "metrics.jsonl").read_text().splitlines()[0])
     cases = [*hostile.TEXTS.items(), *((n, hostile.text_of(m)) for n, m in hostile.sample(hostile.mutations(line), 40))]
     for case, content in cases:
@@ -216,7 +214,7 @@ def test_a_log_of_epochs_that_nobody_wrote_ends_in_a_code(
         programs.end(case, list(commands(folder, data, tmp_path))[1])
 
 
-def test_settings_of_an_unfinished_run_that_nobody_wrote_end_in_a_code(
+def test_forged_settings_of_an_unfinished_run_end_in_a_code(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs
 ) -> None:
     document = json.loads((stopped / ".one.partial" / "run.json").read_text())
@@ -253,9 +251,7 @@ def only_checkpoint(stopped: Path, target: Path) -> tuple[Path, Path]:
     return output, newest.path
 
 
-def test_manifests_that_nobody_wrote_end_in_a_code(
-    stopped: Path, data: Path, tmp_path: Path, programs: Programs
-) -> None:
+def test_forged_manifests_end_in_a_code(stopped: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
     content = json.loads((newest / "manifest.json").read_text())["content"]
     for case, made in hostile.sample(hostile.mutations(content), 25):
@@ -267,7 +263,7 @@ def test_manifests_that_nobody_wrote_end_in_a_code(
         programs.end(case, resumed(data, output))
 
 
-def test_states_that_nobody_wrote_end_in_a_code(stopped: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
+def test_forged_states_end_in_a_code(stopped: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
     state = json.loads((newest / "state.json").read_text())
     spoiled = [(name, hostile.text_of(made)) for name, made in hostile.sample(hostile.mutations(state), 40)]
@@ -279,7 +275,7 @@ def test_states_that_nobody_wrote_end_in_a_code(stopped: Path, data: Path, tmp_p
 
 @pytest.mark.parametrize("name", ["manifest.json", "state.json", "tensors.safetensors"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link to itself", "device", "absent", "empty"])
-def test_a_checkpoints_file_of_another_kind_is_not_used_nor_waited_for(
+def test_checkpoints_file_of_another_kind_is_not_used_nor_waited_for(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs, name: str, kind: str
 ) -> None:
     output, newest = only_checkpoint(stopped, tmp_path / "out")
@@ -287,7 +283,7 @@ def test_a_checkpoints_file_of_another_kind_is_not_used_nor_waited_for(
     assert programs.end(f"{name} is {kind}", resumed(data, output)) == "ok"  # it begins anew
 
 
-def test_a_checkpoint_that_names_files_outside_is_not_followed(
+def test_checkpoint_that_names_files_outside_is_not_followed(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
@@ -301,7 +297,7 @@ def test_a_checkpoint_that_names_files_outside_is_not_followed(
 
 
 @pytest.mark.parametrize("text", ["[]", "7", '{"rows": "x"}', '{"rows": -1}', '{"rows": 0}', '{"rows": true}', "{"])
-def test_a_word_of_memory_that_nobody_wrote_is_ignored(
+def test_unwritten_word_of_memory_is_ignored(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs, text: str
 ) -> None:
     output = copied(stopped, tmp_path / "out")
@@ -309,7 +305,7 @@ def test_a_word_of_memory_that_nobody_wrote_is_ignored(
     assert programs.end(text, resumed(data, output)) == "ok"
 
 
-def test_a_checkpoint_of_a_run_with_another_seed_is_refused_and_the_run_stays_as_it_was(
+def test_checkpoint_of_a_run_with_another_seed_is_refused_and_the_run_stays_as_it_was(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs
 ) -> None:
     output, newest = only_checkpoint(stopped, tmp_path / "out")
@@ -321,7 +317,7 @@ def test_a_checkpoint_of_a_run_with_another_seed_is_refused_and_the_run_stays_as
     assert programs.end("without it", resumed(data, output)) == "ok"
 
 
-def test_a_run_whose_inputs_are_computed_otherwise_now_is_refused(
+def test_run_whose_inputs_are_computed_otherwise_now_is_refused(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs
 ) -> None:
     output = copied(stopped, tmp_path / "out")

@@ -32,7 +32,17 @@ def compress(  # one parameter an option
     epochs: int | None = None,
     seed: int = 0,
 ) -> int:
-    """Write a folder `<run>-<method>` for each method beside the model's own, or in `output`.
+    """Write a folder `<run>-<method>` for each method next to the model's own, or in `output`.
+
+    Args:
+        model: folder of a finished run.
+        data: path of the run's data; None for the recorded one.
+        output: folder that receives one folder a method; None for the one that holds `model`.
+        how: names of METHODS; empty for all.
+        student_layers: widths of the distilled network's hidden layers; None for half of each of the run's.
+        sparsity: share of weights that pruning removes, 0 to 1.
+        epochs: epochs of training after each change; None for the run's own number.
+        seed: seed of this training.
 
     Raises:
         TrainerError: RM524 to RM547 for model and data, RM500 for an unknown method, RM540 where a folder exists.
@@ -67,7 +77,13 @@ def halved(widths: Sequence[int]) -> tuple[int, ...]:
 def write(
     subject: Subject, smaller: Smaller, method: str, recipe: Recipe, before: dict[str, Any], output: Path
 ) -> None:
-    """Measure a smaller network, and write it as a folder that `predict` takes."""
+    """Measure a smaller network, and write it as a folder that `predict` takes.
+
+    Args:
+        method: name of the method.
+        before: figures of the run's own network, as `measured` returns them.
+        output: folder to write.
+    """
     content = safetensors.torch.save(smaller.tensors, metadata={"format": "pt"})
     after = measured(smaller.network, subject.task, file_bytes=len(content))
     facts = dict(smaller.facts)
@@ -89,7 +105,12 @@ def write(
 
 
 def metadata_of(subject: Subject, smaller: Smaller, name: str, compression: dict[str, Any]) -> dict[str, Any]:
-    """Return the run's metadata with the smaller network and its figures in place of the run's own."""
+    """Return the run's metadata with the smaller network and its figures in place of the run's own.
+
+    Args:
+        name: name of the new run.
+        compression: entry `compression` of the metadata.
+    """
     record = copy.deepcopy(asdict(subject.metadata)) | {"run": name, "model": smaller.description}
     # why a figure of the run's own is null says nothing of these, which are measured anew
     record["absent"] = {fact: why for fact, why in record["absent"].items() if not fact.startswith("metrics.")}
@@ -99,7 +120,14 @@ def metadata_of(subject: Subject, smaller: Smaller, name: str, compression: dict
 
 
 def words(method: str, before: dict[str, Any], after: dict[str, Any], folder: Path) -> str:
-    """Return a line: loss on the test part, bytes and time before and after."""
+    """Return a line: loss on the test part, bytes and time before and after.
+
+    Args:
+        method: name of the method.
+        before: figures of the run's own network, as `measured` returns them.
+        after: figures of the smaller network.
+        folder: folder that was written.
+    """
     times = [each["microseconds"] for each in (before, after)]
     shown = ", ".join(f"{name} {times[0][name]:,.0f} to {times[1][name]:,.0f} µs" for name in times[0])
     return (

@@ -18,7 +18,12 @@ CALLS, BATCH = 200, 1024
 
 
 def measured(network: nn.Module, task: Task, *, file_bytes: int) -> dict[str, Any]:
-    """Return loss and figures on validation and test, bytes of the weights' file, and times in microseconds."""
+    """Return loss and figures on validation and test, bytes of the weights' file, and times in microseconds.
+
+    Args:
+        network: network in eval mode, on the CPU.
+        file_bytes: size of the weights' file.
+    """
     loss = loss_sum_of(CROSS_ENTROPY if task.labels else SQUARED_ERROR)
     found: dict[str, Any] = {"file_bytes": file_bytes, "parameters": parameters(network)}
     for name, part in (("validation", task.split.validation), ("test", task.split.test)):

@@ -128,6 +128,11 @@ def trained(
     """Return `network` after training on the run's training part, with the weights of the best validation loss.
 
     Weights outside `masks` are 0 before the first step and after every step.
+
+    Args:
+        network: network to train, in place.
+        teacher: network whose outputs are imitated; None for the targets alone.
+        masks: 1 for each weight that is kept and 0 for others, by the weight's name.
     """
     task = subject.task
     network = network.float().train()
@@ -149,7 +154,12 @@ def trained(
 
 
 def keep_masked(training: Training, network: nn.Module, masks: Mapping[str, Tensor]) -> None:
-    """Set weights outside `masks` to 0 now and after each step of the optimizer."""
+    """Set weights outside `masks` to 0 now and after each step of the optimizer.
+
+    Args:
+        network: network whose weights are held.
+        masks: 1 for each weight that is kept and 0 for others, by the weight's name.
+    """
     weights = dict(network.named_parameters())
 
     @torch.no_grad()
@@ -163,14 +173,23 @@ def keep_masked(training: Training, network: nn.Module, masks: Mapping[str, Tens
 
 @torch.no_grad()
 def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> Part:
-    """Return a part's inputs, and its targets with the teacher's outputs beside them: (rows, 1 + outputs)."""
+    """Return a part's inputs, and its targets followed by the teacher's outputs: (rows, 1 + outputs).
+
+    Args:
+        teacher: network whose outputs are appended; None for the targets alone.
+    """
     inputs, targets = tensor(task.inputs, rows.features), tensor(task.targets, rows.target).unsqueeze(1)
     answers = [] if teacher is None else [teacher.eval()(inputs)]
     return Part(inputs=inputs, targets=torch.cat([targets, *answers], dim=1))
 
 
 def loss_for(task: Task, teacher: nn.Module | None, share: float) -> LossSum:
-    """Return the loss against the truth, and with a teacher, `share` of it against what the teacher answers."""
+    """Return the loss against the truth, and with a teacher, `share` of it against what the teacher answers.
+
+    Args:
+        teacher: network whose outputs are imitated; None for the targets alone.
+        share: weight of the imitation, 0 to 1; the rest is that of the targets.
+    """
     truth = loss_sum_of(CROSS_ENTROPY if task.labels else SQUARED_ERROR, task.class_weights)
     if teacher is None:
         return truth
@@ -183,7 +202,13 @@ def loss_for(task: Task, teacher: nn.Module | None, share: float) -> LossSum:
 
 
 def imitation(outputs: Tensor, answers: Tensor, *, classes: bool) -> Tensor:
-    """Return how far outputs are from the teacher's, summed over rows: squared error, or KL of softened chances."""
+    """Return how far outputs are from the teacher's, summed over rows: squared error, or KL of softened chances.
+
+    Args:
+        outputs: shape (rows, outputs).
+        answers: the teacher's outputs, shape (rows, outputs).
+        classes: outputs are logits of classes.
+    """
     if not classes:
         return nn.functional.mse_loss(outputs, answers, reduction="sum")
     student = (outputs / TEMPERATURE).log_softmax(dim=1)

@@ -13,7 +13,7 @@ from trainer.analysis.predict import load_network, read_metadata
 from trainer.config.sections.network import MlpConfig
 from trainer.config.sections.tokens import TokensConfig
 from trainer.config.train import TrainConfig
-from trainer.data.readers.files import digest_of
+from trainer.data.readers.data_file import digest_of
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata
@@ -82,7 +82,11 @@ def _is_file(path: Path) -> bool:
 
 
 def require_fitting_task(metadata: Metadata, task: Task, folder: Path) -> None:
-    """Raise RM546 where the settings make other inputs or classes of the data than metadata.json says."""
+    """Raise RM546 where the settings make other inputs or classes of the data than metadata.json records.
+
+    Args:
+        folder: folder of the run, for the message.
+    """
     here = [feature["name"] for feature in task.features], task.labels
     labels = metadata.target.labels
     said = [feature.name for feature in metadata.features], tuple(labels) if labels is not None else None

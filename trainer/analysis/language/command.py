@@ -17,7 +17,14 @@ MOST_TOLD = 10  # findings on the terminal; the page has all
 
 
 def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int = 256) -> int:
-    """Report loss, perplexity and bits per byte on a text: of an adapter also those of its base."""
+    """Report loss, perplexity and bits per byte on a text: of an adapter also those of its base.
+
+    Args:
+        model: folder of a model or an adapter.
+        data: text file.
+        base: folder of an adapter's base; None for the recorded one.
+        sequence: tokens of a window.
+    """
     loaded = load(model, base)
     figures = both(loaded, lambda: measure(loaded, data, sequence=sequence))
     for name, values in figures.items():
@@ -28,7 +35,14 @@ def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int
 
 
 def generate(*, model: Path, prompt: str, base: Path | None = None, **sampling: Any) -> int:
-    """Print what follows a prompt: of an adapter the base's text, too."""
+    """Print what follows a prompt: of an adapter the base's text, too.
+
+    Args:
+        model: folder of a model or an adapter.
+        prompt: text to continue.
+        base: folder of an adapter's base; None for the recorded one.
+        sampling: fields of `Sampling`.
+    """
     loaded, how = load(model, base), Sampling(**sampling)
     for name, text in both(loaded, lambda: answer(loaded, prompt, how)).items():
         emit("generated", model=name, text=text)
@@ -37,7 +51,14 @@ def generate(*, model: Path, prompt: str, base: Path | None = None, **sampling: 
 
 
 def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None = None, **sampling: Any) -> int:
-    """Answer each line of the standard input; an adapter's base answers the same conversation beside it."""
+    """Answer each line of the standard input; an adapter's base answers the same conversation in addition.
+
+    Args:
+        model: folder of a model or an adapter.
+        base: folder of an adapter's base; None for the recorded one.
+        lines: messages of the user; None for standard input.
+        sampling: fields of `Sampling`.
+    """
     loaded, how = load(model, base), Sampling(**sampling)
     histories: dict[str, list[dict[str, str]]] = {}
     chat_prompt(loaded, [{"role": "user", "content": "?"}])  # a model without a template is refused before any line
@@ -61,7 +82,13 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
 
 
 def merge(*, model: Path, output: Path, base: Path | None = None) -> int:
-    """Write an adapter and its base as one model."""
+    """Write an adapter and its base as one model.
+
+    Args:
+        model: folder of the adapter.
+        output: folder to write.
+        base: folder of its base; None for the recorded one.
+    """
     from trainer.analysis.language.merging import merge_to
 
     merged = merge_to(load(model, base), output)
@@ -72,7 +99,14 @@ def merge(*, model: Path, output: Path, base: Path | None = None) -> int:
 
 
 def gguf(*, model: Path, output: Path, base: Path | None = None, kind: str = "q8_0") -> int:
-    """Write the model, an adapter merged, as a GGUF file."""
+    """Write the model, an adapter merged, as a GGUF file.
+
+    Args:
+        model: folder of a model or an adapter.
+        output: file to write.
+        base: folder of an adapter's base; None for the recorded one.
+        kind: number format of the weights, such as "q8_0".
+    """
     from trainer.analysis.language.gguf_file import export
     from trainer.models.adapters.lora import merge as merge_weights
 
@@ -86,7 +120,13 @@ def gguf(*, model: Path, output: Path, base: Path | None = None, kind: str = "q8
 
 
 def show_data(*, data: Path, output: Path | None = None, **settings: Any) -> int:
-    """Write the page on a file's rows; findings do not end it, so that all of them can be read at once."""
+    """Write the page on a file's rows; findings do not end it, so that all of them can be read at once.
+
+    Args:
+        data: JSON lines or text.
+        output: HTML file to write; None for `<data>.tokens.html` in the current folder.
+        settings: keywords of `inspection.inspect`.
+    """
     from trainer.analysis.language.data_page import html
     from trainer.analysis.language.inspection import inspect
     from trainer.storage.output_file import require_output, write_whole

@@ -18,6 +18,10 @@ from trainer.runtime.errors import TrainerError
 def evaluate(loaded: Loaded, path: Path, *, sequence: int) -> dict[str, Any]:
     """Return the figures of a text in windows of `sequence` tokens; each token but the first is predicted once.
 
+    Args:
+        path: text file.
+        sequence: tokens of a window.
+
     Raises:
         TrainerError: RM714 for a text of fewer than two tokens, RM711 for windows beyond learned positions.
     """

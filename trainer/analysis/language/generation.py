@@ -27,6 +27,10 @@ class Sampling:
 def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampling: Sampling) -> Iterator[int]:
     """Yield new tokens until a stop token, which is not yielded, or `most` of them.
 
+    Args:
+        prompt: token ids, at least one.
+        stops: token ids that end the text.
+
     Raises:
         TrainerError: RM714 for an empty prompt, RM711 for one beyond a table of learned positions.
     """
@@ -50,7 +54,12 @@ def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampli
 
 
 def draw(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    """Return a token for logits (vocabulary,)."""
+    """Return a token for logits (vocabulary,).
+
+    Args:
+        logits: shape (vocabulary,).
+        generator: source of random numbers, on the device of `logits`.
+    """
     if sampling.temperature == 0:
         return int(logits.argmax())
     scaled = logits.float() / sampling.temperature
@@ -61,7 +70,11 @@ def draw(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
 
 
 def answer(loaded: Loaded, prompt: str, sampling: Sampling) -> str:
-    """Return what follows a text."""
+    """Return what follows a text.
+
+    Args:
+        prompt: text to continue.
+    """
     ids = loaded.tokenizer.encode(prompt).ids
     new = generate(loaded.made.model, ids, loaded.tokenizer.stops, sampling)
     return loaded.tokenizer.decode(list(new))

@@ -26,6 +26,10 @@ Values = NDArray[Any]
 def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
     """Write the model to `path`, read it again, and return how far the values are from the weights.
 
+    Args:
+        path: file to write.
+        kind: number format of the weights, such as "q8_0".
+
     Raises:
         TrainerError: RM716 without the package gguf, RM707 and RM705 for what the format cannot hold.
     """

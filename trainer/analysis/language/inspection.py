@@ -76,6 +76,17 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
 ) -> Inspection:
     """Read the file to its end and return what training would make of each row.
 
+    Args:
+        data: JSON lines or text.
+        model: folder with tokenizer and chat template.
+        samples: rows to show.
+        sequence: value of `--sequence`, in tokens.
+        method: value of `--method`.
+        bad_rows: value of `--bad-rows`.
+        too_long: value of `--too-long`.
+        stop_token: value of `--stop-token`.
+        train_on_prompts: value of `--train-on-prompts`.
+
     Raises:
         TrainerError: RM700 and RM705 for the model folder, RM717 for a file that cannot be read.
     """
@@ -166,7 +177,11 @@ def _count(seen: Inspection, row: TokenRow, tokenizer: Tokenizer, samples: int) 
 
 
 def sample_of(row: TokenRow, tokenizer: Tokenizer, sequence: int) -> Sample:
-    """Return a row with the text of each run of tokens that have one part in the loss."""
+    """Return a row with the text of each run of tokens that have one part in the loss.
+
+    Args:
+        sequence: length in tokens beyond which a row counts as cut.
+    """
     kinds = [_kind(row, place, tokenizer) for place in range(len(row.tokens))]
     runs = itertools.groupby(zip(kinds, row.tokens, strict=True), key=lambda each: each[0])
     parts = [(kind, text_of([token for _, token in run], tokenizer)) for kind, run in runs]

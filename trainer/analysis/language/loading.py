@@ -30,7 +30,7 @@ class Loaded:
 
 
 def load(folder: Path, base: Path | None = None) -> Loaded:
-    """Return the model of `folder`; `base` is where an adapter's base model is, if not where the adapter says.
+    """Return the model of `folder`; `base` is where an adapter's base model is, if not where the adapter records it.
 
     Raises:
         TrainerError: RM700 to RM707, RM712, RM713 and RM720.

@@ -42,7 +42,13 @@ def span(values: Sequence[float], *, zero: bool = False) -> tuple[float, float]:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Return round values within a range, about `count`."""
+    """Return round values within a range, about `count`.
+
+    Args:
+        low: lower end of the range.
+        high: upper end of the range.
+        count: number of values aimed at.
+    """
     raw = (high - low) / count
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
@@ -56,7 +62,14 @@ def short(value: float) -> str:
 
 
 def figure(title: str, words: str, body: Sequence[str], height: int = HEIGHT) -> str:
-    """Return a figure with its caption; `words` say for those who do not see it what it shows."""
+    """Return a figure with its caption; `words` say for those who do not see it what it shows.
+
+    Args:
+        title: heading.
+        words: caption, which also describes the figure to those who do not see it.
+        body: SVG elements.
+        height: height in pixels.
+    """
     return (
         f'<figure><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}. {escape(words)}">'
         + "".join(body)
@@ -92,18 +105,39 @@ def _y_ticks(frame: Frame) -> list[float]:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    """Return a straight line of a class."""
+    """Return a straight line of a class.
+
+    Args:
+        x1: start, pixels from the left.
+        y1: start, pixels from the top.
+        x2: end, pixels from the left.
+        y2: end, pixels from the top.
+        kind: CSS class.
+    """
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
-    """Return words at a place."""
+    """Return words at a place.
+
+    Args:
+        x: pixels from the left.
+        y: baseline, pixels from the top.
+        words: the text, not yet escaped.
+        anchor: SVG's text-anchor: start, middle or end.
+        kind: CSS class; empty for none.
+    """
     named = f' class="{kind}"' if kind else ""
     return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def path(frame: Frame, points: Points, kind: str) -> str:
-    """Return a line through points."""
+    """Return a line through points.
+
+    Args:
+        points: (x, y) in the units of `frame`.
+        kind: CSS class.
+    """
     steps = " ".join(
         f"{'L' if place else 'M'}{frame.px(x):.1f} {frame.py(y):.1f}" for place, (x, y) in enumerate(points)
     )
@@ -111,14 +145,28 @@ def path(frame: Frame, points: Points, kind: str) -> str:
 
 
 def dots(frame: Frame, points: Points, kind: str, radius: float = 2.2) -> list[str]:
-    """Return a dot for each point."""
+    """Return a dot for each point.
+
+    Args:
+        points: (x, y) in the units of `frame`.
+        kind: CSS class.
+        radius: radius of a dot in pixels.
+    """
     return [
         f'<circle class="{kind}" cx="{frame.px(x):.1f}" cy="{frame.py(y):.1f}" r="{radius:.1f}"/>' for x, y in points
     ]
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str) -> str:
-    """Return a box of a class."""
+    """Return a box of a class.
+
+    Args:
+        x: left edge, pixels from the left.
+        y: upper edge, pixels from the top.
+        width: width in pixels.
+        height: height in pixels.
+        kind: CSS class.
+    """
     return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"/>'
 
 

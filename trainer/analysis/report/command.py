@@ -28,7 +28,14 @@ Sections = list[tuple[str, str]]
 
 
 def report(run: Path, data: Path | None = None, output: Path | None = None, repeats: int = 5, seed: int = 0) -> int:
-    """Write the page of the run in folder `run`, by default beside its model.
+    """Write the page of the run in folder `run`, by default next to its model.
+
+    Args:
+        run: folder of a finished run.
+        data: path of the run's data; None for the recorded one.
+        output: HTML file to write; None for report.html in `run`.
+        repeats: shuffles of each input for its importance.
+        seed: seed of the shuffles.
 
     Raises:
         TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
@@ -47,7 +54,12 @@ def report(run: Path, data: Path | None = None, output: Path | None = None, repe
 
 
 def html(subject: Subject, repeats: int, seed: int) -> str:
-    """Return the page."""
+    """Return the page.
+
+    Args:
+        repeats: shuffles of each input for its importance.
+        seed: seed of the shuffles.
+    """
     record = subject.metadata
     device = f"{record.device.name} ({record.device.arch})"
     lead = (
@@ -118,7 +130,13 @@ def _answers(subject: Subject, name: str, part: Dataset) -> str:
 
 
 def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -> str:
-    """Return how often each class was answered for each true one."""
+    """Return how often each class was answered for each true one.
+
+    Args:
+        labels: names of the classes.
+        chances: probabilities, shape (rows, classes).
+        name: name of the part, for the caption.
+    """
     counts = np.zeros((len(labels), len(labels)), np.int64)
     np.add.at(counts, (part.target.astype(np.int64), chances.argmax(axis=1)), 1)
     rows = [(f"is {label}", *counts[place].tolist()) for place, label in enumerate(labels)]
@@ -127,7 +145,12 @@ def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -
 
 
 def importance(subject: Subject, repeats: int, seed: int) -> str:
-    """Return the importance of each input by permutation on the validation part, as a chart and as a table."""
+    """Return the importance of each input by permutation on the validation part, as a chart and as a table.
+
+    Args:
+        repeats: shuffles of each input.
+        seed: seed of the shuffles.
+    """
     task, part = subject.task, subject.task.split.validation
     loss = subject.metadata.model.loss
     found = importances(
@@ -151,7 +174,7 @@ def session(subject: Subject) -> str:
         what = "a table has no sessions" if kind == "table" else "bars of whole days have no session to draw"
         return f"<p>Not drawn: {what}.</p>"
     found = last_profile(subject.metadata, subject.config.data.data)
-    return figures.profile(found) if found else "<p>Not drawn: no bar lies in a session.</p>"
+    return figures.profile(found) if found else "<p>Not drawn: no bar is within a session.</p>"
 
 
 def conventions(made: dict[str, Any]) -> str:

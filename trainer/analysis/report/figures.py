@@ -44,7 +44,13 @@ def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
 
 
 def reliability(target: Floats, chances: Floats, part: str) -> str:
-    """Return how often answers of each probability were right."""
+    """Return how often answers of each probability were right.
+
+    Args:
+        target: class of each row, 0 or 1, shape (rows,).
+        chances: probability of class 1, shape (rows,).
+        part: name of the part, for the caption.
+    """
     bins = calibration(target.astype(np.int64), chances)
     frame = charts.Frame(x=(0, 1), y=(0, 1), x_words="probability of the answer", y_words="share of right answers")
     points = [(each["confidence"], each["accuracy"]) for each in bins]
@@ -60,14 +66,21 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
         ),
     ]
     words = (
-        f"On the diagonal a probability means what it says; larger circles hold more of the {len(target):,} rows. The "
-        f"mean distance is {calibration_error(bins):.3f}"
+        f"On the diagonal predicted probability equals observed frequency; larger circles hold more of the "
+        f"{len(target):,} rows. The mean distance is {calibration_error(bins):.3f}"
     )
     return charts.figure(f"Calibration on the {part} part", words, body)
 
 
 def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
-    """Return forecasts against what came, at most MOST_DOTS of them."""
+    """Return forecasts against what came, at most MOST_DOTS of them.
+
+    Args:
+        target: true values, shape (rows,).
+        forecast: forecasts, shape (rows,).
+        unit: unit of both.
+        part: name of the part, for the caption.
+    """
     both = charts.span([*target.tolist(), *forecast.tolist()])
     frame = charts.Frame(x=both, y=both, x_words=f"forecast, {unit}", y_words="what came")
     chosen = np.linspace(0, len(target) - 1, min(len(target), MOST_DOTS)).astype(np.int64)
@@ -80,7 +93,14 @@ def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
 
 
 def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
-    """Return how often errors of each size occur."""
+    """Return how often errors of each size occur.
+
+    Args:
+        target: true values, shape (rows,).
+        forecast: forecasts, shape (rows,).
+        unit: unit of both.
+        part: name of the part, for the caption.
+    """
     counts, edges = np.histogram(target - forecast, BINS)
     frame = charts.Frame(
         x=(float(edges[0]), float(edges[-1])),
@@ -104,7 +124,14 @@ def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
 
 
 def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) -> str:
-    """Return the inputs by what the model loses without them."""
+    """Return the inputs by what the model loses without them.
+
+    Args:
+        found: importance of each input, largest first.
+        loss: name of the loss.
+        repeats: shuffles of each input.
+        seed: seed of the shuffles.
+    """
     shown = found[:MOST_BARS]
     body, height = charts.bars_across(
         [(each.name, each.mean, each.deviation) for each in shown], f"growth of the validation {loss}"
@@ -112,7 +139,7 @@ def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) 
     rest = f"; the {len(found) - len(shown)} smallest are left out" if len(found) > len(shown) else ""
     words = (
         f"How much the loss on the validation part grows where one input is shuffled: mean of {repeats} shuffles from "
-        f"seed {seed}, the line is one standard deviation{rest}. Inputs that tell the same share their importance"
+        f"seed {seed}, the line is one standard deviation{rest}. Inputs that are redundant share their importance"
     )
     return charts.figure("Importance of each input", words, body, height)
 

@@ -26,6 +26,15 @@ def importances(
     """Return the importance of each input, the largest first; inputs (rows, features), targets (rows, 1).
 
     A shuffle depends on `seed`, the input's place and the repeat alone.
+
+    Args:
+        network: network in eval mode.
+        inputs: shape (rows, features).
+        targets: shape (rows, 1).
+        names: names of the features, in the order of the columns.
+        loss: loss summed over rows.
+        repeats: shuffles of each input.
+        seed: seed of the shuffles.
     """
     base = mean_loss(network, inputs, targets, loss)
     found = []

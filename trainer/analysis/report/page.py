@@ -32,7 +32,14 @@ svg text.over { paint-order: stroke; stroke: var(--page); stroke-width: 4px; str
 
 
 def page(title: str, lead: str, sections: Sequence[tuple[str, str]], style: str = "") -> str:
-    """Return the document: title, a sentence, and sections of heading and HTML; `style` is added to the common one."""
+    """Return the document: title, a sentence, and sections of heading and HTML; `style` is added to the common one.
+
+    Args:
+        title: heading of the document.
+        lead: sentence below it.
+        sections: (heading, HTML) of each section.
+        style: CSS in addition to the common one.
+    """
     body = "\n".join(f"<section><h2>{escape(heading)}</h2>\n{content}</section>" for heading, content in sections)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -43,7 +50,13 @@ def page(title: str, lead: str, sections: Sequence[tuple[str, str]], style: str 
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """Return a table; the first column names its row, numbers stand to the right."""
+    """Return a table; the first column names its row, numbers stand to the right.
+
+    Args:
+        head: headings of the columns.
+        rows: cells of each row; the first names it.
+        caption: caption; empty for none.
+    """
     top = "".join(
         f'<th scope="col"{"" if place == 0 else _kind(rows, place)}>{escape(h)}</th>' for place, h in enumerate(head)
     )

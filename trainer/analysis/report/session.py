@@ -29,7 +29,7 @@ class Profile:
 
 
 def last_profile(metadata: Metadata, data: Path) -> Profile | None:
-    """Return the profile of the last session at `data`, None where no bar lies in one."""
+    """Return the profile of the last session at `data`, None where no bar is within one."""
     settings = settings_of(metadata)
     day, bars = _last_session(metadata, data)
     if bars is None:

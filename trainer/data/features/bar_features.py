@@ -32,7 +32,13 @@ def log_change(values: Floats, bars: int) -> Floats:
 
 
 def volatility(block: Block, close: Floats, change: Floats, tick: float) -> dict[str, Floats]:
-    """Return average true range and volatilities, with the HALO in front."""
+    """Return average true range and volatilities, with the HALO in front.
+
+    Args:
+        close: closing prices in currency, shape (bars,).
+        change: differences of `close` to the bar before, shape (bars,).
+        tick: price step in currency.
+    """
     high, low = block.with_past("high"), block.with_past("low")
     top, bottom, previous = in_ticks(high, tick), in_ticks(low, tick), lagged(in_ticks(close, tick), 1)
     true_range = np.maximum(top, previous) - np.minimum(bottom, previous)

@@ -81,7 +81,7 @@ CATALOG = (
         (
             "nearest_lvn_dist",
             "(close - centre of the nearest low volume node) / A: a bin below its left and not above its right "
-            "neighbour, with at most the mean volume; the empty bins beside the range are nodes, too",
+            "neighbour, with at most the mean volume; the empty bins next to the range are nodes, too",
             RANGES,
         ),
         ("lvn_above_dist", "(centre of the next low volume node above the close's bin - close) / A", RANGES),

@@ -49,6 +49,11 @@ def rolling(values: Floats, window: int, statistic: Callable[..., Floats] = np.m
     """Return `statistic` over the current and the `window` - 1 earlier values, NaN before there are enough.
 
     Each window is reduced by itself: a running sum would carry rounding from bar to bar.
+
+    Args:
+        values: shape (rows,).
+        window: number of values in a window.
+        statistic: reduces an array along `axis`, as numpy's functions do.
     """
     if len(values) < window:
         return np.full(len(values), np.nan)

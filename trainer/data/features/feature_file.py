@@ -1,4 +1,4 @@
-"""A file of features: Arrow, read in slices, written a block at a time, with its metadata beside it."""
+"""A file of features: Arrow, read in slices, written a block at a time, with its metadata in a second file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FeatureTable:
     """Features of all in-session bars of a file.
 
     Shapes: date, close and session (bars,). The features stay in `file`, from bar number `first` of it on, and are
-    read as they are asked for. `record` is what the metadata file says.
+    read as they are asked for. `record` is the content of the metadata file.
     """
 
     file: pl.LazyFrame
@@ -60,13 +60,19 @@ class FeatureTable:
 def write_table(
     path: Path, rows: Generator[Rows, None, None], names: tuple[str, ...], record: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Write features to `path` and what `record` says at the end to `path`.json; both appear whole or not at all.
+    """Write features to `path` and what `record` returns at the end to `path`.json; both appear whole or not at all.
+
+    Args:
+        path: the Arrow file; the metadata's path is this with ".json".
+        rows: blocks of rows, in order.
+        names: names of the feature columns.
+        record: called after the last block; its result is the metadata.
 
     Raises:
         OSError: where they cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), beside(path)
+    partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), metadata_path(path)
     try:
         _sink(partial, rows, names)
         said = {**record(), "bytes": partial.stat().st_size}
@@ -77,8 +83,8 @@ def write_table(
     return said
 
 
-def beside(path: Path) -> Path:
-    """Return where the metadata of a feature file lies."""
+def metadata_path(path: Path) -> Path:
+    """Return the path of a feature file's metadata."""
     return path.with_name(path.name + ".json")
 
 
@@ -183,11 +189,11 @@ def read_record(path: Path) -> dict[str, Any]:
         TrainerError: RM576 where it is missing, or names another size than the file has.
     """
     try:
-        record: dict[str, Any] = json.loads(beside(path).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads(metadata_path(path).read_text(encoding="utf-8"))
         size = path.stat().st_size
     except (OSError, ValueError) as error:
         raise TrainerError("RM576", what="the feature file or its metadata is missing", where=str(path)) from error
     if record.get("bytes") != size:
-        what = f"the file has {size:,} bytes, its metadata says {record.get('bytes')}"
+        what = f"the file has {size:,} bytes, its metadata states {record.get('bytes')}"
         raise TrainerError("RM576", what=what, where=str(path))
     return record

@@ -67,6 +67,11 @@ def intraday_rows(chunks: Iterable[Bars], settings: Settings, *, counts: Counts,
 
     `counts` is filled on the way. What needs no other session is computed by `workers` processes where there
     is more than one; the rest follows in order.
+
+    Args:
+        chunks: bars in order of time.
+        counts: filled on the way.
+        workers: number of processes; 1 computes in this one.
     """
     history = History(conventions=settings.profile, slots=-(-settings.sessions.minutes * 60 // settings.spacing))
     cut = blocks(chunks, settings.sessions, settings.profile, spacing=settings.spacing, counts=counts)

@@ -90,6 +90,12 @@ def profile_features(
 
 
 def side(close: Floats, high: Floats, low: Floats) -> Floats:
-    """Return -1 below `low`, 1 above `high`, 0 between; NaN where there is no band."""
+    """Return -1 below `low`, 1 above `high`, 0 between; NaN where there is no band.
+
+    Args:
+        close: prices, shape (bars,).
+        high: upper end of the band in the same unit, shape (bars,).
+        low: lower end of the band in the same unit, shape (bars,).
+    """
     found = (close > high).astype(np.float64) - (close < low)
     return np.where(np.isnan(high + low), np.nan, found)

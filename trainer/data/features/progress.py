@@ -9,7 +9,7 @@ from typing import TextIO
 
 @contextlib.contextmanager
 def bar_counter(stream: TextIO) -> Iterator[Callable[[int], None]]:
-    """Hand out a function that is told how many more bars are done; their rate is shown on `stream`."""
+    """Yield a function to call with the number of further bars done; their rate is shown on `stream`."""
     from tqdm import tqdm
 
     live = stream.isatty()

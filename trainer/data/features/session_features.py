@@ -17,7 +17,11 @@ SLOPE = 30  # bars
 
 
 def session_features(block: Block, grid: Grid, sessions: SessionConventions, tick: float) -> dict[str, Floats]:
-    """Return the features of the groups balance, VWAP and clock, and the ranges so far, each (bars,)."""
+    """Return the features of the groups balance, VWAP and clock, and the ranges so far, each (bars,).
+
+    Args:
+        tick: price step in currency.
+    """
     return {
         **balance(block, grid, tick),
         **vwap(block, grid, tick),
@@ -27,7 +31,11 @@ def session_features(block: Block, grid: Grid, sessions: SessionConventions, tic
 
 
 def balance(block: Block, grid: Grid, tick: float) -> dict[str, Floats]:
-    """Return distances to the first hour's extremes; while the hour lasts, to those so far."""
+    """Return distances to the first hour's extremes; while the hour lasts, to those so far.
+
+    Args:
+        tick: price step in currency.
+    """
     bars, atr = block.bars, block.atr[block.session]
     within = block.second <= BALANCE
     close = in_ticks(bars.close, tick)
@@ -47,6 +55,9 @@ def vwap(block: Block, grid: Grid, tick: float) -> dict[str, Floats]:
 
     Prices count in ticks from the first typical price that was traded: where no other was, all differences are
     exactly zero, and so is the deviation.
+
+    Args:
+        tick: price step in currency.
     """
     atr = block.atr[block.session]
     close, high, low = (in_ticks(getattr(block.bars, name), tick) for name in ("close", "high", "low"))
@@ -71,6 +82,10 @@ def spread_so_far(grid: Grid, price: Floats, weight: Floats) -> tuple[Floats, Fl
 
     A bar adds weight * (price - mean before) * (price - mean after), never below zero, to the sum of squares:
     West, Communications of the ACM 22 (1979) 532. The mean of squares less the square of the mean would cancel.
+
+    Args:
+        price: shape (bars,).
+        weight: weight of each bar, at least 0, shape (bars,).
     """
     mass = grid.running(weight, np.add)
     mean = ratio(grid.running(weight * price, np.add), mass, 0.0)
@@ -91,7 +106,7 @@ def ranges(block: Block, grid: Grid) -> dict[str, Floats]:
 
 
 def clock(block: Block, sessions: SessionConventions) -> dict[str, Floats]:
-    """Return where the bar's close lies in the session; a half day's early end is in its schedule."""
+    """Return the time of the bar's close in the session; a half day's early end is in its schedule."""
     angle = 2 * np.pi * block.second / (60 * sessions.minutes)
     scheduled = session_minutes(block.day, sessions)[block.session]
     return {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 PIECE = 65_536  # rows: 14 MB where a row has 54 numbers
 
 
-def pieces(rows: int) -> Iterator[slice]:
+def chunks(rows: int) -> Iterator[slice]:
     """Yield slices that cover `rows` rows in their order; an empty one where there are none."""
     return (slice(first, min(first + PIECE, rows)) for first in range(0, max(rows, 1), PIECE))
 
@@ -25,7 +25,7 @@ def pieces(rows: int) -> Iterator[slice]:
 def mapped(parts: Iterable[NDArray[Any]], folder: Path | None = None) -> NDArray[Any]:
     """Return `parts`, of one dtype and one shape but for their rows, as one array mapped from a file in `folder`.
 
-    The file has no name, and is gone when nobody uses the array.
+    The file has no name, and is removed when the array is freed.
 
     Raises:
         OSError: where the file cannot be written; it names the folder.

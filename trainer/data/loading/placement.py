@@ -77,7 +77,14 @@ class Feed:
 
 
 def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, free: int | None) -> Feed:
-    """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where nobody can tell.
+    """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where that is not known.
+
+    Args:
+        asked: value of `--feed`.
+        workers: number of threads that fetch ahead; 0 for none.
+        needs: size of the rows in bytes.
+        device: device that the model is on.
+        free: bytes that are free on `device`; None where that is not known.
 
     Raises:
         TrainerError: RM586 where the rows were to be on a device that has no room for them.
@@ -101,6 +108,11 @@ def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, f
 def laid(parts: Iterable[Part], feed: Feed, device: torch.device, folder: Path | None = None) -> Part:
     """Return `parts`, which are on the host and follow each other, where `feed` wants them.
 
+    Args:
+        parts: rows on the host; the parts follow each other.
+        device: device that the model is on.
+        folder: folder for a mapped file; None for the system's temporary one.
+
     Raises:
         OSError: where a mapped file cannot be written to `folder`.
     """
@@ -119,7 +131,7 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
-    """Return the rows of `parts` as a file in `folder` that is mapped, and gone when nobody uses it.
+    """Return the rows of `parts` as a file in `folder` that is mapped, and removed when the arrays are freed.
 
     Raises:
         OSError: where the file cannot be written.
@@ -148,6 +160,13 @@ def batches(
     """Yield each batch of `epoch` from number `start` on: all its row numbers on the host, this rank's rows.
 
     `share` returns the slice of a batch of so many rows that is this rank's.
+
+    Args:
+        epoch: number of the epoch, from 0.
+        start: number of the first batch, from 0.
+        share: returns this rank's slice of a batch of so many rows.
+        device: device that receives the rows.
+        workers: number of threads that fetch ahead; 0 fetches when asked.
     """
     if start == sampler.count(epoch):
         return

@@ -19,7 +19,12 @@ def load(batches: Iterable[Tensor], fetch: Fetch, workers: int) -> Iterator[tupl
     """Yield each batch's row numbers with what `fetch` returns for them, in order.
 
     `workers` threads fetch ahead; 0 fetches when asked. Workers hold no state that a resume would need: what
-    they fetched ahead and nobody took is fetched again.
+    they fetched ahead and was not used is fetched again.
+
+    Args:
+        batches: row numbers of each batch, shape (rows,).
+        fetch: returns inputs and targets of row numbers.
+        workers: number of threads that fetch ahead; 0 fetches when asked.
     """
     if workers == 0:
         for rows in batches:

@@ -19,8 +19,8 @@ class Sampler:
     """Each epoch a permutation of `rows` that follows from `seed` and the epoch's number alone.
 
     Nothing else enters: not the epochs before, not the device, not the ranks, not who loads the rows, and not the size
-    of batches, which only says where the permutation is cut. `batch_size` is that of the epochs before `schedule` sets
-    another. Epochs count from 0 here.
+    of batches, which only decides where the permutation is cut. `batch_size` is that of the epochs before `schedule`
+    sets another. Epochs count from 0 here.
     """
 
     rows: int

@@ -25,7 +25,7 @@ class Tile:
     """Consecutive profiles of one session: `table` (bars, PAD + rows + PAD), whose column PAD is row `first`.
 
     `low` and `high` are the ends of each profile's range, as columns; `total` is its volume. Where there is
-    a `store`, the table lies in it, and the tiles of one value area pass lie in it one after the other.
+    a `store`, the table is in it, and the tiles of one value area pass are in it one after the other.
     """
 
     table: Integers

@@ -88,7 +88,12 @@ def _extent(conventions: ProfileConventions) -> int:
 
 
 def level(rows: Integers, which: Literal["poc", "high", "low"], conventions: ProfileConventions) -> Floats:
-    """Return the price that stands for a point of control, value area high or low in these rows, in ticks."""
+    """Return the price that stands for a point of control, value area high or low in these rows, in ticks.
+
+    Args:
+        rows: rows of the grid, any shape.
+        which: point of control, value area high or value area low.
+    """
     outer = {"poc": "centre", "high": "high", "low": "low"}[which]
     place = outer if conventions.levels == "outer" else conventions.levels
     part = {"low": 0.0, "centre": 0.5, "high": 1.0}[place]
@@ -97,6 +102,12 @@ def level(rows: Integers, which: Literal["poc", "high", "low"], conventions: Pro
 
 def bar_rows(low: Floats, high: Floats, close: Floats, volume: Floats, conventions: ProfileConventions) -> BarRows:
     """Place bars on the grid; prices in currency, volume in contracts, each of shape (bars,).
+
+    Args:
+        low: lowest prices in currency, shape (bars,).
+        high: highest prices in currency, shape (bars,).
+        close: closing prices in currency, shape (bars,).
+        volume: contracts, shape (bars,).
 
     Raises:
         TrainerError: RM571 where the volumes are too large to be counted exactly.
@@ -129,7 +140,7 @@ def _by_overlap(low: Integers, high: Integers, units: Integers, conventions: Pro
 
 
 def in_bins(bars: BarRows, height: Integers) -> BarRows:
-    """Return the bars on coarser rows, each of `height` (bars,) of these; what lies in a bin is added up."""
+    """Return the bars on coarser rows, each of `height` (bars,) of these; the volume of a bin is added up."""
     low, high = bars.low // height, bars.high // height
     whole, share = high - low > 1, np.where(high - low > 1, bars.share * height, 0)
     lower = bars.share * (np.minimum(bars.high + 1, (low + 1) * height) - bars.low) + bars.more_low
@@ -146,14 +157,25 @@ def in_bins(bars: BarRows, height: Integers) -> BarRows:
 
 
 def difference_profile(bars: BarRows, first: int, rows: int) -> Integers:
-    """Return the profile of all `bars` on `rows` rows from row `first`, in units, shape (rows,)."""
+    """Return the profile of all `bars` on `rows` rows from row `first`, in units, shape (rows,).
+
+    Args:
+        first: lowest row of the profile.
+        rows: number of rows of the profile.
+    """
     change = np.zeros(rows + 2, np.int64)
     add_changes(change, bars, bars.low - first, bars.high - first)
     return np.cumsum(change)[:-2]
 
 
 def add_changes(change: Integers, bars: BarRows, low: Integers, high: Integers) -> None:
-    """Add to `change` by how much each cell is above the one before it, of bars whose ends are cells `low`, `high`."""
+    """Add to `change` by how much each cell is above the one before it, of bars whose ends are cells `low`, `high`.
+
+    Args:
+        change: differences between neighbouring cells, written.
+        low: cell of each bar's lowest row, shape (bars,).
+        high: cell of each bar's highest row, shape (bars,).
+    """
     np.add.at(change, low, bars.share + bars.more_low)
     np.subtract.at(change, low + 1, bars.more_low)
     np.add.at(change, high, bars.more_high)
@@ -163,7 +185,7 @@ def add_changes(change: Integers, bars: BarRows, low: Integers, high: Integers) 
 def session_profiles(bars: BarRows, starts: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the profiles of consecutive runs of bars, each begun at one of `starts`, in one flat array.
 
-    Also returned: where each profile's lowest row lies in the array, and which row that is. Between
+    Also returned: the place of each profile's lowest row in the array, and which row that is. Between
     profiles there are cells as `grow` wants them.
     """
     lowest = np.minimum.reduceat(bars.low, starts)
@@ -185,7 +207,11 @@ def require_rows(rows: int) -> None:
 
 
 def session_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:
-    """Return the levels of the finished profile of each run of bars that begins at one of `starts`."""
+    """Return the levels of the finished profile of each run of bars that begins at one of `starts`.
+
+    Args:
+        starts: number of the first bar of each session, shape (sessions,).
+    """
     flat, place, lowest = session_profiles(bars, starts)
     rows = np.maximum.reduceat(bars.high, starts) - lowest + 1
     if conventions.rows == "occupied":

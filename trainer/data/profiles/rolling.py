@@ -38,12 +38,18 @@ def window_mean(values: Floats, window: int) -> Floats:
 
 
 def ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
-    """Return `above` / `below`, and `otherwise` where `below` is zero."""
+    """Return `above` / `below`, and `otherwise` where `below` is zero.
+
+    Args:
+        above: dividends, shape (rows,).
+        below: divisors, shape (rows,).
+        otherwise: result where the divisor is zero.
+    """
     return np.where(below == 0, otherwise, above / np.where(below == 0, 1.0, below))
 
 
 def z_score(values: Floats, window: int) -> Floats:
-    """Return how many standard deviations a value lies above the mean of the last `window`, itself included.
+    """Return how many standard deviations a value is above the mean of the last `window`, itself included.
 
     Differences from the value itself are summed, so that equal values give exactly zero.
     """
@@ -58,7 +64,13 @@ def z_score(values: Floats, window: int) -> Floats:
 
 
 def correlation(left: Floats, right: Floats, window: int) -> Floats:
-    """Return Pearson's correlation over the last `window` pairs, 0 where one side does not vary."""
+    """Return Pearson's correlation over the last `window` pairs, 0 where one side does not vary.
+
+    Args:
+        left: shape (rows,).
+        right: shape (rows,).
+        window: number of pairs, at least 2.
+    """
     sums = [window_sum(values, window) for values in (left, right, left * left, right * right, left * right)]
     one, two, one_one, two_two, product = sums
     spread_one, spread_two = (

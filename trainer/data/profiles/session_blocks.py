@@ -71,7 +71,12 @@ def blocks(
     spacing: int,
     counts: Counts,
 ) -> Iterator[Block]:
-    """Yield blocks of SESSIONS sessions, the last one shorter; `counts` is filled on the way."""
+    """Yield blocks of SESSIONS sessions, the last one shorter; `counts` is filled on the way.
+
+    Args:
+        chunks: bars in order of time.
+        spacing: length of a bar in seconds.
+    """
     cutter = _Cutter(profile=profile, spacing=spacing)
     held: list[tuple[Bars, Clock]] = []
     days: set[object] = set()

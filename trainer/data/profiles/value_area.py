@@ -31,6 +31,11 @@ def grow(flat: Integers, poc: Integers, total: Integers, conventions: ProfileCon
 
     All three are positions in `flat`, shape (profiles,). Where the required volume cannot be reached
     (a share of all, and more than that), the area is the whole profile.
+
+    Args:
+        flat: volumes of all profiles, one after the other, shape (cells,).
+        poc: place of each point of control in `flat`, shape (profiles,).
+        total: volume of each profile, shape (profiles,).
     """
     need = np.minimum(required(total, conventions), total)
     low, high = poc.copy(), poc.copy()
@@ -84,6 +89,11 @@ def peak(table: Integers, first: Integers, last: Integers, conventions: ProfileC
 
     `table` is (profiles, columns); it is written to and restored. The tie rule looks at the range, not at
     the table's ends.
+
+    Args:
+        table: volumes, shape (profiles, columns).
+        first: lowest column of each profile, shape (profiles,).
+        last: highest column of each profile, shape (profiles,).
     """
     found: Integers = table.argmax(axis=1)
     bars = np.arange(len(table))

@@ -44,7 +44,13 @@ def node_height(atr: Floats, conventions: ProfileConventions) -> Integers:
 def session_nodes(
     rows: BarRows, starts: Integers, close: Floats, height: Integers, conventions: ProfileConventions
 ) -> Nodes:
-    """Return the nodes of each bar's profile so far; `close` (bars,) is in ticks, `height` (sessions,) in rows."""
+    """Return the nodes of each bar's profile so far; `close` (bars,) is in ticks, `height` (sessions,) in rows.
+
+    Args:
+        starts: number of the first bar of each session, shape (sessions,).
+        close: closing prices in ticks, shape (bars,).
+        height: height of a bin in rows, shape (sessions,).
+    """
     tall = np.repeat(height, np.diff(np.append(starts, len(rows))))
     parts, bar = [], 0
     for tile in session_tiles(in_bins(rows, tall), starts):
@@ -59,6 +65,10 @@ def nodes_of_tile(tile: Tile, close: Floats, height: int, conventions: ProfileCo
 
     Bins lie on a fixed grid: bin k is rows k * height to (k + 1) * height - 1. A grid that began at the
     tile's lowest row would show the session's low before it was traded.
+
+    Args:
+        close: closing prices in ticks, shape (profiles,).
+        height: height of a bin in rows.
     """
     bins = tile.table[:, PAD - 1 : tile.table.shape[1] - PAD + 1]  # with an empty one at either end
     first_bin, low, high = tile.first - 1, tile.low - PAD + 1, tile.high - PAD + 1

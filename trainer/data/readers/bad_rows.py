@@ -41,7 +41,13 @@ class BadRows:
     first: dict[str, list[int]] = field(default_factory=dict)
 
     def note(self, kind: str, lines: NDArray[np.int64] | list[int], *, repaired: bool) -> None:
-        """Count rows of a kind, and remember the first lines."""
+        """Count rows of a kind, and remember the first lines.
+
+        Args:
+            kind: name of the kind of bad row.
+            lines: line numbers in the file, from 1.
+            repaired: the rows were repaired, not dropped.
+        """
         if len(lines):
             counts = self.repaired if repaired else self.dropped
             counts[kind] = counts.get(kind, 0) + len(lines)
@@ -49,7 +55,13 @@ class BadRows:
             known += [int(line) for line in lines[: SHOWN - len(known)]]
 
     def refuse(self, kind: str, line: int, what: str) -> TrainerError:
-        """Return the error for a row under the policy `error`."""
+        """Return the error for a row under the policy `error`.
+
+        Args:
+            kind: name of the kind of bad row.
+            line: line number in the file, from 1.
+            what: what is wrong with the row.
+        """
         return TrainerError(KINDS[kind][0], what=what, where=f"{self.where}, {self.unit} {line}")
 
     def as_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(kw_only=True)
 class RawRows:
-    """Rows as they were read. Numbers are NaN where `trouble` says why; `values` (rows,) by column.
+    """Rows as they were read. Numbers are NaN where `trouble` holds the reason; `values` (rows,) by column.
 
     trouble: by kind, which rows have it, in the order in which a row is judged. shown: the cell that is
     named when row i is refused, by kind.

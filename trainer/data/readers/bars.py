@@ -185,7 +185,11 @@ def _text(column: pl.Series) -> pl.Series:
 
 
 def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> RawRows:
-    """Return the rows of a chunk with what is wrong with each cell."""
+    """Return the rows of a chunk with what is wrong with each cell.
+
+    Args:
+        previous: instant of the last row before these; None for the first chunk.
+    """
     columns = source.columns
     stamps = time_text(text.table, columns)
     times = parse(stamps, source.times, source.times.zone or source.reading.zone, previous)

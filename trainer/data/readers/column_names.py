@@ -53,6 +53,11 @@ def plain(name: str) -> str:
 def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None) -> Columns:
     """Return where each role stands; `vix_close` may be missing. `chosen` names columns of roles, or their numbers.
 
+    Args:
+        names: the header's cells.
+        where: path of the file, for messages.
+        chosen: column of a role, by its name or its number from 0.
+
     Raises:
         TrainerError: RM512 for a column that is missing or stands twice, RM731 for a chosen one that is not there.
     """

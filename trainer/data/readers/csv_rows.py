@@ -105,13 +105,22 @@ def _decimal(sample: TextRows, dialect: Dialect) -> str:
 
 
 def read_text(path: Path, dialect: Dialect, lines: int) -> Iterator[TextRows]:
-    """Yield the rows of the file at `path`, from about `lines` lines at a time."""
+    """Yield the rows of the file at `path`, from about `lines` lines at a time.
+
+    Args:
+        path: the file; packed ones are unpacked on the way.
+        lines: number of lines to read at a time, about.
+    """
     for block in line_blocks(path, lines):
         yield text_rows(block, dialect, path)
 
 
 def text_rows(block: LineBlock, dialect: Dialect, path: Path) -> TextRows:
-    """Return the rows of one block, without header and blank lines, and without a line that is cut off."""
+    """Return the rows of one block, without header and blank lines, and without a line that is cut off.
+
+    Args:
+        path: path of the file, for messages.
+    """
     text = block.text
     if block.cut_off:
         text = text[: text.rfind(b"\n") + 1]

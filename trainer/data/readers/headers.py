@@ -37,6 +37,12 @@ class Header:
 def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: Mapping[str, str]) -> Header:
     """Return the header; `rows` are the cells of the first lines, of which the first has this `number`.
 
+    Args:
+        rows: cells of the first lines.
+        number: line number of the first of `rows`, from 1.
+        where: path of the file, for messages.
+        chosen: column of a role, by its name or its number.
+
     Raises:
         TrainerError: RM730 for a file without a header whose columns are not known by their number and kind.
     """

@@ -76,6 +76,11 @@ def falls(text: pl.Series, form: TimeFormat) -> bool:
 def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFormat:
     """Return the format that most of `text` is written in, the first one of equals.
 
+    Args:
+        text: the column of timestamps.
+        where: path of the file, for messages.
+        given: strptime format to use in place of a detected one.
+
     Raises:
         TrainerError: RM574 where day and month could be either way round, RM513 where nothing fits.
     """
@@ -143,7 +148,12 @@ def _parsed(text: pl.Series, pattern: str) -> pl.Series:
 def parse(text: pl.Series, form: TimeFormat, zone: str, previous: np.datetime64 | None) -> Times:
     """Return the instants of `text`; times without an offset are wall clock in `zone`.
 
-    `previous` is the instant before the first row: it tells which of two equal hours a clock shows.
+    `previous` is the instant before the first row: it decides which of two equal hours a clock shows.
+
+    Args:
+        text: the column of timestamps.
+        zone: IANA time zone of times without an offset.
+        previous: instant of the last row before these; None for the first chunk.
     """
     text = tidy(text)
     text = text.str.replace(NAMED_ZONE, "") if form.zone else text

@@ -17,8 +17,8 @@ OTHERS = 256  # files that the rest of the program may have open
 PREFIX = 8  # bytes that say how long a part is
 
 
-class Spool:
-    """A file without a name for each column, in `folder`; they are gone when nobody uses the spool."""
+class ColumnStore:
+    """A file without a name for each column, in `folder`; they are removed when the store is freed."""
 
     def __init__(self, names: Sequence[str], folder: Path) -> None:
         """Open the files.
@@ -28,7 +28,7 @@ class Spool:
         """
         allow_files(len(names) + OTHERS)
         self._folder = folder
-        self._files = {name: tempfile.TemporaryFile(dir=folder) for name in names}  # noqa: SIM115 -- as long as the spool
+        self._files = {name: tempfile.TemporaryFile(dir=folder) for name in names}  # noqa: SIM115 -- as long as the store
 
     def add(self, part: pl.DataFrame) -> None:
         """Write the next rows; raises OSError where the disk is full."""

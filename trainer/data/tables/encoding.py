@@ -114,7 +114,12 @@ def _plain(column: pl.Series) -> pl.Series:
 
 
 def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
-    """Return what a column is taken for, and why."""
+    """Return what a column is taken for, and why.
+
+    Args:
+        name: name of the column.
+        named: columns that the configuration names as categorical.
+    """
     if name in named:
         return "category", "named in --categories"
     present = int((~cells.missing).sum())
@@ -128,6 +133,11 @@ def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
 
 def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np.int64]) -> Column:
     """Return the column as training rows alone show it.
+
+    Args:
+        name: name of the column.
+        why: reason for `kind`, kept in the metadata.
+        train: numbers of the training rows, shape (rows,).
 
     Raises:
         TrainerError: RM582 for words of which nearly every row has another, RM583 where training knows no value.

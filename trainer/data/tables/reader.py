@@ -16,7 +16,7 @@ from polars import selectors
 
 from trainer.data.readers.arrow import PARQUET, is_columnar
 from trainer.data.readers.stream import kind_of, line_blocks
-from trainer.data.tables.column_store import Spool
+from trainer.data.tables.column_store import ColumnStore
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
@@ -47,7 +47,12 @@ class Cells:
 def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -> Cells:
     """Read the table at `path`: into memory, or with a `folder` so that no more than a column is in memory at a time.
 
-    Text then lies in files without a name in `folder`; a typed file is read anew for each column.
+    Text is then stored in files without a name in `folder`; a typed file is read anew for each column.
+
+    Args:
+        path: CSV, Parquet or Arrow file.
+        chunk: lines to read at a time.
+        folder: folder for columns that are kept on disk; None reads into memory.
 
     Raises:
         TrainerError: RM510 for what is no table, RM511 for one without rows, RM516 for a damaged file, RM580 for
@@ -112,13 +117,13 @@ def _gathered(
     parts: Iterator[tuple[pl.DataFrame, NDArray[np.int64]]], names: list[str], folder: Path | None
 ) -> tuple[Callable[[str], pl.Series], NDArray[np.int64]]:
     """Return what gives a column of all parts, and the line of each row."""
-    spool, held = (Spool(names, folder) if folder else None), []
+    store, held = (ColumnStore(names, folder) if folder else None), []
     lines = [np.empty(0, np.int64)]
     for part, numbers in parts:
         lines.append(numbers)
-        spool.add(part) if spool else held.append(part)
-    if spool:
-        return spool.column, np.concatenate(lines)
+        store.add(part) if store else held.append(part)
+    if store:
+        return store.column, np.concatenate(lines)
     table = pl.concat(held) if held else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     return table.__getitem__, np.concatenate(lines)
 

@@ -40,6 +40,10 @@ def by_time(order: Rows, embargo: int) -> Parts:
 def at_random(rows: Rows, classes: NDArray[np.int64] | None, seed: int) -> Parts:
     """Split `rows` in an order drawn from `seed`; with `classes` (of these rows) each class in the same shares.
 
+    Args:
+        classes: class of each row of the table as a number from 0; None to split without regard to classes.
+        seed: seed of the order.
+
     Raises:
         TrainerError: RM517 for too few rows, RM583 for a class with fewer than three.
     """

@@ -37,7 +37,7 @@ class Rendered:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatTemplate:
-    """A template's text and the special tokens that it may name. `source` says where it came from."""
+    """A template's text and the special tokens that it may name. `source` names where it came from."""
 
     text: str
     source: str

@@ -116,6 +116,11 @@ def _digest(path: Path) -> str:
 def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int = SHARD_TOKENS) -> None:
     """Write a corpus' shards and index to `folder`, which is there whole or not at all.
 
+    Args:
+        path: text file.
+        folder: folder to make.
+        shard_tokens: most tokens of one shard.
+
     Raises:
         TrainerError: what `pieces_of` raises.
         OSError: where the folder cannot be written.
@@ -139,7 +144,7 @@ def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int =
 
 
 def _write(pieces: Iterable[list[int]], folder: Path, dtype: Any, most: int) -> Iterator[dict[str, Any]]:
-    """Write shards of `most` tokens, the last one shorter, and yield what the index says of each."""
+    """Write shards of `most` tokens, the last one shorter, and yield the index's entry for each."""
     kept, number = np.empty(0, dtype=dtype), 0
     for piece in pieces:
         kept = np.concatenate([kept, np.array(piece, dtype=dtype)])

@@ -27,7 +27,7 @@ IN_MEMORY = 2**26  # bytes of text; a larger one becomes mapped shards
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageData:
-    """Rows to train and to validate on, and what metadata.json says of them."""
+    """Rows to train and to validate on, and what metadata.json records of them."""
 
     method: str
     train: WindowRows | PackedPartition | PairPartition
@@ -58,6 +58,11 @@ def load(
     seed: int,
 ) -> LanguageData:
     """Return the rows of a file. `folder` receives the shards of a text too large for memory.
+
+    Args:
+        path: text or JSON lines.
+        folder: folder for the shards of a text too large for memory.
+        seed: seed of the split into training and validation.
 
     Raises:
         TrainerError: RM706 to RM717.
@@ -98,7 +103,12 @@ def held_out(count: int, share: float) -> int:
 
 
 def stream_of(path: Path, tokenizer: Tokenizer, folder: Path) -> corpus.TokenStream:
-    """Return a corpus' tokens: in memory, or as shards that are made once for text and tokenizer."""
+    """Return a corpus' tokens: in memory, or as shards that are made once for text and tokenizer.
+
+    Args:
+        path: text file.
+        folder: folder for the shards of a text too large for memory.
+    """
     if not path.is_file():
         raise TrainerError("RM717", what=f"{path} is no file", where=str(path))
     if path.stat().st_size <= IN_MEMORY:

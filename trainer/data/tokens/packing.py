@@ -56,7 +56,14 @@ class PackedRows:
 
 
 def pack(rows: Sequence[TokenRow], bins: Sequence[Sequence[int]], length: int, *, filling: int) -> PackedRows:
-    """Return the sequences that `bins` describe. `filling` is a token id for what stays free."""
+    """Return the sequences that `bins` describe. `filling` is a token id for what stays free.
+
+    Args:
+        rows: all rows.
+        bins: numbers of the rows of each sequence.
+        length: tokens of a sequence.
+        filling: id of the token for what stays free.
+    """
     shape = (len(bins), length)
     packed = PackedRows(
         tokens=torch.full(shape, filling),

@@ -79,7 +79,13 @@ class PairPartition:
 
 
 def pair_partition(pairs: Sequence[tuple[TokenRow, TokenRow]], length: int, *, filling: int) -> PairPartition:
-    """Return pairs as tensors, filled up at the end to the longest row, at most `length`."""
+    """Return pairs as tensors, filled up at the end to the longest row, at most `length`.
+
+    Args:
+        pairs: chosen and rejected row of each pair.
+        length: most tokens of a row.
+        filling: id of the token that fills shorter rows.
+    """
     most = min(length, max((len(row.tokens) for pair in pairs for row in pair), default=1))
     shape = (len(pairs), 2, most)
     made = PairPartition(

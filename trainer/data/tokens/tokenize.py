@@ -43,6 +43,9 @@ def tokenize_records(
 ) -> TokenizedRows:
     """Return the rows that can be trained on.
 
+    Args:
+        records: records, or the error of a line that is none.
+
     Raises:
         TrainerError: RM706, RM708 to RM711, for the first row that a policy does not accept.
     """
@@ -57,6 +60,9 @@ def tokenize_pairs(
     records: Iterable[Record | TrainerError], tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
 ) -> TokenizedRows:
     """Return the preference pairs that can be trained on, as tuples of the chosen and the rejected row.
+
+    Args:
+        records: records, or the error of a line that is none.
 
     Raises:
         TrainerError: as `tokenize_records`.
@@ -201,7 +207,7 @@ def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:
 
 
 def _fitted(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
-    """Return the row, cut at the end where the policy says so, and whether it was."""
+    """Return the row, cut at the end where the policy requires it, and whether it was."""
     length = len(row.tokens)
     if length <= policy.length:
         return row, False

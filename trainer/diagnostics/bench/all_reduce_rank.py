@@ -19,13 +19,25 @@ WARM, ROUNDS = 3, 11  # a fixed number: ranks that went by the clock would part
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each size: elements that are wrong, and the seconds of each round."""
+    """Each size: elements that are wrong, and the seconds of each round.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
+    """
     for size in SIZES_CPU if device.type == "cpu" else SIZES:
         yield f"{size >> 20} MiB", {"bytes": size, **summed(size // 4, rank, device)}
 
 
 def summed(count: int, rank: int, device: torch.device) -> dict[str, Any]:
-    """Add up `count` fp32 over the ranks: whether the first sum is right, and the seconds of later ones."""
+    """Add up `count` fp32 over the ranks: whether the first sum is right, and the seconds of later ones.
+
+    Args:
+        count: number of fp32 values.
+        rank: 0 or 1.
+        device: device of this rank.
+    """
     import torch
     import torch.distributed as dist
 

@@ -102,7 +102,13 @@ def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
 
 
 def bench(chosen: Sequence[Probe], expect: Expect, *, seconds: float, timeout: float | None) -> int:
-    """Run one after the other, for they would disturb each other, and print what each found."""
+    """Run one after the other, for they would disturb each other, and print what each found.
+
+    Args:
+        chosen: benchmarks to run, in order.
+        seconds: measuring time of one benchmark.
+        timeout: time limit of one benchmark in seconds; None for its own.
+    """
     began, verdicts = time.monotonic(), []
     for verdict in measured(chosen, expect, seconds, timeout):
         verdicts.append(verdict)
@@ -112,7 +118,13 @@ def bench(chosen: Sequence[Probe], expect: Expect, *, seconds: float, timeout: f
 
 
 def measured(chosen: Sequence[Probe], expect: Expect, seconds: float, timeout: float | None) -> Iterator[Verdict]:
-    """The verdicts, as they come."""
+    """The verdicts, as they come.
+
+    Args:
+        chosen: benchmarks to run, in order.
+        seconds: measuring time of one benchmark.
+        timeout: time limit of one benchmark in seconds; None for its own.
+    """
     for each in chosen:
         say(f"{each.name}: {each.summary} …")
         limit = timeout or each.timeout_seconds + seconds
@@ -120,7 +132,13 @@ def measured(chosen: Sequence[Probe], expect: Expect, seconds: float, timeout: f
 
 
 def finish(verdicts: Sequence[Verdict], expect: str, seconds: float) -> int:
-    """Print what was measured and on what. Returns 0 if at least one benchmark passed and none failed."""
+    """Print what was measured and on what. Returns 0 if at least one benchmark passed and none failed.
+
+    Args:
+        verdicts: verdict of each benchmark.
+        expect: kind of device that was expected.
+        seconds: duration of the whole.
+    """
     passed = [verdict for verdict in verdicts if verdict.status == "pass"]
     failed = {v.probe: v.status for v in verdicts if v.status not in ("pass", "not-applicable")}
     emit(

@@ -44,7 +44,13 @@ def measure(request: Request) -> Verdict:
 
 
 def copies(memory: str, device: Device, share: float, size: int = BLOCK) -> tuple[Check, list[Number]]:
-    """Both ways of one kind of memory: what came back is compared with what went."""
+    """Both ways of one kind of memory: what came back is compared with what went.
+
+    Args:
+        memory: kind of host memory: pinned or pageable.
+        share: measuring time in seconds.
+        size: bytes of one copy.
+    """
     import torch
 
     pinned = memory == "pinned"

@@ -54,7 +54,13 @@ def measure(request: Request) -> Verdict:
 def of_precision(
     precision: str, shapes: tuple[Shape, ...], device: Device, share: float
 ) -> tuple[list[Check], list[Number]]:
-    """Time shapes from the smallest; one that would take too long at the pace so far is left out and named."""
+    """Time shapes from the smallest; one that would take too long at the pace so far is left out and named.
+
+    Args:
+        precision: number format, such as "bf16".
+        shapes: shapes of the products, smallest first.
+        share: measuring time in seconds.
+    """
     checks: list[Check] = []
     numbers: list[Number] = []
     pace = 0.0  # seconds for each operation, of the product before
@@ -78,7 +84,13 @@ def operations(shape: Shape) -> float:
 
 
 def product(name: str, precision: str, shape: Shape, device: Device, share: float) -> tuple[Check, list[float]]:
-    """The check of one product against fp64, and its times in seconds."""
+    """The check of one product against fp64, and its times in seconds.
+
+    Args:
+        name: name of the number.
+        precision: number format, such as "bf16".
+        share: measuring time in seconds.
+    """
     import torch
 
     m, n, k = shape
@@ -91,7 +103,13 @@ def product(name: str, precision: str, shape: Shape, device: Device, share: floa
 
 
 def error_of(result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> float:
-    """Relative error of a product's first rows, shape (ROWS, n), against fp64 on the host."""
+    """Relative error of a product's first rows, shape (ROWS, n), against fp64 on the host.
+
+    Args:
+        result: shape (m, n).
+        left: shape (m, k).
+        right: shape (k, n).
+    """
     exact = left[:ROWS].cpu().double() @ right.cpu().double()
     return numerics.relative_error(result[:ROWS], exact)
 

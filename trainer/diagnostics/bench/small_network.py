@@ -51,7 +51,12 @@ def measure(request: Request) -> Verdict:
 
 
 def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Number], str]:
-    """Epochs in batches of `batch` rows: whether the loss fell, rows/s, and how steps were taken."""
+    """Epochs in batches of `batch` rows: whether the loss fell, rows/s, and how steps were taken.
+
+    Args:
+        batch: rows of a batch.
+        share: measuring time in seconds.
+    """
     from trainer.engine.loop import close_epoch, run_epoch
     from trainer.engine.steps.step_strategy import choose_step
 

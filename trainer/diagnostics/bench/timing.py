@@ -17,7 +17,13 @@ SPREAD = "spread"
 
 
 def samples(work: Callable[[], object], torch_type: str, budget: float) -> list[float]:
-    """Seconds of one call of `work`, measured over and over for about `budget` seconds, LEAST times at least."""
+    """Seconds of one call of `work`, measured over and over for about `budget` seconds, LEAST times at least.
+
+    Args:
+        work: what is timed.
+        torch_type: device type of torch, "cuda" or "cpu".
+        budget: measuring time in seconds.
+    """
     ends = time.perf_counter() + budget
     pace = warmed(work, torch_type, WARM_SHARE * budget)
     calls = max(1, math.ceil(SAMPLE_SECONDS / pace))
@@ -28,7 +34,13 @@ def samples(work: Callable[[], object], torch_type: str, budget: float) -> list[
 
 
 def warmed(work: Callable[[], object], torch_type: str, budget: float) -> float:
-    """Seconds of the fastest call while the device warms up for `budget` seconds, after one that does not count."""
+    """Seconds of the fastest call while the device warms up for `budget` seconds, after one that does not count.
+
+    Args:
+        work: what is timed.
+        torch_type: device type of torch, "cuda" or "cpu".
+        budget: warm-up time in seconds.
+    """
     elapsed(work, torch_type, 1)
     ends, fastest = time.perf_counter() + budget, elapsed(work, torch_type, 1)
     while time.perf_counter() < ends:
@@ -37,7 +49,13 @@ def warmed(work: Callable[[], object], torch_type: str, budget: float) -> float:
 
 
 def elapsed(work: Callable[[], object], torch_type: str, calls: int) -> float:
-    """Seconds of `calls` calls, the device's part included."""
+    """Seconds of `calls` calls, the device's part included.
+
+    Args:
+        work: what is timed.
+        torch_type: device type of torch, "cuda" or "cpu".
+        calls: number of calls.
+    """
     numerics.wait_for(torch_type)
     began = time.perf_counter()
     for _ in range(calls):
@@ -47,7 +65,14 @@ def elapsed(work: Callable[[], object], torch_type: str, calls: int) -> float:
 
 
 def rate(name: str, unit: str, amount: float, taken: Sequence[float]) -> list[Number]:
-    """`amount` (in `unit` times seconds) over the median of `taken`, in `unit`, and the spread of the samples."""
+    """`amount` (in `unit` times seconds) over the median of `taken`, in `unit`, and the spread of the samples.
+
+    Args:
+        name: name of the number.
+        unit: unit of the rate, such as "GB/s".
+        amount: amount of one sample, in `unit` times seconds.
+        taken: seconds of each sample.
+    """
     return [Number(name=name, value=rounded(amount / statistics.median(taken)), unit=unit), spread(name, taken)]
 
 
@@ -57,7 +82,7 @@ def milliseconds(name: str, taken: Sequence[float]) -> list[Number]:
 
 
 def spread(name: str, taken: Sequence[float]) -> Number:
-    """How far the middle half of the samples lies apart, in per cent of their median."""
+    """The interquartile range of the samples, in per cent of their median."""
     first, middle, third = statistics.quantiles(taken, n=4, method="inclusive")
     return Number(name=f"{name} {SPREAD}", value=round(100 * (third - first) / middle, 1), unit="%")
 
@@ -70,7 +95,7 @@ def rounded(value: float) -> float:
 def place_in_words(device: Device) -> str:
     """Say what was measured, and that no card was where none was.
 
-    A CPU computes with one thread, as in training, unless OMP_NUM_THREADS says otherwise.
+    A CPU computes with one thread, as in training, unless OMP_NUM_THREADS sets another number.
     """
     import torch
 

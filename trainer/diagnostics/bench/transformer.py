@@ -66,7 +66,11 @@ def measure(request: Request) -> Verdict:
 
 
 def stepped(block: Block, device: Device, share: float) -> tuple[list[Check], list[Number]]:
-    """The checks of one block, and the time of its step."""
+    """The checks of one block, and the time of its step.
+
+    Args:
+        share: measuring time in seconds.
+    """
     import torch
 
     torch.manual_seed(0)
@@ -96,7 +100,12 @@ def made(block: Block) -> Any:
 
 
 def forward(layer: Any, inputs: torch.Tensor, block: Block, device: Device) -> torch.Tensor:
-    """The block's result in fp32 or, under autocast, in bf16."""
+    """The block's result in fp32 or, under autocast, in bf16.
+
+    Args:
+        layer: the transformer layer.
+        inputs: shape (batch, tokens, width).
+    """
     import torch
 
     with torch.autocast(device.torch_type, dtype=torch.bfloat16, enabled=block.precision == "bf16"):
@@ -105,7 +114,12 @@ def forward(layer: Any, inputs: torch.Tensor, block: Block, device: Device) -> t
 
 
 def error_of(layer: Any, inputs: torch.Tensor, block: Block, device: Device) -> float:
-    """Relative error of the first sequence's result against the same layer in fp64."""
+    """Relative error of the first sequence's result against the same layer in fp64.
+
+    Args:
+        layer: the transformer layer.
+        inputs: shape (batch, tokens, width).
+    """
     import torch
 
     with torch.no_grad():

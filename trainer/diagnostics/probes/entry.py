@@ -37,7 +37,13 @@ Measure = Callable[[Request], Verdict]
 
 
 def main(probe: str, measure: Measure, argv: Sequence[str] | None = None) -> int:
-    """Run `measure` and print its verdict as the only line on stdout. Returns 0 for a pass, else 1."""
+    """Run `measure` and print its verdict as the only line on stdout. Returns 0 for a pass, else 1.
+
+    Args:
+        probe: name of the probe.
+        measure: returns the verdict for a request.
+        argv: command line without the program; None for that of this process.
+    """
     request = parse_request(argv)
     verdict_line = claim_stdout()
     started = time.monotonic()
@@ -66,7 +72,12 @@ def claim_stdout() -> TextIO:
 
 
 def guarded(probe: str, measure: Measure, request: Request) -> Verdict:
-    """The verdict of `measure`; an exception becomes a verdict too, its traceback goes to stderr."""
+    """The verdict of `measure`; an exception becomes a verdict too, its traceback goes to stderr.
+
+    Args:
+        probe: name of the probe.
+        measure: returns the verdict for a request.
+    """
     try:
         return measure(request)
     except NoDeviceError as missing:

@@ -52,7 +52,13 @@ def wait_for(torch_type: str) -> None:
 
 
 def best_seconds(work: Callable[[], object], torch_type: str, rounds: int = 5) -> float:
-    """The least time of a few runs of `work`, in seconds, after one that does not count."""
+    """The least time of a few runs of `work`, in seconds, after one that does not count.
+
+    Args:
+        work: what is timed.
+        torch_type: device type of torch, "cuda" or "cpu".
+        rounds: number of timed runs.
+    """
     times = []
     for _ in range(rounds + 1):
         wait_for(torch_type)
@@ -66,7 +72,7 @@ def best_seconds(work: Callable[[], object], torch_type: str, rounds: int = 5) -
 def checksum(tensor: torch.Tensor) -> int:
     """A sum over the bytes of a contiguous tensor in which each counts by its place, modulo 2^64.
 
-    Computed where the tensor lies. Bytes that are wrong, missing or in the wrong place change it.
+    Computed on the tensor's device. Bytes that are wrong, missing or in the wrong place change it.
     """
     import torch
 

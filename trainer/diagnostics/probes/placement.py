@@ -17,7 +17,7 @@ KFD = Path("/dev/kfd")
 
 
 class NoDeviceError(Exception):
-    """The kind of device that was asked for cannot be used here; `reason` says why, in one sentence."""
+    """The kind of device that was asked for cannot be used here; `reason` is one sentence."""
 
     def __init__(self, reason: str, versions: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -77,7 +77,7 @@ def card(index: int) -> Device:
 def card_ids() -> tuple[str, ...]:
     """Name every card that torch can use by its PCI address, in torch's order; by its number where that is unknown.
 
-    Partitions of one card share its address and are told apart by a number behind it.
+    Partitions of one card share its address and differ by a number behind it.
     """
     addresses = [pci_address(index) or f"card {index}" for index in range(card_count())]
     return tuple(
@@ -87,7 +87,7 @@ def card_ids() -> tuple[str, ...]:
 
 
 def pci_address(index: int) -> str | None:
-    """Return domain:bus:device of the card with torch's number `index`; None where this torch does not tell it."""
+    """Return domain:bus:device of the card with torch's number `index`; None where this torch does not report it."""
     import torch
 
     try:

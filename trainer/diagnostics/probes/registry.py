@@ -12,7 +12,7 @@ FULL_LOAD = 60.0
 class Probe:
     """One probe. `timeout_seconds` is generous: the first use of a card loads kernels from disk.
 
-    `cards` is how many the subject takes: with fewer, a probe of two says so or runs two ranks on the CPU.
+    `cards` is how many the subject takes: with fewer, a probe of two reports it or runs two ranks on the CPU.
     One that is a part of another's subject names it in `part_of` and is run with it. `may_be_absent` is set where
     an image that promises a card does not promise the subject: a compiler, or what only newer torches have.
     """

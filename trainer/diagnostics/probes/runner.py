@@ -106,7 +106,12 @@ def list_probes(probes: Sequence[Probe]) -> int:
 
 
 def smoke(probes: Sequence[Probe], expect: Expect, timeout: float | None) -> int:
-    """Run `probes` one after the other and print their verdicts. Returns 0 if all passed and there was one."""
+    """Run `probes` one after the other and print their verdicts. Returns 0 if all passed and there was one.
+
+    Args:
+        probes: probes to run, in order.
+        timeout: time limit of one probe in seconds; None for its own.
+    """
     started, verdicts, jobs = time.monotonic(), [], side_by_side()
     for verdict in run_all(probes, expect, timeout, jobs):
         verdicts.append(verdict)
@@ -131,7 +136,13 @@ def pairs_here(devices: Path = DEVICES) -> int:
 
 
 def run_all(probes: Sequence[Probe], expect: Expect, timeout: float | None, jobs: int) -> Iterator[Verdict]:
-    """The verdicts in the probes' order; whoever stops listening ends the probes that still run."""
+    """The verdicts in the probes' order; whoever stops listening ends the probes that still run.
+
+    Args:
+        probes: probes to run.
+        timeout: time limit of one probe in seconds; None for its own.
+        jobs: number of probes that run at the same time.
+    """
     mark, outer = uuid.uuid4().hex, os.environ.get(MARK, "")
     os.environ[MARK] = f"{outer}/{mark}"  # the probes inherit it
     pool = ThreadPoolExecutor(jobs)
@@ -152,6 +163,11 @@ def finish(verdicts: Sequence[Verdict], expect: Expect, jobs: int, seconds: floa
     """Print what the verdicts come to. Returns 0 if at least one passed and none failed.
 
     What was not applicable counts neither way, and is named with its reason.
+
+    Args:
+        verdicts: verdict of each probe.
+        jobs: number of probes that ran at the same time.
+        seconds: duration of the whole.
     """
     passed = sum(verdict.status == "pass" for verdict in verdicts)
     idle = {verdict.probe: verdict.summary for verdict in verdicts if verdict.status == "not-applicable"}
@@ -176,6 +192,11 @@ def run(
 
     `share` is the host memory in bytes that it may hold; by default what is fair to the rest of the machine.
     `more` are further arguments of its own.
+
+    Args:
+        timeout: time limit in seconds; None for the probe's own.
+        share: host memory in bytes that it may hold; None for what is fair to the rest of the machine.
+        more: further arguments of the probe.
     """
     limit = timeout or probe.timeout_seconds * (pairs_here() if probe.cards > 1 else 1)
     argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit), *more]
@@ -193,14 +214,19 @@ def run(
 def environment() -> dict[str, str]:
     """This process's environment, with the trainer's own folder first on the import path.
 
-    One thread unless told otherwise: several that share a busy CPU wait for each other, and the card is what counts.
+    One thread unless the variable is set: several that share a busy CPU wait for each other, and the card is what
+    counts.
     """
     paths = [str(SOURCE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def read_verdict(probe: Probe, outcome: Outcome, limit: float) -> Verdict:
-    """The verdict that a probe's process amounts to. Its own is taken only if nothing contradicts it."""
+    """The verdict that a probe's process amounts to. Its own is taken only if nothing contradicts it.
+
+    Args:
+        limit: time limit in seconds that it ran under.
+    """
     if outcome.filled_bytes is not None:
         held = f"{outcome.filled_bytes / 2**20:,.0f} MiB"
         return _own(probe, "crash", f"The probe filled this machine's memory and was killed when it held {held}.")
@@ -224,7 +250,7 @@ def _checked(probe: Probe, outcome: Outcome, line: str) -> Verdict:
     if verdict.probe != probe.name:
         return _own(probe, "fail", f"The verdict is of probe {verdict.probe!r}, not of {probe.name!r}.")
     if (verdict.status == "pass") != (outcome.returncode == 0):
-        contradiction = f"The verdict says {verdict.status} and the exit status {outcome.returncode}."
+        contradiction = f"The verdict is {verdict.status} and the exit status {outcome.returncode}."
         return _own(probe, "fail", contradiction)
     return verdict
 
@@ -264,7 +290,7 @@ def _said(outcome: Outcome) -> str:
 
 @contextlib.contextmanager
 def end_on_sigterm() -> Iterator[None]:
-    """Leave through the clean-up that kills the running probe when this process is told to end."""
+    """Leave through the clean-up that kills the running probe when this process receives SIGTERM."""
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield

@@ -20,7 +20,7 @@ Measured = float | str | None
 
 
 class MalformedVerdictError(ValueError):
-    """A line that claims to be a verdict and is none; the message says what is wrong with it."""
+    """A line that is marked as a verdict and is not valid; the message states what is wrong with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome of one probe. `diagnosis` says by name what a failure was traced to; it never changes `status`.
+    """The outcome of one probe. `diagnosis` names what a failure was traced to; it never changes `status`.
 
     `cards` are those that took part and `present` all that were there, where the subject takes two.
 
@@ -94,7 +94,7 @@ class Verdict:
         checked = any(check.status != "not-applicable" for check in self.checks)
         if self.status == "not-applicable" and (checked or not self.summary):
             why = "gives no reason" if not checked else "checked it all the same"
-            raise MalformedVerdictError(f"probe {self.probe!r} says that its subject is absent, and {why}")
+            raise MalformedVerdictError(f"probe {self.probe!r} states that its subject is absent, and {why}")
 
     def to_json(self) -> str:
         """The verdict as one line of strict JSON: NaN and infinities become null."""
@@ -103,19 +103,43 @@ class Verdict:
 
 
 def at_most(name: str, measured: float, limit: float, unit: str, detail: str = "") -> Check:
-    """A check that passes when `measured <= limit`. NaN fails."""
+    """A check that passes when `measured <= limit`. NaN fails.
+
+    Args:
+        name: name of the check.
+        measured: measured value in `unit`.
+        limit: largest accepted value in `unit`.
+        unit: unit of both; empty for none.
+        detail: further text; empty for none.
+    """
     status: CheckStatus = "pass" if measured <= limit else "fail"
     return Check(name=name, status=status, measured=measured, limit=limit, unit=unit, detail=detail)
 
 
 def at_least(name: str, measured: float, limit: float, unit: str, detail: str = "") -> Check:
-    """A check that passes when `measured >= limit`. NaN fails."""
+    """A check that passes when `measured >= limit`. NaN fails.
+
+    Args:
+        name: name of the check.
+        measured: measured value in `unit`.
+        limit: least accepted value in `unit`.
+        unit: unit of both; empty for none.
+        detail: further text; empty for none.
+    """
     status: CheckStatus = "pass" if measured >= limit else "fail"
     return Check(name=name, status=status, measured=measured, limit=limit, unit=unit, detail=detail)
 
 
 def equal(name: str, measured: float | str, limit: float | str, unit: str = "", detail: str = "") -> Check:
-    """A check that passes when `measured` is exactly `limit`."""
+    """A check that passes when `measured` is exactly `limit`.
+
+    Args:
+        name: name of the check.
+        measured: measured value in `unit`.
+        limit: the only accepted value.
+        unit: unit of both; empty for none.
+        detail: further text; empty for none.
+    """
     status: CheckStatus = "pass" if measured == limit else "fail"
     return Check(name=name, status=status, measured=measured, limit=limit, unit=unit, detail=detail)
 
@@ -128,7 +152,13 @@ def not_applicable(name: str, reason: str) -> Check:
 def absent(
     *, probe: str, reason: str, device: Device | None = None, versions: Mapping[str, str] | None = None
 ) -> Verdict:
-    """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence."""
+    """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence.
+
+    Args:
+        probe: name of the probe.
+        reason: one sentence.
+        versions: versions of the libraries by name.
+    """
     return Verdict(probe=probe, status="not-applicable", summary=reason, device=device, versions=dict(versions or {}))
 
 
@@ -147,7 +177,15 @@ def conclude(
     device: Device | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise."""
+    """The verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise.
+
+    Args:
+        probe: name of the probe.
+        summary: one sentence, used for a pass.
+        checks: all checks of the probe.
+        numbers: figures for the record.
+        versions: versions of the libraries by name.
+    """
     status = judge(checks)
     return Verdict(
         probe=probe,
@@ -161,7 +199,7 @@ def conclude(
 
 
 def explain_failure(checks: Sequence[Check]) -> str:
-    """One sentence that names the failed checks, or says that nothing was checked."""
+    """One sentence that names the failed checks, or states that nothing was checked."""
     failed = [check for check in checks if check.status == "fail"]
     if not failed:
         return "Nothing was checked, which counts as a failure."

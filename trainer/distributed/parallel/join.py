@@ -12,17 +12,17 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]
 
 from trainer.distributed.collectives import Ranks
-from trainer.distributed.parallel.meeting import meet
-from trainer.distributed.parallel.world import Lobby, Membership
+from trainer.distributed.parallel.rendezvous import meet
+from trainer.distributed.parallel.world import BootstrapGroup, Membership
 from trainer.distributed.torchrun import end_with_launcher
-from trainer.distributed.transports.ladder import Choice, Place, choose
-from trainer.distributed.transports.route import AUTOMATIC, GLOO, candidates
+from trainer.distributed.transports.selection import Choice, Place, choose
+from trainer.distributed.transports.transport import AUTOMATIC, GLOO, candidates
 from trainer.distributed.watchdog.guard import Launch
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
 
 if TYPE_CHECKING:
-    from trainer.distributed.watchdog.beats import Beats
+    from trainer.distributed.watchdog.heartbeat import Beats
 
 PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
 
@@ -33,7 +33,7 @@ def world_size() -> int:
 
 
 def device_of_rank(requested: str) -> str:
-    """Return the device for this rank: a card each, or the CPU for all where there are too few and `auto` says so.
+    """Return the device for this rank: a card each, or under `auto` the CPU for all where there are too few.
 
     Raises:
         TrainerError: RM563 where one card was named for several ranks, or cards were asked for and are too few.
@@ -53,7 +53,7 @@ def device_of_rank(requested: str) -> str:
 
 
 def connect() -> Ranks:
-    """Return the ranks that torchrun started, able to vote; a plain process is a world of one and asks nobody."""
+    """Return the ranks that torchrun started, able to vote; a plain process is a world of one and needs no vote."""
     if world_size() == 1:
         return Ranks()
     end_with_launcher()
@@ -63,62 +63,87 @@ def connect() -> Ranks:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     hold_no_group_in_defaults()
     kept, rank, world = next(rendezvous("env://"))
-    meeting = f"trainer/{meet(kept, rank, world)}"
-    store = PrefixStore(meeting, kept)
+    rendezvous_id = f"trainer/{meet(kept, rank, world)}"
+    store = PrefixStore(rendezvous_id, kept)
     dist.init_process_group("gloo", store=PrefixStore("lobby", store), rank=rank, world_size=world, timeout=PATIENCE)
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     place = {"rank": rank, "world_size": world, "local_rank": launch.local_rank}
-    return Lobby(**place, store=store, address=address, meeting=meeting)
+    return BootstrapGroup(**place, store=store, address=address, rendezvous_id=rendezvous_id)
 
 
 def hold_no_group_in_defaults() -> None:
     """Import what has torch's default group as the default of an argument while there is none yet.
 
-    Imported later, these functions would hold the group for ever, and with it gloo's threads: see `Lobby.close`.
+    Imported later, they would hold the group for ever, and with it gloo's threads: see `BootstrapGroup.close`.
     """
     import torch.distributed.nn.functional  # noqa: F401
 
 
 def join(
-    lobby: Ranks,
+    bootstrap: Ranks,
     device: str,
     *,
     parallel: str = "ddp",
     comms: str = AUTOMATIC,
     compression: str = "none",
     beats: Beats | None = None,
-    tell: Callable[..., None] = emit,
+    report: Callable[..., None] = emit,
 ) -> Ranks:
-    """Return the ranks of `lobby` able to train together on their devices; `tell` hears of the ways that were tried.
+    """Return the ranks of `bootstrap` able to train together; `report` receives the verdict on each transport tried.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0" or "cpu".
+        parallel: value of `--parallel`: ddp, fsdp2 or pipeline.
+        comms: value of `--comms`: a transport's name, or auto.
+        compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
+        beats: heartbeat of this rank; None without a watchdog.
+        report: receives the verdict on each transport tried, as an event's name and fields.
 
     Raises:
         TrainerError: RM561 where the ranks cannot communicate, RM562 where this torch lacks `parallel`.
     """
-    if not isinstance(lobby, Lobby):
-        lobby.beats = beats
-        return lobby
-    place = Place(rank=lobby.rank, world=lobby.world_size, device=device, address=lobby.address, meeting=lobby.meeting)
-    choice = choose_route(place, lobby.store, comms, tell=tell if lobby.leads else _silent)
-    return kind(parallel)(enter(lobby, device, choice, compression=compression), beats)
+    if not isinstance(bootstrap, BootstrapGroup):
+        bootstrap.beats = beats
+        return bootstrap
+    place = Place(
+        rank=bootstrap.rank,
+        world=bootstrap.world_size,
+        device=device,
+        address=bootstrap.address,
+        rendezvous_id=bootstrap.rendezvous_id,
+    )
+    choice = choose_transport(place, bootstrap.store, comms, report=report if bootstrap.leads else _silent)
+    return kind(parallel)(enter(bootstrap, device, choice, compression=compression), beats)
 
 
-def choose_route(place: Place, store: Any, comms: str, *, tell: Callable[..., None]) -> Choice:
-    """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe."""
+def choose_transport(place: Place, store: Any, comms: str, *, report: Callable[..., None]) -> Choice:
+    """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe.
+
+    Args:
+        store: key-value store that all ranks reach.
+        comms: value of `--comms`: a transport's name, or auto.
+        report: receives the verdict on each transport tried, as an event's name and fields.
+    """
     if place.device == "cpu" and comms in (AUTOMATIC, GLOO.name):
-        tell("comms", route=GLOO.name, passed=True, cause="", link=None, probed=False)
-        return Choice(route=GLOO, reason="the ranks compute on the CPU")
-    routes = candidates(torch.device(place.device).type, comms, nccl_built=dist.is_nccl_available())
-    return choose(routes, place, store, tell=tell)
+        report("comms", route=GLOO.name, passed=True, cause="", link=None, probed=False)
+        return Choice(transport=GLOO, reason="the ranks compute on the CPU")
+    transports = candidates(torch.device(place.device).type, comms, nccl_built=dist.is_nccl_available())
+    return choose(transports, place, store, report=report)
 
 
-def enter(lobby: Lobby, device: str, choice: Choice, *, compression: str) -> Membership:
-    """Make the process group of the chosen way, beside the one that votes."""
+def enter(bootstrap: BootstrapGroup, device: str, choice: Choice, *, compression: str) -> Membership:
+    """Make the process group of the chosen transport, in addition to the one that votes.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0" or "cpu".
+        compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
+    """
     where = torch.device(device)
-    os.environ.update(choice.route.environment)
+    os.environ.update(choice.transport.environment)
     if where.type == "cuda":
         torch.cuda.set_device(where)
-    group = dist.new_group(backend=choice.route.backend, timeout=PATIENCE)
-    return Membership(lobby=lobby, device=where, choice=choice, compression=compression, group=group)
+    group = dist.new_group(backend=choice.transport.backend, timeout=PATIENCE)
+    return Membership(bootstrap=bootstrap, device=where, choice=choice, compression=compression, group=group)
 
 
 def kind(name: str) -> Callable[..., Ranks]:
@@ -137,4 +162,4 @@ def kind(name: str) -> Callable[..., Ranks]:
 
 
 def _silent(*_: object, **__: object) -> None:
-    """Rank 0 tells for all."""
+    """Report nothing: rank 0 reports for all."""

@@ -16,7 +16,7 @@ from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import Scale
 from trainer.distributed.parallel.split import cost, cut
 from trainer.distributed.parallel.world import Membership, World
-from trainer.distributed.watchdog.beats import Beats
+from trainer.distributed.watchdog.heartbeat import Beats
 from trainer.models.losses import LossSum
 from trainer.runtime.errors import TrainerError
 
@@ -64,6 +64,12 @@ class Pipeline(World):
         """Run one batch through the pipeline in pieces of `size` rows; a smaller rest follows as a batch of its own.
 
         Returns this rank's part of the mean loss: all of it on the last rank, 0 on the others.
+
+        Args:
+            forward: the stage's model.
+            inputs: this rank's rows, first dimension rows.
+            targets: targets of the same rows.
+            how: keywords of `gradient_accumulation.accumulate`.
         """
         if not (isinstance(inputs, Tensor) and isinstance(targets, Tensor)):
             what = "--parallel pipeline passes one tensor from stage to stage, and these batches hold several"
@@ -149,15 +155,15 @@ class Pipeline(World):
     _dtype = torch.float32
 
     def _require_possible(self, model: nn.Module) -> None:
-        route = self.member.choice.route
+        transport = self.member.choice.transport
         if self.member.compression != "none":
             what = "--parallel pipeline adds no gradients up, so there are none to compress"
             raise TrainerError("RM563", what=what, next="Leave --gradient-compression out, or use --parallel ddp.")
         if not isinstance(model, nn.Sequential):
             what = f"--parallel pipeline splits a plain stack of layers, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
-        if self.member.device.type == "cuda" and route.backend != "nccl":
-            what = f"--parallel pipeline on cards needs NCCL or RCCL, and the way here is {route.name}"
+        if self.member.device.type == "cuda" and transport.backend != "nccl":
+            what = f"--parallel pipeline on cards needs NCCL or RCCL, and the way here is {transport.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
 
 

@@ -50,7 +50,14 @@ class Sharded(World):
         return contextlib.nullcontext()
 
     def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
-        """Run forward and backward in micro-batches; raises RM568 where another rank has ended meanwhile."""
+        """Run forward and backward in micro-batches; raises RM568 where another rank has ended meanwhile.
+
+        Args:
+            forward: the sharded model.
+            inputs: this rank's rows, first dimension rows.
+            targets: targets of the same rows.
+            how: keywords of `gradient_accumulation.accumulate`.
+        """
         with self.computing():
             return super().accumulate(forward, inputs, targets, **how)
 
@@ -89,9 +96,9 @@ class Sharded(World):
         optimizer.load_state_dict({**state, "state": cut})
 
     def _require_direct(self) -> None:
-        route = self.member.choice.route
-        if self.member.device.type == "cuda" and route.backend != "nccl":
-            what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {route.name}"
+        transport = self.member.choice.transport
+        if self.member.device.type == "cuda" and transport.backend != "nccl":
+            what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {transport.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
         if self.member.compression != "none":
             what = (

@@ -16,25 +16,27 @@ from torch import Tensor, nn
 
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
-from trainer.distributed.transports.ladder import Choice
 from trainer.distributed.transports.reduce import summation
-from trainer.distributed.watchdog.beats import Beats
+from trainer.distributed.transports.selection import Choice
 from trainer.distributed.watchdog.guard import Launch
+from trainer.distributed.watchdog.heartbeat import Beats
 from trainer.runtime.errors import TrainerError
 
 LEAVE = timedelta(seconds=5)
 
 
-class Lobby(Ranks):
+class BootstrapGroup(Ranks):
     """Ranks that can vote and pass values, over gloo and host memory: before it is known where they compute.
 
     torch's default group is this one whatever way tensors take later: votes neither wait for a device nor mix
     with gradients.
     """
 
-    def __init__(self, *, rank: int, world_size: int, local_rank: int, store: Any, address: str, meeting: str) -> None:
+    def __init__(
+        self, *, rank: int, world_size: int, local_rank: int, store: Any, address: str, rendezvous_id: str
+    ) -> None:
         self.rank, self.world_size, self.local_rank = rank, world_size, local_rank
-        self.store, self.address, self.meeting = store, address, meeting
+        self.store, self.address, self.rendezvous_id = store, address, rendezvous_id
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -137,22 +139,22 @@ class Lobby(Ranks):
 class Membership:
     """Where a rank computes and how its tensors travel: `group` is the process group of the chosen way."""
 
-    lobby: Lobby
+    bootstrap: BootstrapGroup
     device: torch.device
     choice: Choice
     compression: str
     group: Any
 
 
-class World(Lobby):
+class World(BootstrapGroup):
     """Ranks whose tensors meet; what becomes of model and gradients is for its subclasses to say."""
 
     def __init__(self, member: Membership, beats: Beats | None = None) -> None:
-        vars(self).update(vars(member.lobby))
+        vars(self).update(vars(member.bootstrap))
         self.member, self.beats = member, beats
-        route = member.choice.route
-        self.add = summation(on_host=route.on_host, compression=member.compression, group=member.group)
-        self._plain = summation(on_host=route.on_host, compression="none", group=member.group)
+        transport = member.choice.transport
+        self.add = summation(on_host=transport.on_host, compression=member.compression, group=member.group)
+        self._plain = summation(on_host=transport.on_host, compression="none", group=member.group)
 
     def sum(self, tensor: Tensor) -> Tensor:
         """Add `tensor` up over the ranks, in place."""

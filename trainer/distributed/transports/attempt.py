@@ -31,45 +31,50 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.dup2(2, 1)  # NCCL and RCCL write to stdout
     arguments = parse(argv)
 
-    def tell(**record: Any) -> None:
+    def report(**record: Any) -> None:
         print(json.dumps(record), file=lines, flush=True)
 
-    fault = fault_for(arguments.route)
+    fault = fault_for(arguments.transport)
     if fault:
-        tell(injected=fault)
-    found = run(arguments, tell, fault)
-    tell(done=found)
+        report(injected=fault)
+    found = run(arguments, report, fault)
+    report(done=found)
     return 0 if found["wrong"] == "" else 1
 
 
-def run(arguments: argparse.Namespace, tell: Callable[..., None], fault: str) -> dict[str, Any]:
-    """Return what was wrong, empty for nothing, and the seconds of a small and of a large sum."""
-    tell(begin="import torch")
+def run(arguments: argparse.Namespace, report: Callable[..., None], fault: str) -> dict[str, Any]:
+    """Return what was wrong, empty for nothing, and the seconds of a small and of a large sum.
+
+    Args:
+        report: receives each phase that begins.
+        fault: name of the fault to inject; empty for none.
+    """
+    report(begin="import torch")
     import torch
     import torch.distributed as dist
     from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
     from trainer.distributed.transports.reduce import summation
-    from trainer.distributed.transports.route import ROUTES
+    from trainer.distributed.transports.transport import TRANSPORTS
 
-    route = ROUTES[arguments.route]
+    transport = TRANSPORTS[arguments.transport]
     device = torch.device(arguments.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    tell(begin="join the group")
+    report(begin="join the group")
     host, port = arguments.store.rsplit(":", 1)
     store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=arguments.seconds))
     dist.init_process_group(
-        route.backend,
+        transport.backend,
         store=PrefixStore(arguments.prefix, store),
         rank=arguments.rank,
         world_size=arguments.world,
         timeout=timedelta(seconds=arguments.seconds),
     )
     inject(fault)
-    add = summation(on_host=route.on_host, compression="none")
-    found = measure(lambda flat: add(flat)(), arguments, device, tell, wrong=fault == "wrong-sum")
-    tell(begin="leave the group")
+    add = summation(on_host=transport.on_host, compression="none")
+    found = measure(lambda flat: add(flat)(), arguments, device, report, wrong=fault == "wrong-sum")
+    report(begin="leave the group")
     add.close()
     dist.destroy_process_group()
     return found
@@ -79,16 +84,23 @@ def measure(
     add: Callable[[torch.Tensor], None],
     ranks: argparse.Namespace,
     device: torch.device,
-    tell: Callable[..., None],
+    report: Callable[..., None],
     *,
     wrong: bool = False,
 ) -> dict[str, Any]:
-    """Add patterns of each of SIZES up and compare; `add` sums a flat tensor over the ranks in place."""
+    """Add patterns of each of SIZES up and compare; `add` sums a flat tensor over the ranks in place.
+
+    Args:
+        add: sums a flat tensor over the ranks, in place.
+        device: device of the tensors.
+        report: receives each phase that begins.
+        wrong: inject a wrong sum.
+    """
     import torch
 
     seconds: dict[int, float] = {}
     for size in SIZES:
-        tell(begin=f"all-reduce of {4 * size:,} bytes")
+        report(begin=f"all-reduce of {4 * size:,} bytes")
         pattern = torch.arange(size, device=device, dtype=torch.float32) % MODULUS
         expected = pattern * (ranks.world * (ranks.world + 1) / 2)
         for _ in range(ROUNDS):
@@ -106,10 +118,10 @@ def measure(
     return {"wrong": "", "seconds": seconds}
 
 
-def fault_for(route: str) -> str:
+def fault_for(transport: str) -> str:
     """Return the fault that the environment asks to inject into `route`, empty for none."""
     pairs = [pair.partition(":") for pair in os.environ.get(FAULT, "").split(",") if pair]
-    fault = next((fault for name, _, fault in pairs if name == route), "")
+    fault = next((fault for name, _, fault in pairs if name == transport), "")
     if fault and fault not in FAULTS:
         raise ValueError(f"{FAULT} knows {', '.join(FAULTS)}, not {fault!r}")
     return fault
@@ -133,7 +145,7 @@ def _finish(device: torch.device) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read what `ladder` gives."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--route", required=True)
+    parser.add_argument("--transport", required=True)
     parser.add_argument("--device", required=True)
     parser.add_argument("--store", required=True, help="host:port of the ranks' store")
     parser.add_argument("--prefix", required=True)

@@ -26,7 +26,14 @@ class Link:
 
 
 def measured(*, ranks: int, small_s: float, large_bytes: int, large_s: float) -> Link:
-    """Return the link behind the times of a small and of a large all-reduce."""
+    """Return the link behind the times of a small and of a large all-reduce.
+
+    Args:
+        ranks: number of ranks that took part.
+        small_s: seconds of the small all-reduce.
+        large_bytes: size of the large one in bytes.
+        large_s: seconds of the large one.
+    """
     factor = 2 * (ranks - 1) / ranks
     return Link(latency_s=small_s, bus_bytes_per_s=factor * large_bytes / max(large_s, 1e-9))
 

@@ -110,7 +110,13 @@ class CompressedSum:
 
 
 def summation(*, on_host: bool, compression: str, group: dist.ProcessGroup | None = None) -> Any:
-    """Return the sum for a way and a compression, one of `choices.COMPRESSIONS`."""
+    """Return the sum for a way and a compression.
+
+    Args:
+        on_host: copy tensors through pinned host memory.
+        compression: one of `choices.COMPRESSIONS`.
+        group: process group; None for the default one.
+    """
     plain = HostSum(group) if on_host else DirectSum(group)
     return CompressedSum(plain) if compression == "bf16" else plain
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.distributed.watchdog.beats import Beats
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.watcher import DUMP_SIGNAL, Watch
 from trainer.runtime.paths import SOURCE_ROOT
 
@@ -22,7 +22,7 @@ END_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What torchrun tells a rank about itself, by environment variables; a plain process is one rank of one."""
+    """What torchrun passes to a rank by environment variables; a plain process is one rank of one."""
 
     rank: int = 0
     local_rank: int = 0

@@ -32,7 +32,7 @@ def alive(pid: int, proc: Path = Path("/proc")) -> bool:
 
 
 def kernel_function(pid: int, proc: Path = Path("/proc")) -> str:
-    """Return the kernel function in which the process waits, empty where Linux does not tell."""
+    """Return the kernel function in which the process waits, empty where Linux does not report it."""
     try:
         name = (proc / str(pid) / "wchan").read_text().strip()
     except OSError:
@@ -41,7 +41,7 @@ def kernel_function(pid: int, proc: Path = Path("/proc")) -> str:
 
 
 def cards(drm: Path = Path("/sys/class/drm")) -> list[dict[str, Any]]:
-    """Return what amdgpu says of each card: busy in percent and power in watts; empty without AMD cards.
+    """Return what amdgpu reports of each card: busy in percent and power in watts; empty without AMD cards.
 
     A card that is 100 % busy and draws idle power has a hung kernel or collective (ROCm/rccl#1129).
     """

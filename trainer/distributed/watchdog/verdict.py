@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainer.distributed.watchdog.beats import Beat
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beat
 from trainer.distributed.watchdog.process_state import STATES
+from trainer.distributed.watchdog.timeouts import Limits
 
 STOPPED = ("T", "t", "D")
 
@@ -26,7 +26,12 @@ class Late:
 def late(beats: Mapping[int, Beat], limits: Limits, *, now: float, looking_since: float) -> list[Late]:
     """Return the ranks that are beyond their limit at `now`, seconds of the monotonic clock.
 
-    Time before `looking_since` is not held against them: then nobody looked, perhaps since all was paused.
+    Time before `looking_since` is not held against them: the watcher did not run then, perhaps since all was paused.
+
+    Args:
+        beats: last heartbeat by rank.
+        now: seconds of the monotonic clock.
+        looking_since: start of the present watch, on the same clock.
     """
     found = []
     for rank, beat in sorted(beats.items()):
@@ -50,15 +55,21 @@ def culprits(beats: Mapping[int, Beat], states: Mapping[int, str]) -> list[int]:
 
 
 def words(late_ranks: list[Late], blamed: list[int], states: Mapping[int, str]) -> str:
-    """Return the finding as one sentence or two for a person."""
-    told = [
+    """Return the finding as one sentence or two for a person.
+
+    Args:
+        late_ranks: ranks beyond their limit.
+        blamed: ranks that the others wait for.
+        states: state of each rank's process, as text.
+    """
+    reported = [
         f"rank {each.rank} is in {each.section} at step {each.step} since {each.seconds:.1f} s"
         f" (limit {each.limit:.1f} s; {STATES.get(states.get(each.rank, ''), 'gone')})"
         for each in late_ranks
     ]
     if blamed:
         who = ", ".join(f"rank {rank} ({STATES.get(states.get(rank, ''), 'gone')})" for rank in blamed)
-        return f"{'; '.join(told)}. The others wait for {who}"
+        return f"{'; '.join(reported)}. The others wait for {who}"
     if len(late_ranks) > 1 and {each.section for each in late_ranks} == {"comms"}:
-        return f"{'; '.join(told)}. All wait for each other: the communication hangs"
-    return "; ".join(told)
+        return f"{'; '.join(reported)}. All wait for each other: the communication hangs"
+    return "; ".join(reported)

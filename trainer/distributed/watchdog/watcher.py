@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.distributed.watchdog import process_state
-from trainer.distributed.watchdog.beats import Beat, read_beat
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import Beat, read_beat
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.verdict import Late, culprits, late, words
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
@@ -73,7 +73,12 @@ def read_all(task: Watch) -> dict[int, Beat]:
 
 
 def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[Late]) -> None:
-    """Dump the stacks of every rank here, say what was found, and kill them: SIGKILL ends stopped ones, too."""
+    """Dump the stacks of every rank here, say what was found, and kill them: SIGKILL ends stopped ones, too.
+
+    Args:
+        beats: last heartbeat by rank.
+        found: ranks beyond their limit.
+    """
     states = {rank: process_state.state(beat.pid) for rank, beat in beats.items()}
     blamed = culprits(beats, states)
     stacks = dump(task, beats, states)
@@ -87,6 +92,10 @@ def dump(task: Watch, beats: Mapping[int, Beat], states: Mapping[int, str]) -> d
     """Make each rank write its stacks; return for each the file, or why there is none.
 
     The handler is C code that needs no GIL. A stopped rank is continued, or it would never handle the signal.
+
+    Args:
+        beats: last heartbeat by rank.
+        states: state of each rank's process, as text.
     """
     for rank, beat in beats.items():
         with contextlib.suppress(ProcessLookupError):
@@ -109,7 +118,15 @@ def report(
     blamed: list[int],
     stacks: Mapping[int, str],
 ) -> None:
-    """Write hang.json beside the stacks, one event to stdout, words to stderr; the last attempt's is an error."""
+    """Write hang.json next to the stacks, one event to stdout, text to stderr; the last attempt's is an error.
+
+    Args:
+        beats: last heartbeat by rank.
+        found: ranks beyond their limit.
+        states: state of each rank's process, as text.
+        blamed: ranks that the others wait for.
+        stacks: file with the stacks of each rank, or the reason for which there is none.
+    """
     record: dict[str, Any] = {
         "attempt": task.attempt,
         "restarts_allowed": task.restarts,

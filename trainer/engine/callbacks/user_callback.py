@@ -88,6 +88,11 @@ def line_of(error: BaseException, path: str) -> str:
 def load_all(names: Sequence[str], *, leads: bool, world_size: int) -> tuple[UserCallback, ...]:
     """Load callbacks for a rank: all on rank 0, elsewhere those that every rank has.
 
+    Args:
+        names: values of `--callback`: FILE.py:Class or module:Class.
+        leads: this is rank 0.
+        world_size: number of ranks.
+
     Raises:
         TrainerError: RM673 where one cannot be loaded, RM676 where it changes results on rank 0 of several alone.
     """
@@ -144,5 +149,11 @@ def module_of(name: str, place: str) -> ModuleType:
 
 
 def refused(name: str, why: str, where: str = "") -> TrainerError:
-    """Return the error of a callback that cannot be loaded."""
+    """Return the error of a callback that cannot be loaded.
+
+    Args:
+        name: value of `--callback`.
+        why: reason of the refusal.
+        where: file and line; empty where not known.
+    """
     return TrainerError("RM673", what=f"--callback {name}", where=where, why=why)

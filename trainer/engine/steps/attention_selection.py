@@ -54,7 +54,7 @@ class Shape:
 class Finding:
     """One kernel on this card: its largest relative error over output and gradients, its seconds, why not if not.
 
-    `wrong` tells one that computed something else from one that is not there; the latter has infinite error and time.
+    `wrong` is true where it computed something else, false where it is absent; the latter has infinite error and time.
     """
 
     kernel: str
@@ -94,9 +94,15 @@ def choose_attention(
 ) -> Chosen:
     """Return the first kernel that is right on all ranks, or the one that was asked for if it is right; a collective.
 
+    Args:
+        requested: value of `--attention`: a kernel's name, or auto.
+        device: name of the device, such as "cuda:0".
+        dtype: type of queries, keys and values.
+        seed: seed of the random numbers.
+
     Raises:
         TrainerError: RM566 where the kernel that was asked for, or every one, is wrong or refuses, RM562 where this
-            torch cannot be told which to use.
+            torch offers no choice of kernel.
     """
     require_kernels()
     shape, ranks = shape or Shape(), ranks or Ranks()
@@ -120,9 +126,16 @@ def attend(
     ranks: Ranks,
     before: str | None = None,
 ) -> Chosen | None:
-    """Choose the kernel of a model with attention, have it used, and tell it; None for a model without. A collective.
+    """Choose the kernel of a model with attention, use it, and report it; None for a model without. A collective.
 
     `before` is the kernel that an unfinished run was begun with: `auto` keeps it, for its bits, as long as it is right.
+
+    Args:
+        model: network whose attention is set.
+        requested: value of `--attention`: a kernel's name, or auto.
+        rows: rows of a micro-batch.
+        device: name of the device, such as "cuda:0".
+        before: kernel that an unfinished run was begun with; None for a new run.
 
     Raises:
         TrainerError: RM562 and RM566 as `choose_attention` does.
@@ -151,7 +164,12 @@ def shape_of(attention: AttentionShape, rows: int) -> Shape:
 
 
 def tell(chosen: Chosen, device: str, before: str | None) -> None:
-    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another."""
+    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another.
+
+    Args:
+        device: name of the device, such as "cuda:0".
+        before: kernel that an unfinished run was begun with; None for a new run.
+    """
     emit("attention", **chosen.facts())
     for finding in chosen.findings:
         if finding.wrong:
@@ -164,7 +182,7 @@ def tell(chosen: Chosen, device: str, before: str | None) -> None:
 
 
 def require_kernels() -> None:
-    """Raise RM562 in a torch whose attention cannot be told which kernel to use."""
+    """Raise RM562 in a torch whose attention offers no choice of kernel."""
     if importlib.util.find_spec("torch.nn.attention") is None:
         what = f"attention by a kernel of one's choice needs torch {SINCE} or later, this is {torch.__version__}"
         raise TrainerError("RM562", what=what, next="Use --network mlp or residual, or a cell with a later torch.")
@@ -179,6 +197,12 @@ def choose_from(
     findings: Sequence[Finding], *, where: str, why: str = "the first that is right", remedy: str = ""
 ) -> Chosen:
     """Return the first finding without a refusal.
+
+    Args:
+        findings: findings in order of preference.
+        where: device and shape, for the message.
+        why: reason that is recorded for the choice.
+        remedy: next step for the message; empty for the catalog's.
 
     Raises:
         TrainerError: RM566 where there is none, with `remedy` or the catalog's next step.
@@ -203,7 +227,14 @@ def words(finding: Finding) -> str:
 
 
 def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: int) -> Finding:
-    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses says why."""
+    """Run one kernel forward and backward against fp64 and time it; a kernel that refuses gives its reason.
+
+    Args:
+        name: name of the kernel.
+        device: name of the device, such as "cuda:0".
+        dtype: type of queries, keys and values.
+        seed: seed of the random numbers.
+    """
 
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         with only(name):
@@ -226,14 +257,25 @@ def reason_of(refusal: RuntimeError) -> str:
 
 
 def draw(shape: Shape, *, device: str, dtype: torch.dtype, seed: int) -> list[Tensor]:
-    """Return queries, keys, values and the gradient of the output, rounded to `dtype`; drawn on the CPU."""
+    """Return queries, keys, values and the gradient of the output, rounded to `dtype`; drawn on the CPU.
+
+    Args:
+        device: name of the device, such as "cuda:0".
+        dtype: type of the tensors.
+        seed: seed of the random numbers.
+    """
     generator = torch.Generator().manual_seed(seed)
     size = (shape.batch, shape.heads, shape.length, shape.width)
     return [torch.randn(size, generator=generator).to(dtype).to(device) for _ in range(4)]
 
 
 def compare(attention: Attention, inputs: Sequence[Tensor], *, causal: bool) -> float:
-    """Return the largest relative error of output and of the three gradients; infinite where one is not finite."""
+    """Return the largest relative error of output and of the three gradients; infinite where one is not finite.
+
+    Args:
+        inputs: queries, keys, values and the gradient of the output.
+        causal: a query sees no later key.
+    """
     found = results(attention, inputs)
     right = results(lambda q, k, v: written_out(q, k, v, causal=causal), [tensor.double().cpu() for tensor in inputs])
     errors = [relative_error(tensor, exact) for tensor, exact in zip(found, right, strict=True)]
@@ -249,7 +291,14 @@ def results(attention: Attention, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:
-    """Attention by its definition: softmax(q k^T / sqrt(width)) v, a query seeing no later key where `causal`."""
+    """Attention by its definition: softmax(q k^T / sqrt(width)) v, a query seeing no later key where `causal`.
+
+    Args:
+        q: queries, shape (rows, heads, tokens, width).
+        k: keys, shape (rows, heads, tokens, width).
+        v: values, shape (rows, heads, tokens, width).
+        causal: a query sees no later key.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (batch, heads, query, key)
     if causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(diagonal=1)

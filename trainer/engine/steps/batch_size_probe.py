@@ -44,7 +44,7 @@ class Advice:
         )
 
 
-def advice_for(training: Training, choice: Choice) -> Advice | None:
+def suggest_batch_size(training: Training, choice: Choice) -> Advice | None:
     """Return what a larger batch would gain, None where it would not double the rows a second or cannot be timed."""
     if not can_be_timed(training, choice):
         return None
@@ -64,7 +64,8 @@ def advice_for(training: Training, choice: Choice) -> Advice | None:
 def can_be_timed(training: Training, choice: Choice) -> bool:
     """Return whether a few steps of either size are quick and can be rolled back whole.
 
-    A graph would have to be captured anew, and a compiled model compiled. Who lets batches grow so far is not told to.
+    A graph would have to be captured anew, and a compiled model compiled. Where the schedule reaches that size, nothing
+    is suggested.
     """
     plain = isinstance(training.train, Part) and training.forward is training.model and training.scaler is None
     plain = plain and training.ranks.world_size == 1
@@ -74,7 +75,11 @@ def can_be_timed(training: Training, choice: Choice) -> bool:
 
 
 def rate(training: Training, choice: Choice, size: int, before: Memory) -> float:
-    """Return rows a second in batches of `size`; leaves the weights anywhere."""
+    """Return rows a second in batches of `size`; leaves the weights anywhere.
+
+    Args:
+        size: rows of a batch.
+    """
     there = replace(
         training,
         sampler=replace(training.sampler, batch_size=size, schedule=CONSTANT),

@@ -1,4 +1,4 @@
-"""`--compile`: torch.compile is kept only if it computes the same and is faster, and says so with numbers.
+"""`--compile`: torch.compile is kept only if it computes the same and is faster; the decision has its numbers.
 
 It has been reported to slow convergence without an error (pytorch#187715, on MI300X) and to be slower than eager
 (pytorch#187065). Only the default mode is used.
@@ -61,6 +61,11 @@ def decide(
 
     Compile must equal eager in both `auto` and `on`; `auto` wants it to be faster besides.
 
+    Args:
+        requested: value of `--compile`: auto, on or off.
+        model: network, left as it is.
+        dtype: type of the weights; decides the accepted error.
+
     Raises:
         TrainerError: RM567 for `on` where it cannot compile or computes something else.
     """
@@ -80,7 +85,11 @@ def decide(
 
 
 def compile_if_worth_it(training: Training, requested: str, parallel: str) -> None:
-    """Compile what the loop calls if that passes on every rank, and tell the decision as an event.
+    """Compile what the loop calls if that passes on every rank, and report the decision as an event.
+
+    Args:
+        requested: value of `--compile`: auto, on or off.
+        parallel: value of `--parallel`.
 
     Raises:
         TrainerError: RM567 as `decide` does, RM563 for `on` with a model in parts.
@@ -127,7 +136,12 @@ def refused(requested: str, reason: str) -> Decision:
 
 
 def judge(requested: str, trial: Trial, limit: float) -> Decision:
-    """Return the decision on a trial; see `decide`."""
+    """Return the decision on a trial; see `decide`.
+
+    Args:
+        requested: value of `--compile`: auto or on.
+        limit: largest accepted relative error.
+    """
     differs = max(trial.loss_difference, trial.weight_difference)
     speed = trial.eager_s / trial.compiled_s
     told = (
@@ -158,7 +172,11 @@ def missing(device: torch.device) -> str:
 
 
 def measure(model: nn.Module, loss_of: Step, compile_: Compile) -> Trial:
-    """Train two copies of `model` for STEPS steps, one compiled, and compare; `model` stays as it is."""
+    """Train two copies of `model` for STEPS steps, one compiled, and compare; `model` stays as it is.
+
+    Args:
+        model: network, left as it is.
+    """
     eager, other = copy.deepcopy(model), copy.deepcopy(model)
     began = time.perf_counter()
     compiled = compile_(other)
@@ -179,7 +197,12 @@ def measure(model: nn.Module, loss_of: Step, compile_: Compile) -> Trial:
 
 
 def steps(forward: nn.Module, model: nn.Module, loss_of: Step) -> tuple[Tensor, float]:
-    """Take STEPS steps of SGD under one seed; return the losses in fp64 and the least seconds of a step."""
+    """Take STEPS steps of SGD under one seed; return the losses in fp64 and the least seconds of a step.
+
+    Args:
+        forward: what is called: the model, or its compiled form.
+        model: network whose weights are trained.
+    """
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     losses, best = [], math.inf
     device = next(model.parameters()).device

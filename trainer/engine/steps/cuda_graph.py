@@ -22,7 +22,7 @@ WARM = 3  # steps before a capture: libraries load and choose kernels at the fir
 
 
 class NoGraphError(Exception):
-    """The device or torch refused to capture the steps; the message says why."""
+    """The device or torch refused to capture the steps; the message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class GraphSteps:
             inputs, targets = training.train.rows(numbers, training.device)
             loss = forward_backward(training, inputs, targets, rows=self.size, weight=self.size)
             if loss is None:
-                raise NoGraphError("the memory is not enough for a graph beside the run")
+                raise NoGraphError("the memory is not enough for a graph in addition to the run")
             step_optimizer(training)
             place.copy_(loss)
 

@@ -54,7 +54,7 @@ def why_not(training: Training) -> str | None:
     if not is_plain_stack(model) or training.forward is not model:
         return "the network is not a plain stack of linear layers and ReLU"
     if any(each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in model.modules()):
-        return "somebody looks into the network as it computes"
+        return "hooks observe the network as it computes"
     return None
 
 
@@ -74,6 +74,11 @@ def at_once(size: int, inputs: Tensor, targets: Tensor) -> int:
 
     More than one only where each then begins on a cache line, as it would in memory of its own: kernels may add in
     another order elsewhere, and a run that is resumed gathers other batches together.
+
+    Args:
+        size: rows of a batch.
+        inputs: shape (rows, features).
+        targets: shape (rows, outputs).
     """
     held = [value[0].nbytes * size for value in (inputs, targets)]
     most = min(MOST, GATHERED // sum(held), SUMMED // (size * targets[0].numel()))

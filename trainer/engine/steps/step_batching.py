@@ -56,14 +56,24 @@ class Launches:
 
 
 def most_steps(training: Training, most: int, whole: int) -> int:
-    """Return how many steps the next launch takes at most: it ends where the loss is to be measured."""
+    """Return how many steps the next launch takes at most: it ends where the loss is to be measured.
+
+    Args:
+        most: steps of one launch at most.
+        whole: batches of full size in the epoch.
+    """
     until = training.steps_until_measured()
     most = min(most, whole - training.state.batch)
     return most if until is None else min(most, until)
 
 
 def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor], bool, bool]:
-    """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due."""
+    """Count the steps of the next launch as taken; return their row numbers, whether to stop and what is due.
+
+    Args:
+        order: row numbers of the whole epoch in their order, shape (rows,).
+        most: steps of one launch at most.
+    """
     state = training.state
     size = training.sampler.size(state.epoch)
     batches: list[Tensor] = []

@@ -36,7 +36,7 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # relative to the large
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The way that was chosen: eager, graph or direct. `same_bits` says whether its results are eager's to the bit."""
+    """The way that was chosen: eager, graph or direct. `same_bits` is whether its results are eager's to the bit."""
 
     name: str
     reason: str
@@ -148,7 +148,7 @@ class Trial:
     faster: float
 
     def fault(self, *, exact: bool) -> str | None:
-        """Return what speaks against it, or None."""
+        """Return the reason against it, or None."""
         if self.apart > (0 if exact else self.tolerance):
             return f"its results are {self.apart:.1e} off eager's, {0 if exact else self.tolerance:g} is allowed"
         if exact and self.eager < FASTER * self.faster:
@@ -157,7 +157,7 @@ class Trial:
 
     def words(self, asked: str) -> str:
         """Return the evidence as a sentence."""
-        equal = "bit for bit" if self.apart == 0 else f"to {self.apart:.1e}"
+        equal = "bit-identical" if self.apart == 0 else f"to {self.apart:.1e}"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
         return f"{'auto' if asked == 'auto' else 'asked for'}: equal to eager {equal} in {self.count} steps; {rates}"
 
@@ -176,7 +176,13 @@ def trial(training: Training, name: str) -> Trial:
 
 
 def compared(training: Training, name: str, rows: Tensor, count: int, before: Memory) -> Trial:
-    """Return what came of taking `count` steps both ways; leaves `training` anywhere."""
+    """Return what came of taking `count` steps both ways; leaves `training` anywhere.
+
+    Args:
+        name: name of the strategy.
+        rows: row numbers of all steps, one after the other, shape (count * batch,).
+        count: number of steps.
+    """
     makers: dict[str, Callable[[Training], Steps]] = {"graph": graph.GraphSteps, "direct": direct.DirectSteps}
     want, eager = timed(training, before, lambda losses: eager_steps(training, rows, losses), count)
     steps = makers[name](training)
@@ -187,7 +193,12 @@ def compared(training: Training, name: str, rows: Tensor, count: int, before: Me
 
 
 def timed(training: Training, before: Memory, work: Callable[[Tensor], None], count: int) -> tuple[list[Tensor], float]:
-    """Do `work` a few times from the same beginning; return what it made, losses last, and the least time a step."""
+    """Do `work` a few times from the same beginning; return what it made, losses last, and the least time a step.
+
+    Args:
+        work: takes the steps and writes their losses, shape (steps,).
+        count: number of steps.
+    """
     losses = torch.zeros(count, dtype=training.state.losses.dtype, device=training.device)
     seconds = math.inf
     for _ in range(TIMES):
@@ -207,7 +218,12 @@ def wait(device: torch.device) -> None:
 
 
 def eager_steps(training: Training, rows: Tensor, losses: Tensor) -> None:
-    """Take the loop's own steps."""
+    """Take the loop's own steps.
+
+    Args:
+        rows: row numbers of all steps, one after the other, shape (steps * batch,).
+        losses: loss of each step, written, shape (steps,).
+    """
     size = training.sampler.batch_size
     for place, numbers in enumerate(rows.split(size)):
         inputs, targets = training.train.rows(numbers, training.device)

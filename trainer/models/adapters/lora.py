@@ -109,6 +109,10 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> list[str]:
 
     A is drawn uniformly in 1/sqrt(inputs), as peft does, and B is 0, so that the model is at first unchanged.
 
+    Args:
+        model: base model, frozen in place.
+        seed: seed of the A matrices.
+
     Raises:
         TrainerError: RM713 for a target that names no layer.
     """
@@ -123,7 +127,12 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> list[str]:
 
 
 def insert(model: nn.Module, ranks: Mapping[str, int], config: LoraConfig) -> None:
-    """Freeze the model and wrap the named layers, each with its rank; the adapters are 0."""
+    """Freeze the model and wrap the named layers, each with its rank; the adapters are 0.
+
+    Args:
+        model: base model, frozen in place.
+        ranks: rank of the adapter by the layer's name.
+    """
     model.requires_grad_(False)
     layers = linear_modules(model)
     for name, rank in ranks.items():
@@ -132,7 +141,13 @@ def insert(model: nn.Module, ranks: Mapping[str, int], config: LoraConfig) -> No
 
 
 def replace(model: nn.Module, name: str, module: nn.Module) -> None:
-    """Put `module` into the place called `name`."""
+    """Put `module` into the place called `name`.
+
+    Args:
+        model: model that is changed.
+        name: dotted name of the module to replace.
+        module: module to put there.
+    """
     parent, _, leaf = name.rpartition(".")
     setattr(model.get_submodule(parent), leaf, module)
 

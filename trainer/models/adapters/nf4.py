@@ -51,7 +51,14 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dequantize(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-    """Return the weight that the codes stand for: level times scale in fp32, rounded to `dtype`."""
+    """Return the weight that the codes stand for: level times scale in fp32, rounded to `dtype`.
+
+    Args:
+        packed: two codes of 4 bits in each byte, uint8.
+        scales: scale of each block, fp32.
+        shape: shape of the weight.
+        dtype: type of the result.
+    """
     levels = torch.tensor(LEVELS, device=packed.device)
     codes = torch.stack([packed >> 4, packed & 15], dim=1).view(-1)[: shape.numel()].long()
     values = functional.pad(levels[codes], (0, -shape.numel() % BLOCK)).view(-1, BLOCK) * scales.unsqueeze(1)

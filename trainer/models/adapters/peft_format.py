@@ -37,7 +37,13 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 
 
 def files(model: nn.Module, config: LoraConfig, *, family: str, base: str) -> dict[str, bytes]:
-    """Return an adapter's files by name. `base` is the name or folder of the base model, as a record."""
+    """Return an adapter's files by name. `base` is the name or folder of the base model, as a record.
+
+    Args:
+        model: model with adapters.
+        family: name of the model family, such as "llama".
+        base: name or folder of the base model, as a record.
+    """
     modules = dict(lora_modules(model))
     weights = {}
     for name, module in modules.items():
@@ -75,6 +81,11 @@ def _targets(model: nn.Module, adapted: list[str], family: str) -> list[str]:
 
 def read(model: nn.Module, folder: Path, *, family: str) -> LoraConfig:
     """Put the folder's adapter on the model and return its configuration.
+
+    Args:
+        model: base model, changed in place.
+        folder: folder of the adapter.
+        family: name of the model family, such as "llama".
 
     Raises:
         TrainerError: RM712 for a folder that cannot be used, RM713 where the adapter does not fit.

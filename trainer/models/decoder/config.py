@@ -1,4 +1,4 @@
-"""The shape of a decoder: what its configuration says, whatever family it came from."""
+"""The shape of a decoder by its configuration, whatever family it came from."""
 
 from __future__ import annotations
 

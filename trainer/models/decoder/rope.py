@@ -56,14 +56,26 @@ def _yarn(plain: Tensor, rope: RopeConfig, head_dim: int) -> Tensor:
 
 
 def rotation(inverse: Tensor, positions: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Return cosine and sine, (rows, 1, tokens, head_dim) in fp32, of `positions` (rows, tokens)."""
+    """Return cosine and sine, (rows, 1, tokens, head_dim) in fp32, of `positions` (rows, tokens).
+
+    Args:
+        inverse: inverse frequencies, shape (head_dim / 2,).
+        positions: shape (rows, tokens).
+        scale: factor of cosine and sine.
+    """
     angles = positions.float().unsqueeze(-1) * inverse
     doubled = torch.cat([angles, angles], dim=-1).unsqueeze(1)
     return doubled.cos() * scale, doubled.sin() * scale
 
 
 def rotate(states: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotate (rows, heads, tokens, head_dim)."""
+    """Rotate (rows, heads, tokens, head_dim).
+
+    Args:
+        states: shape (rows, heads, tokens, head_dim).
+        cosine: shape (rows, 1, tokens, head_dim).
+        sine: shape (rows, 1, tokens, head_dim).
+    """
     first, second = states.chunk(2, dim=-1)
     turned = torch.cat([-second, first], dim=-1)
     return states * cosine.to(states.dtype) + turned * sine.to(states.dtype)

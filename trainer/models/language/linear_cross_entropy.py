@@ -95,6 +95,12 @@ def token_log_probabilities(hidden: Tensor, weight: Tensor, labels: Tensor, *, h
 
     For losses that weigh tokens only after all are known. A head that is trained is computed a second time in the
     backward pass; the hidden states' gradient is not.
+
+    Args:
+        hidden: hidden states, shape (tokens, width).
+        weight: weight of the head, shape (vocabulary, width).
+        labels: token ids, IGNORED where none is trained, shape (tokens,).
+        chunk: tokens computed at a time.
     """
     apply: Any = _LogProbabilities.apply
     dtype = _computed_in(hidden, weight)

@@ -40,7 +40,15 @@ class LanguageModel(nn.Module):
         positions: Tensor | None = None,
         documents: Tensor | None = None,
     ) -> Tensor:
-        """Return the weighted sum; all tensors are (rows, tokens), labels those of the next token."""
+        """Return the weighted sum; all tensors are (rows, tokens), labels those of the next token.
+
+        Args:
+            tokens: token ids, shape (rows, tokens).
+            labels: next token, IGNORED where none is trained, shape (rows, tokens).
+            weights: weight of each label, shape (rows, tokens); None for 1.
+            positions: shape (rows, tokens); None counts from 0.
+            documents: number of each token's document, shape (rows, tokens); None for one a row.
+        """
         hidden = self.decoder.hidden(tokens, positions=positions, documents=documents).flatten(0, 1)
         flat, scale = labels.flatten(), None if weights is None else weights.flatten()
         if self.drop_ignored and hidden.device.type != "meta":
@@ -62,14 +70,26 @@ class PreferenceModel(nn.Module):
         return list(self.decoder.model.layers)
 
     def forward(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
-        """Return the sum over pairs; all tensors are (pairs, 2, tokens), the chosen answer first."""
+        """Return the sum over pairs; all tensors are (pairs, 2, tokens), the chosen answer first.
+
+        Args:
+            tokens: token ids, shape (pairs, 2, tokens).
+            labels: next token, IGNORED where none is trained, shape (pairs, 2, tokens).
+            documents: number of each token's document, shape (pairs, 2, tokens).
+        """
         with torch.no_grad(), adapters_disabled(self.decoder):
             reference = self.log_probabilities(tokens, labels, documents)
         policy = self.log_probabilities(tokens, labels, documents)
         return dpo_loss_sum(policy, reference, beta=self.beta).loss
 
     def log_probabilities(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
-        """Return the answers' log-probabilities, (pairs, 2)."""
+        """Return the answers' log-probabilities, (pairs, 2).
+
+        Args:
+            tokens: token ids, shape (pairs, 2, tokens).
+            labels: next token, IGNORED where none is trained, shape (pairs, 2, tokens).
+            documents: number of each token's document, shape (pairs, 2, tokens).
+        """
         hidden = self.decoder.hidden(tokens.flatten(0, 1), documents=documents.flatten(0, 1))
         values = token_log_probabilities(
             hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten(), head=self.head

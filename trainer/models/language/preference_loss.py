@@ -10,7 +10,7 @@ from torch.nn.functional import logsigmoid
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceLoss:
-    """Sums over pairs, scalars in the log-probabilities' dtype: the loss, and what it says of the model."""
+    """Sums over pairs, scalars in the log-probabilities' dtype: the loss, and figures of the model."""
 
     loss: Tensor
     margin: Tensor  # sum of beta * (chosen reward - rejected reward)

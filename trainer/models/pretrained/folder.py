@@ -153,7 +153,12 @@ def file_weights(model: Decoder, family: str) -> dict[str, Tensor]:
 
 
 def write(folder: Path, pretrained: Pretrained, *, shard_bytes: int = shards.SHARD_BYTES) -> list[str]:
-    """Write config.json, weights and the source's tokenizer files to a folder that is made; return their names."""
+    """Write config.json, weights and the source's tokenizer files to a folder that is made; return their names.
+
+    Args:
+        folder: folder to make.
+        shard_bytes: most bytes of one file of weights.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if pretrained.source is not None and folder.samefile(pretrained.source):
         # Tensors may still be mapped from the files that would be overwritten.
@@ -182,6 +187,10 @@ def _companions(folder: Path, pretrained: Pretrained) -> list[str]:
 
 def require_vocabulary(model: Decoder, tokens: int, where: str) -> None:
     """See that the model has an embedding for every token id of its tokenizer.
+
+    Args:
+        tokens: number of the tokenizer's ids.
+        where: folder of the model, for the message.
 
     Raises:
         TrainerError: RM704, with both sizes.

@@ -104,6 +104,11 @@ def write(folder: Path, weights: Mapping[str, Tensor], *, shard_bytes: int = SHA
     """Write weights as one file, or as shards of at most `shard_bytes` (a larger tensor has its own) with an index.
 
     Returns the names of the files.
+
+    Args:
+        folder: existing folder.
+        weights: tensors by name.
+        shard_bytes: most bytes of one file.
     """
     groups = _groups(weights, shard_bytes)
     if len(groups) == 1:

@@ -92,7 +92,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM576",
         "A feature file is damaged",
-        "The file or the metadata beside it is missing, or they do not belong together.",
+        "The file or the metadata next to it is missing, or they do not belong together.",
         "Compute it again with `features --data FILE --out FILE`.",
     ),
     (
@@ -103,7 +103,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM578",
-        "No bar lies in a session",
+        "No bar is within a session",
         "The hours of the session, its zone or the zone of the data do not fit the data.",
         "Correct --session, --session-zone or --time-zone.",
     ),

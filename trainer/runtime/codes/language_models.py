@@ -20,7 +20,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM702",
         "A weight file is damaged",
-        "A safetensors file is cut off, has an invalid header or holds other tensors than its index says.",
+        "A safetensors file is cut off, has an invalid header or holds other tensors than its index lists.",
         "Copy the file again and compare its size and checksum with the source.",
     ),
     (
@@ -62,7 +62,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM709",
         "A row has no token to train on",
-        "All labels are masked: the answer is empty, was cut off, or lies beyond the sequence length.",
+        "All labels are masked: the answer is empty, was cut off, or is beyond the sequence length.",
         "Raise --sequence, remove the row, or choose --bad-rows drop.",
     ),
     (

@@ -93,12 +93,12 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM585",
         "Steps cannot be taken that way here",
         "Whole steps in one launch fit some networks and devices only, and are held against the step by autograd.",
-        "Give --step auto, which takes what is possible and says why, or --step eager.",
+        "Give --step auto, which takes what is possible and reports why, or --step eager.",
     ),
     (
         "RM586",
         "The rows do not fit on the device",
-        "Weights, activations and gradients need memory beside the rows.",
+        "Weights, activations and gradients need memory in addition to the rows.",
         "Give --feed host or --feed mapped, or auto, which chooses.",
     ),
     (

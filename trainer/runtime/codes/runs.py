@@ -49,7 +49,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM545",
-        "Nobody reads the output",
+        "The reader of the output has ended",
         "The program that read the trainer's standard output ended first.",
         "Start the run again and keep its reader alive, or write the output to a file.",
     ),
@@ -109,7 +109,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM555",
-        "The run is under way",
+        "The run is in progress",
         "Another process has this run open; two would overwrite each other's checkpoints.",
         "Wait for it, end it, or choose another name with --run.",
     ),

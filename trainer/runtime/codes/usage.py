@@ -1,4 +1,4 @@
-"""RM500 to RM509: flags, recipes and what stands beside a run. RM525 to RM527: benchmarks, loop.
+"""RM500 to RM509: flags, recipes and the files next to a run. RM525 to RM527: benchmarks, loop.
 
 RM59x: probes, what a resume refuses, unexplained ends.
 """
@@ -95,7 +95,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM592",
         "The unfinished run's settings cannot be used",
-        "Neither run.json nor a checkpoint says in a form that this trainer takes what the run was started with.",
+        "Neither run.json nor a checkpoint holds the run's settings in a form that this trainer reads.",
         "Copy the folder again from where it was written, or start a new run.",
     ),
     (

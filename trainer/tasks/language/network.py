@@ -23,7 +23,11 @@ HEAD_WIDTH = 32
 
 
 def new_config(config: DecoderConfig, sequence: int, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return config.json of a new decoder: Llama's structure, tied embeddings, a vocabulary of full tiles."""
+    """Return config.json of a new decoder: Llama's structure, tied embeddings, a vocabulary of full tiles.
+
+    Args:
+        sequence: tokens of a row.
+    """
     width = config.decoder_width
     if width % HEAD_WIDTH:
         raise TrainerError("RM500", what=f"--decoder-width {width} is no multiple of {HEAD_WIDTH}")
@@ -66,7 +70,13 @@ def lora_of(config: AdapterConfig) -> LoraConfig:
 
 
 def build(raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: int) -> nn.Module:
-    """Return the model with fresh weights from torch's generator."""
+    """Return the model with fresh weights from torch's generator.
+
+    Args:
+        raw: content of the model's config.json.
+        method: pretrain, sft or dpo.
+        seed: seed of an adapter's weights.
+    """
     decoder = Decoder(decoder_config(raw))
     decoder.initialize()
     if config.adapter.adapter == "qlora":

@@ -82,7 +82,11 @@ def calibration_error(bins: list[dict[str, Any]]) -> float:
 
 
 def class_score(train: Dataset, part: Dataset, chances: Floats) -> dict[str, float | None]:
-    """Return the figures of probabilities (rows, classes) on `part`, and those of the baselines."""
+    """Return the figures of probabilities (rows, classes) on `part`, and those of the baselines.
+
+    Args:
+        chances: probabilities, shape (rows, classes).
+    """
     target, answer = part.target.astype(np.int64), chances.argmax(axis=1)
     counts = np.bincount(train.target.astype(np.int64), minlength=chances.shape[1])
     prior = np.broadcast_to(counts / counts.sum(), chances.shape)

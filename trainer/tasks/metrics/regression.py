@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.loading.chunks import pieces
+from trainer.data.loading.chunks import chunks
 
 BASELINES = {
     "mean": "the mean of the training targets, always",
@@ -23,9 +23,12 @@ def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ())
     """Return each baseline's forecast for `part`, shape (rows,); only `train` is fitted to.
 
     `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
+
+    Args:
+        codes: number of values of each feature that is a code, else 0.
     """
     weights = _least_squares(train, codes)
-    linear = [_design(part[piece], codes) @ weights for piece in pieces(len(part))]
+    linear = [_design(part[piece], codes) @ weights for piece in chunks(len(part))]
     past = {} if np.isnan(part.persistence).all() else {"persistence": part.persistence}
     return {"mean": np.full(len(part), train.target.mean()), **past, "linear": np.concatenate(linear)}
 
@@ -39,7 +42,12 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
     """Return 1 - the squared error of `forecast` / that of `baseline`; None where the baseline is exact.
 
     1 is a perfect forecast, 0 one as good as the baseline, below 0 a worse one. Exact is an error of rounding: far
-    below what a network in 32 bits could tell apart.
+    below what a network in 32 bits could distinguish.
+
+    Args:
+        target: true values, shape (rows,).
+        forecast: shape (rows,).
+        baseline: forecasts of the baseline, shape (rows,).
     """
     error, base = rmse(target, forecast), rmse(target, baseline)
     rounding = EXACT * float(target.std()) + np.finfo(np.float64).eps * float(np.abs(target).max())
@@ -47,7 +55,12 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
 
 
 def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] = ()) -> dict[str, float | None]:
-    """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline."""
+    """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline.
+
+    Args:
+        forecast: shape (rows,).
+        codes: number of values of each feature that is a code, else 0.
+    """
     against = baseline_forecasts(train, part, codes)
     return {
         "rows": len(part),
@@ -57,7 +70,7 @@ def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] 
 
 
 def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
-    """Return the weights of the fit, in 64 bits; directions that only rounding tells apart get none.
+    """Return the weights of the fit, in 64 bits; directions that differ only by rounding get none.
 
     The triangle of a QR decomposition holds all that the fit needs: behind the column of ones it is that of the
     centred columns, which are then scaled to one spread. Features are stored in 32 bits, so columns that are sums of
@@ -78,7 +91,7 @@ def _least_squares(rows: Dataset, codes: Sequence[int]) -> Floats:
 def _triangle(rows: Dataset, codes: Sequence[int]) -> Floats:
     """Return the triangle of [1, features, target]; each piece of rows is folded into that of those before."""
     triangle = np.empty((0, 0))
-    for piece in pieces(len(rows)):
+    for piece in chunks(len(rows)):
         design = np.column_stack([_design(rows[piece], codes), rows.target[piece]])
         triangle = np.asarray(np.linalg.qr(np.vstack([triangle.reshape(-1, design.shape[1]), design]), mode="r"))
     return triangle

@@ -23,7 +23,11 @@ def baselines_of(task: Task) -> dict[str, str]:
 
 
 def score_of(task: Task, part: Dataset, outputs: Floats) -> dict[str, Any]:
-    """Return the figures of a network's raw outputs (rows, outputs) on `part`."""
+    """Return the figures of a network's raw outputs (rows, outputs) on `part`.
+
+    Args:
+        outputs: raw outputs of the network, shape (rows, outputs).
+    """
     if task.labels:
         figures: dict[str, Any] = class_score(task.split.train, part, probabilities(outputs))
         return figures | ({} if task.horizon else accuracy_interval((outputs.argmax(axis=1) == part.target) * 1.0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
-from trainer.data.loading.chunks import mapped, pieces
+from trainer.data.loading.chunks import chunks, mapped
 from trainer.data.split import FURTHEST, Scaler
 from trainer.data.tables.encoding import Column, Kind, encode, fit_column
 from trainer.data.tables.reader import Cells
@@ -38,6 +38,9 @@ class Matrix:
 
 def matrix_of(reading: Reading, kinds: Kinds, parts: Parts, folder: Path | None) -> Matrix:
     """Return the inputs of the rows of all parts, training first; with a `folder` they are mapped from files there.
+
+    Args:
+        folder: folder for mapped files; None keeps the inputs in memory.
 
     Raises:
         TrainerError: RM582, RM583 for a column that training rows cannot describe.
@@ -81,11 +84,16 @@ def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:
     """Return columns (rows,) as (rows, columns), in memory or mapped from a file without a name in `folder`."""
     if folder is None:
         return np.column_stack(inputs)
-    return mapped((np.column_stack([values[piece] for values in inputs]) for piece in pieces(len(inputs[0]))), folder)
+    return mapped((np.column_stack([values[piece] for values in inputs]) for piece in chunks(len(inputs[0]))), folder)
 
 
 def datasets(matrix: Matrix, parts: Parts, when: NDArray[Any], values: Floats) -> dict[str, Dataset]:
-    """Return the rows of each part; nothing is known of an earlier target, so there is no persistence."""
+    """Return the rows of each part; nothing is known of an earlier target, so there is no persistence.
+
+    Args:
+        when: time or number of each row, shape (rows,).
+        values: targets, shape (rows,).
+    """
     found, first = {}, 0
     for name in ("train", "validation", "test"):
         rows = getattr(parts, name)
@@ -100,10 +108,13 @@ def require_near(matrix: Matrix, scaler: Scaler, names: Sequence[str], cells: Ce
     """Raise RM580 for a value too far from training's to be computed with in 32 bits: of the first column that has one.
 
     `scaler` and `names` are by column of the matrix.
+
+    Args:
+        names: name of each column of the matrix.
     """
     mean, std = np.atleast_1d(scaler.mean), np.atleast_1d(scaler.std)
     first: dict[int, tuple[int, float]] = {}  # by column, the row of the file and the value there
-    for piece in pieces(len(matrix.order)):
+    for piece in chunks(len(matrix.order)):
         rows, values = matrix.order[piece], matrix.values[piece]
         far = np.abs(values - mean) / std > FURTHEST
         for column in np.flatnonzero(far.any(axis=0)).tolist():

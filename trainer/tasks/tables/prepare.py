@@ -16,7 +16,7 @@ from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
 from trainer.data.readers.column_names import SPELLINGS, plain
-from trainer.data.readers.files import DataFile, digest_of, recorded_source
+from trainer.data.readers.data_file import DataFile, digest_of, recorded_source
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of
@@ -96,7 +96,11 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
 
 
 def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kinds:
-    """Return what each column is taken for; wrong and missing cells are treated by the policies."""
+    """Return what each column is taken for; wrong and missing cells are treated by the policies.
+
+    Args:
+        names: columns that are inputs.
+    """
     kinds = {}
     for name in names:
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
@@ -141,7 +145,12 @@ def made_of(config: TableConfig, matrix: Matrix, identifiers: Sequence[str]) -> 
 
 
 def scalers(train: Dataset, codes: Mapping[int, dict[str, int]], labels: Sequence[str] | None) -> tuple[Scaler, Scaler]:
-    """Return those of inputs and target; codes of categories stay as they are, and so do classes."""
+    """Return those of inputs and target; codes of categories stay as they are, and so do classes.
+
+    Args:
+        codes: codes of each categorical feature, by its place.
+        labels: names of the classes; None for a number as target.
+    """
     inputs = Scaler.fit(train.features)
     inputs.mean[list(codes)], inputs.std[list(codes)] = 0.0, 1.0
     return inputs, Scaler.identity() if labels else Scaler.fit(train.target)
@@ -186,7 +195,11 @@ def time_column(cells: Cells, config: TableConfig) -> str | None:
 
 
 def times_of(reading: Reading, time: str | None, config: TableConfig) -> NDArray[Any] | None:
-    """Return the time of each row, None without a time column; rows without a time are refused or dropped."""
+    """Return the time of each row, None without a time column; rows without a time are refused or dropped.
+
+    Args:
+        time: name of the time column; None without one.
+    """
     if time is None:
         return None
     cells = reading.cells
@@ -209,7 +222,12 @@ def times_of(reading: Reading, time: str | None, config: TableConfig) -> NDArray
 
 
 def split_of(reading: Reading, dates: NDArray[Any] | None, classes: Floats | None, config: TableConfig) -> Parts:
-    """Return the parts, of the share --data-fraction of the rows: the latest, or without time a draw."""
+    """Return the parts, of the share --data-fraction of the rows: the latest, or without time a draw.
+
+    Args:
+        dates: time of each row, shape (rows,); None for a draw at random.
+        classes: class of each row, shape (rows,); None for a number as target.
+    """
     rows = np.flatnonzero(reading.kept)
     if dates is not None:
         order = rows[np.argsort(dates[rows], kind="stable")]
@@ -232,7 +250,12 @@ def require_trained(classes: Floats, parts: Parts) -> None:
 
 
 def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -> None:
-    """Raise RM518 for a target that never changes."""
+    """Raise RM518 for a target that never changes.
+
+    Args:
+        target: targets of all rows, shape (rows,).
+        labels: names of the classes; None for a number as target.
+    """
     if np.ptp(target) == 0:
         shown = repr(labels[int(target[0])]) if labels else f"{target[0]:.6g}"
         raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
@@ -266,7 +289,12 @@ def described(target: str, labels: Sequence[str] | None) -> str:
 
 
 def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
-    """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split."""
+    """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split.
+
+    Args:
+        made: choices by name.
+        columns: the inputs.
+    """
     kinds: dict[Literal["number", "category"], int] = {"number": 0, "category": 0}
     for column in columns:
         kinds[column.kind] += 1

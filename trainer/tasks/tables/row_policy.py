@@ -45,7 +45,7 @@ class Reading:
             self._parsed[name] = self._parsed[name].repaired()
 
     def forget(self, name: str) -> None:
-        """Give the memory of a column back that nobody asks for any more."""
+        """Release the memory of a column that is no longer needed."""
         self._parsed.pop(name, None)
 
     def drop(self, rows: NDArray[np.bool_], why: str) -> None:
@@ -57,7 +57,12 @@ class Reading:
 
 
 def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) -> None:
-    """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values."""
+    """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values.
+
+    Args:
+        name: name of the column.
+        kind: kind of the column: number, category or time.
+    """
     cells = reading.parsed(name)
     wrong = cells.wrong & reading.kept
     if kind == "category" or not wrong.any():
@@ -77,7 +82,11 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
 
 
 def settle_missing(reading: Reading, name: str, config: TableConfig) -> None:
-    """Treat missing values by --missing; raises RM581 under `error`."""
+    """Treat missing values by --missing; raises RM581 under `error`.
+
+    Args:
+        name: name of the column.
+    """
     missing = reading.parsed(name).missing & reading.kept
     if not missing.any() or config.missing == "fill":
         return

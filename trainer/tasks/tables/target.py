@@ -94,7 +94,11 @@ def _numbers_first(label: str) -> tuple[int, float, str]:
 
 
 def target_values(reading: Reading, config: TableConfig, labels: Sequence[str] | None) -> Floats:
-    """Return the target of every row of the file as a number or as the place of its class."""
+    """Return the target of every row of the file as a number or as the place of its class.
+
+    Args:
+        labels: names of the classes; None for a number as target.
+    """
     cells = reading.parsed(config.target)
     if labels is None:
         return cells.number

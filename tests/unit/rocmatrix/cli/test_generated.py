@@ -47,7 +47,7 @@ def test_what_is_committed_is_what_the_matrix_renders():
         workflow.FILE,
     ],
 )
-def test_a_hand_edit_is_found_and_mended(checkout, name):
+def test_hand_edit_is_found_and_mended(checkout, name):
     path = checkout / name
     text = path.read_text().replace("2.13.0", "2.13.9").replace('"Rule"', '"Rules"').replace("gfx1100", "gfx1199")
     path.write_text(text.replace("contents: read", "contents: write"))
@@ -58,7 +58,7 @@ def test_a_hand_edit_is_found_and_mended(checkout, name):
     assert generated.check(MATRIX, checkout)
 
 
-def test_a_file_no_cell_renders_is_found_and_removed(checkout):
+def test_file_no_cell_renders_is_found_and_removed(checkout):
     stray = checkout / "images/rocm5.0-torch1.0-gfx803/Dockerfile"
     stray.parent.mkdir()
     stray.write_text("FROM scratch\n")
@@ -68,7 +68,7 @@ def test_a_file_no_cell_renders_is_found_and_removed(checkout):
     assert not stray.exists()
 
 
-def test_what_people_keep_beside_rendered_files_stays(checkout):
+def test_what_people_keep_next_to_rendered_files_stays(checkout):
     kept = [checkout / "images/mine/notes.md", checkout / "compose/mine.yaml", checkout / "images/README.md"]
     kept[0].parent.mkdir()
     for path in kept:
@@ -78,7 +78,7 @@ def test_what_people_keep_beside_rendered_files_stays(checkout):
     assert all(path.read_text() == "name: mine\n" for path in kept)
 
 
-def test_a_rendered_compose_file_without_its_cell_is_removed(checkout):
+def test_rendered_compose_file_without_its_cell_is_removed(checkout):
     stray = checkout / "compose/rocm5.0-torch1.0-gfx803.yaml"
     shutil.copy(next((checkout / "compose").glob("*.yaml")), stray)
     generated.write(MATRIX, checkout)

@@ -17,7 +17,7 @@ def test_missing_markers_are_an_error_with_the_marker():
         views.between("no markers", "support", "x")
 
 
-def test_the_tables_hold_every_cell_and_every_rule_that_speaks_against():
+def test_tables_hold_every_cell_and_every_rule_against_one():
     table = views.support_table(MATRIX)
     assert all(f"`{cell.name}`" in table for cell in MATRIX.cells)
     against = views.rules_table(MATRIX)
@@ -25,7 +25,7 @@ def test_the_tables_hold_every_cell_and_every_rule_that_speaks_against():
     assert "rocBLAS has no kernels for it" in against
 
 
-def test_the_error_page_holds_both_catalogs():
+def test_error_page_holds_both_catalogs():
     page = (ROOT / "docs/errors.md").read_text()
     codes = [line.split()[1] for line in page.splitlines() if line.startswith("## ")]
     assert len(codes) == len(set(codes))

@@ -37,7 +37,7 @@ def steps():
     return [step for job in DATA["jobs"].values() for step in job["steps"]]
 
 
-def test_the_committed_workflow_is_what_the_matrix_renders():
+def test_committed_workflow_is_what_the_matrix_renders():
     assert (ROOT / workflow.FILE).read_text() == TEXT
 
 

@@ -53,7 +53,7 @@ def test_help_is_laid_out_for_a_terminal():
 
 
 @pytest.mark.parametrize("words", [["train", "--help"], ["--list"], ["--help"], ["--version"]])
-def test_the_end_is_quiet_where_nobody_reads_on(words):
+def test_closed_output_ends_quietly(words):
     argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "cli" / "program.py"), "--search-root", str(ROOT), *words]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
         reader.stdout.close()

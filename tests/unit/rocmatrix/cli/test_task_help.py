@@ -14,7 +14,7 @@ def laid_out(*options, width=80, docstring="Does it.", usage="Usage: x"):
 
 @pytest.mark.parametrize("width", [44, 80, 160])
 @pytest.mark.parametrize("task", CONTEXTS)
-def test_every_task_fits_and_says_all_of_every_option(task, width):
+def test_every_task_fits_and_states_all_of_every_option(task, width):
     options = CONTEXTS[task].help_tuples()
     lines = laid_out(
         *options, width=width, usage=f"Usage: ./invokew [--core-opts] {task} [--options] [other tasks here ...]"
@@ -25,13 +25,13 @@ def test_every_task_fits_and_says_all_of_every_option(task, width):
         assert " ".join(f"{names.split(', ')[-1].replace('_', '-')} {told}".split()) in words
 
 
-def test_an_option_is_named_once_and_the_underscores_are_told():
+def test_option_is_named_once_and_the_underscores_are_reported():
     lines = laid_out(("--a_b=INT, --a-b=INT", "first"), ("--with_c", "second"))
     assert lines[5:] == ["Options (underscores may stand for dashes):", "  --a-b=INT  first", "  --with_c   second"]
     assert "Options:" in laid_out(("-c, --check", "only look"))
 
 
-def test_an_option_too_long_for_the_column_stands_above_its_text():
+def test_option_too_long_for_the_column_stands_above_its_text():
     long = "--" + "long-" * 6 + "STRING"
     assert laid_out(("--a", "first"), (long, "second"))[6:] == ["  --a  first", f"  {long}", "       second"]
 
@@ -48,7 +48,7 @@ def test_flags_within_a_text_are_not_taken_apart():
     assert lines[-1].endswith("  --of-the-other-option")
 
 
-def test_paragraphs_stay_apart_and_nothing_is_said_to_be_nothing():
+def test_help_keeps_paragraphs_apart_and_names_an_empty_default():
     assert laid_out(docstring="One\ntwo.\n\nThree.")[2:] == [
         "Docstring:",
         "  One two.",

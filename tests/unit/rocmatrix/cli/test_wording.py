@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rocmatrix.cli import wording
+from rocmatrix.cli import budget, wording
 from rocmatrix.runtime.paths import ROOT, STYLE, WORDING
 
 BANNED = {"told": "report", "somebody": "another user", "somebody else": "another program"}
@@ -23,7 +23,7 @@ def lines(tree):
 
 def test_checkout_with_its_budget_passes():
     found = wording.places(ROOT, wording.terms(STYLE.read_text()))
-    assert wording.judge(found, json.loads(WORDING.read_text())) == []
+    assert budget.judge(found, json.loads(WORDING.read_text()), what="banned terms", command="") == []
 
 
 def test_terms_of_the_style_page_map_each_banned_term_to_its_replacement():
@@ -62,39 +62,6 @@ def test_document_is_read_without_code_blocks_and_generated_parts(tree):
     (tree / "docs/training.md").write_text(text)
     (tree / "docs/errors.md").write_text("told\n")
     assert lines(tree) == [("docs/training.md", 8, "somebody else")]
-
-
-def place(room):
-    return wording.Place(path=f"{room}/module.py", line=1, term="told", better="report")
-
-
-@pytest.mark.parametrize(
-    ("budget", "message"),
-    [
-        ({"trainer/engine": 1}, "trainer/engine: 2 banned terms, budget 1"),
-        ({}, "trainer/engine: 2 banned terms, budget 0"),
-        ({"trainer/engine": 3}, "trainer/engine: budget 3 is stale, 2 found"),
-        ({"trainer/engine": 2, "trainer/gone": 1}, "trainer/gone: budget 1 is stale, 0 found"),
-    ],
-)
-def test_budget_that_is_exceeded_or_stale_is_reported(budget, message):
-    assert any(line.startswith(message) for line in wording.judge([place("trainer/engine")] * 2, budget))
-
-
-def test_budget_that_fits_is_accepted():
-    assert wording.judge([place("trainer/engine")] * 2, {"trainer/engine": 2}) == []
-
-
-@pytest.mark.parametrize(
-    ("budget", "expected"),
-    [({"trainer/engine": 3, "trainer/gone": 1}, {"trainer/engine": 2}), ({"trainer/engine": 1}, {"trainer/engine": 1})],
-)
-def test_shrink_lowers_counts_and_never_raises_one(budget, expected):
-    assert wording.shrunk([place("trainer/engine")] * 2, budget) == expected
-
-
-def test_shrink_adds_no_room():
-    assert wording.shrunk([place("trainer/engine")], {}) == {}
 
 
 def test_main_of_a_checkout_over_its_budget_fails_and_names_the_place(tree, monkeypatch, capsys):

@@ -16,7 +16,7 @@ def test_caches_of_programs_are_on_the_cache_volume():
 
 
 @pytest.mark.parametrize("cell", (CPU, GFX906, GFX1100), ids=lambda cell: cell.name)
-def test_a_variable_is_set_once_and_as_the_cell_says(cell):
+def test_variable_is_set_once_and_as_the_cell_states(cell):
     rows = [(row.name, row.content) for row in runspec.portable_spec(cell).of(Environment)]
     assert len({name for name, _ in rows}) == len(rows)
     assert {(row.name, row.value) for row in cell.environment} <= set(rows)

@@ -10,7 +10,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 
-def test_a_cpu_cell_gets_no_card(tmp_path):
+def test_cpu_cell_gets_no_card(tmp_path):
     assert choose_cards(cells.CPU, survey(sysfs.two_rx_7900_xt(tmp_path))) == ()
 
 
@@ -20,21 +20,21 @@ def test_by_default_every_card_of_the_architecture(tmp_path):
     assert visible_devices(hardware, hardware.cards) is None
 
 
-def test_an_integrated_card_beside_is_left_out_and_hidden(tmp_path):
+def test_integrated_card_next_to_is_left_out_and_hidden(tmp_path):
     hardware = survey(sysfs.desktop_with_igpu(tmp_path))
     chosen = choose_cards(cells.GFX1100, hardware)
     assert [card.gfx for card in chosen] == ["gfx1100"]
     assert visible_devices(hardware, chosen) == "GPU-13a10000000000a2"
 
 
-def test_a_card_without_an_id_is_counted_among_those_passed_in(tmp_path):
+def test_card_without_an_id_is_counted_among_those_passed_in(tmp_path):
     hardware = survey(sysfs.desktop_with_igpu(tmp_path))
     assert visible_devices(hardware, hardware.cards[:1]) == "0"
     swapped = replace(hardware, cards=hardware.cards[::-1])
     assert visible_devices(swapped, swapped.cards[1:]) == "0"
 
 
-def test_an_integrated_card_that_the_cell_is_built_for_is_taken(tmp_path):
+def test_integrated_card_that_the_cell_is_built_for_is_taken(tmp_path):
     hardware = survey(sysfs.strix_halo(tmp_path))
     assert choose_cards(cells.GFX1151, hardware) == hardware.cards
 
@@ -52,7 +52,7 @@ def test_partitions_that_share_a_unique_id_are_counted(tmp_path):
     assert visible_devices(hardware, cards[3:6]) == "0,1,2"
 
 
-def test_a_card_unnamed_by_an_old_kernel_is_taken_on_trust(tmp_path):
+def test_card_unnamed_by_an_old_kernel_is_taken_on_trust(tmp_path):
     hardware = survey(sysfs.old_kernel(tmp_path))
     assert choose_cards(cells.GFX906, hardware) == hardware.cards
     assert listing(hardware.cards) == "card 0 is not named by its old kernel"
@@ -64,7 +64,7 @@ def test_no_card_is_refused_with_the_reason(tmp_path):
 
 
 @pytest.mark.parametrize(("cell", "wanted", "words"), [(cells.GFX906, None, "gfx906"), (cells.GFX1100, [2], "card 2")])
-def test_a_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, wanted, words):
+def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, wanted, words):
     hardware = survey(sysfs.desktop_with_igpu(tmp_path))
     with pytest.raises(RocmatrixError, match="RM303") as refusal:
         choose_cards(cell, hardware, wanted)
@@ -80,7 +80,7 @@ def test_only_the_nodes_of_the_chosen_cards(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["dev/kfd", "dev/dri/renderD128"])
-def test_a_missing_node_is_named(tmp_path, missing):
+def test_missing_node_is_named(tmp_path, missing):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     (tmp_path / missing).unlink()
     hardware = survey(machine)
@@ -99,7 +99,7 @@ def test_a_missing_node_is_named(tmp_path, missing):
         ((0, 0, 0o666), "1000:1000", True),
     ],
 )
-def test_a_node_that_stays_closed_to_the_user_is_refused(tmp_path, owner, user, opens):
+def test_node_that_stays_closed_to_the_user_is_refused(tmp_path, owner, user, opens):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.owners["dev/kfd"] = owner
     hardware = survey(machine)

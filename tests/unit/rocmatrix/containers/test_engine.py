@@ -34,12 +34,12 @@ def dead_socket(tmp_path):
     return path
 
 
-def test_a_daemon_that_was_never_started(tmp_path, monkeypatch):
+def test_daemon_that_was_never_started(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     expect_rm201(f"unix://{tmp_path}/none.sock (DOCKER_HOST)", "not running")
 
 
-def test_a_daemon_that_was_stopped(dead_socket, monkeypatch):
+def test_daemon_that_was_stopped(dead_socket, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{dead_socket}")
     expect_rm201(str(dead_socket), "the daemon is stopped")
 
@@ -60,37 +60,37 @@ def contexts(tmp_path, monkeypatch):
     return make
 
 
-def test_the_context_of_the_environment_is_obeyed_as_the_command_line_does(contexts, tmp_path, monkeypatch):
+def test_context_of_the_environment_is_obeyed_as_the_command_line_does(contexts, tmp_path, monkeypatch):
     contexts("elsewhere", f"unix://{tmp_path}/elsewhere.sock")
     monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
     expect_rm201(f"unix://{tmp_path}/elsewhere.sock", "docker context 'elsewhere'", "not running")
 
 
-def test_the_current_context_of_the_configuration_is_obeyed(contexts, tmp_path, monkeypatch):
+def test_current_context_of_the_configuration_is_obeyed(contexts, tmp_path, monkeypatch):
     contexts("usual", f"unix://{tmp_path}/usual.sock")
     monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
     (tmp_path / "config.json").write_text('{"currentContext": "usual"}')
     expect_rm201(f"unix://{tmp_path}/usual.sock", "not running")
 
 
-def test_an_unknown_context_is_named(contexts, monkeypatch):
+def test_unknown_context_is_named(contexts, monkeypatch):
     monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
     expect_rm201("no docker context 'nowhere'", "docker context ls")
 
 
-def test_an_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
+def test_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
     contexts("elsewhere", f"unix://{tmp_path}/elsewhere.sock")
     monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/here.sock")
     expect_rm201(f"unix://{tmp_path}/here.sock (DOCKER_HOST)")
 
 
-def test_a_daemon_elsewhere_that_refuses(monkeypatch):
+def test_daemon_elsewhere_that_refuses(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     expect_rm201("tcp://127.0.0.1:9", "the daemon is stopped")
 
 
-def test_a_socket_that_is_closed_to_this_user(monkeypatch):
+def test_socket_that_is_closed_to_this_user(monkeypatch):
     def refuse(*_args, **_kwargs):
         raise PermissionError(13, "Permission denied")
 
@@ -99,7 +99,7 @@ def test_a_socket_that_is_closed_to_this_user(monkeypatch):
     expect_rm201("/run/some.sock", "join its group")
 
 
-def test_an_address_that_makes_no_sense(monkeypatch):
+def test_address_that_makes_no_sense(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "carrier-pigeon://roof")
     expect_rm201("carrier-pigeon://roof")
 
@@ -113,7 +113,7 @@ def test_something_else_that_answers(tmp_path, monkeypatch):
         expect_rm201("127.0.0.1")
 
 
-def test_the_obstacle_is_one_line(tmp_path, monkeypatch):
+def test_obstacle_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     obstacle = engine.obstacle()
     assert obstacle is not None
@@ -121,19 +121,19 @@ def test_the_obstacle_is_one_line(tmp_path, monkeypatch):
     assert "\n" not in obstacle
 
 
-def test_an_image_of_a_stopped_engine_is_rm201_not_rm203(tmp_path, monkeypatch):
+def test_image_of_a_stopped_engine_is_rm201_not_rm203(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(RocmatrixError, match="RM201"):
         engine.image_id("rocmatrix:any")
 
 
-def test_a_missing_client_is_rm201(tmp_path, monkeypatch):
+def test_missing_client_is_rm201(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RocmatrixError, match="no `docker` command"):
         engine.require_buildx()
 
 
-def test_a_client_without_buildx_is_rm201(tmp_path, monkeypatch):
+def test_client_without_buildx_is_rm201(tmp_path, monkeypatch):
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho \"docker: 'buildx' is not a docker command.\" >&2\nexit 1\n")
     client.chmod(0o755)
@@ -184,7 +184,7 @@ def slow(monkeypatch):
     server.server_close()
 
 
-def test_a_busy_engine_is_waited_for_where_it_works_and_named_where_it_does_not_answer(slow):
+def test_busy_engine_is_waited_for_where_it_works_and_named_where_it_does_not_answer(slow):
     with closing(engine.connect(work=True)) as client:
         assert client.api.create_container("busybox")["Id"] == "c" * 64
     with closing(engine.connect()) as client, pytest.raises(requests.RequestException) as caught:

@@ -24,12 +24,12 @@ def sealed(image=IMAGE):
     return made
 
 
-def test_a_seal_fits_the_image_that_it_was_made_for():
+def test_seal_fits_the_image_that_it_was_made_for():
     assert seal.holds(sealed())
     assert seal.of(sealed()) == seal.of(IMAGE)
 
 
-def test_an_image_without_labels_is_not_sealed():
+def test_image_without_labels_is_not_sealed():
     assert not seal.holds(IMAGE)
     assert not seal.holds({"RootFS": {"Layers": []}, "Config": None})
     assert not seal.holds({"RootFS": {"Layers": []}, "Config": {"Labels": None}})

@@ -4,9 +4,9 @@ import io
 from functools import cache
 from pathlib import Path
 
-from rocmatrix.diagnosis import reading, signature
+from rocmatrix.diagnosis import log_reader, signature
+from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import Surroundings, rank
-from rocmatrix.diagnosis.scan import Scanner
 
 ROOT = Path(__file__).resolve().parents[4]
 SIGNATURES = signature.load(ROOT)
@@ -19,7 +19,7 @@ def scanner():
 
 def ranked(log, here=None):
     data = log if isinstance(log, bytes) else log.encode()
-    blocks = reading.chunks(io.BytesIO(data), name="a test")
+    blocks = log_reader.chunks(io.BytesIO(data), name="a test")
     return rank(scanner().scan(blocks).matches.values(), here or Surroundings())
 
 

@@ -73,7 +73,7 @@ def test_no_pattern_runs_away_on_text_made_against_it(one):
         assert time.process_time() - began < SECONDS
 
 
-def test_a_log_of_nothing_but_fixed_texts_is_read_in_bounded_time():
+def test_log_of_nothing_but_fixed_texts_is_read_in_bounded_time():
     literals = sorted({literal for one in SIGNATURES for found in one.patterns for literal in found.literals})
     began = time.process_time()
     scanner().scan([b" ".join(literals) * 20 + b"\n"])

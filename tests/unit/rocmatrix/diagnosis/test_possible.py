@@ -1,4 +1,4 @@
-"""A symptom's causes come in the order in which log, host and versions speak for them."""
+"""A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.ranking import Surroundings
@@ -19,26 +19,26 @@ def first(log, **more):
     return diagnosis.possibilities(told, told.best)[0]
 
 
-def test_a_symptom_alone_decides_for_none_of_its_causes():
+def test_symptom_alone_decides_for_none_of_its_causes():
     told = found(NO_CARD)
     assert told.best.signature.id == "no-hip-gpus-available"
     assert not any(row.decided for row in diagnosis.possibilities(told, told.best))
     assert "likely:" not in "\n".join(diagnosis.words(told))
 
 
-def test_a_sign_in_the_log_brings_its_cause_first_with_its_line():
+def test_sign_in_the_log_brings_its_cause_first_with_its_line():
     row = first("CUDA_VISIBLE_DEVICES=7\n" + NO_CARD)
     assert "variable hides every card" in row.says
     assert (row.decided, row.why) == (True, "line 1 shows it.")
 
 
-def test_a_failed_check_of_the_host_brings_its_cause_first():
+def test_failed_check_of_the_host_brings_its_cause_first():
     row = first(NO_CARD, failed={"D110"})
     assert "device nodes are closed" in row.says
     assert row.why == "doctor's check D110 fails on this host."
 
 
-def test_a_cause_known_on_another_card_comes_last():
+def test_cause_known_on_another_card_comes_last():
     fault = "Memory access fault by GPU node-1 on address 0x7f00. Reason: Page not present or supervisor privilege.\n"
     assert "Firmware of the card" in first(fault, here=Surroundings(architecture="gfx1151")).says
     rows = diagnosis.possibilities(told := found(fault, Surroundings(architecture="gfx90a")), told.best)
@@ -57,7 +57,7 @@ def test_what_others_follow_from_leads_though_it_only_degrades():
     assert [match.signature.id for match in alone.remarks] == ["pci-bar-assign-failed"]
 
 
-def test_an_errno_divides_what_one_line_says():
+def test_errno_divides_matches_of_one_line():
     assert found("amdgpu: probe of 0000:09:00.0 failed with error -12\n").best.signature.id == "amdgpu-no-address-space"
     assert found("amdgpu: probe of 0000:09:00.0 failed with error -22\n").best.signature.id == "amdgpu-probe-invalid"
 

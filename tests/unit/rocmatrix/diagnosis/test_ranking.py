@@ -13,7 +13,7 @@ def ids(log, here=None):
     return [match.signature.id for match in ranked(log, here).failures]
 
 
-def test_a_cause_comes_before_symptom_and_aftermath_wherever_it_stands():
+def test_cause_comes_before_symptom_and_aftermath_wherever_it_stands():
     log = (
         "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3\n"
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
@@ -27,7 +27,7 @@ def test_what_refines_hides_what_it_refines():
     assert ids(OOM) == ["hip-out-of-memory"]
 
 
-def test_a_refinement_of_a_refinement_hides_both():
+def test_refinement_of_a_refinement_hides_both():
     assert ids("c++: fatal error: Killed signal terminated program cc1plus\nERROR: Failed building wheel for x\n") == [
         "build-killed-for-memory"
     ]
@@ -56,7 +56,7 @@ def test_notes_are_no_failures():
     assert [match.signature.id for match in found.remarks] == ["amdgpu-ids-missing"]
 
 
-def test_what_is_not_known_speaks_neither_for_nor_against():
+def test_unknown_fact_counts_neither_for_nor_against():
     bound = BY_ID["hip-shared-object-init-failed"]
     assert fit(bound, Surroundings()) == 0
     assert fit(bound, Surroundings(architecture="gfx1102")) == 1

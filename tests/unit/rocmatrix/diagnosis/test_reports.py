@@ -172,5 +172,5 @@ REPORTED = (
 
 
 @pytest.mark.parametrize(("report", "expected", "text"), REPORTED, ids=[report for report, _, _ in REPORTED])
-def test_a_reported_message_is_diagnosed_rightly(report, expected, text):
+def test_reported_message_is_diagnosed_rightly(report, expected, text):
     assert best(text + "\n") == expected

@@ -210,5 +210,5 @@ MEASURED = (
 
 
 @pytest.mark.parametrize(("report", "expected", "text"), MEASURED, ids=[report for report, _, _ in MEASURED])
-def test_a_message_of_a_thread_is_diagnosed_rightly(report, expected, text):
+def test_message_of_a_thread_is_diagnosed_rightly(report, expected, text):
     assert best(text + "\n") == expected

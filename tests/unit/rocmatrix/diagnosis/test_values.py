@@ -23,11 +23,11 @@ def read(text, here=None):
         "  Name:                    amdgcn-amd-amdhsa--gfx1103",
     ],
 )
-def test_a_program_that_names_its_own_card_is_read(line):
+def test_program_that_names_its_own_card_is_read(line):
     assert read(line).architecture == "gfx1103"
 
 
-def test_a_list_of_supported_cards_is_no_card():
+def test_list_of_supported_cards_is_no_card():
     assert read("amdgpu is not supported (supported types:[gfx1030 gfx1100])").architecture is None
     assert read("TensileLibrary_lazy_gfx1100.dat").architecture is None
 
@@ -36,7 +36,7 @@ def test_two_cards_are_none():
     assert read("AMD arch: gfx1100\nAMD arch: gfx1201\n").architecture is None
 
 
-def test_the_versions_of_torch_and_rocm_are_read():
+def test_versions_of_torch_and_rocm_are_read():
     here = read("pytorch version: 2.9.1+rocm7.2.0.git7e1940d4\n")
     assert (here.torch, here.rocm) == ("2.9.1", "7.2.0")
 

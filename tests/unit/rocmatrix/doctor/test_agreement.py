@@ -18,7 +18,7 @@ def module_versions(bounds):
 
 
 @pytest.mark.parametrize("rule", REPORTS, ids=lambda rule: rule.id)
-def test_a_driver_under_which_an_owner_reports_a_pair_draws_no_warning(tmp_path, rule):
+def test_driver_under_which_an_owner_reports_a_pair_draws_no_warning(tmp_path, rule):
     cells = [cell for cell in MATRIX.cells if rule in cell.rules]
     assert cells, "the report is of no cell"
     for cell in cells:
@@ -30,7 +30,7 @@ def test_a_driver_under_which_an_owner_reports_a_pair_draws_no_warning(tmp_path,
             assert rule.id in found.seen or found.status == "ok"
 
 
-def test_a_report_silences_the_window_for_its_own_driver_alone(tmp_path):
+def test_report_silences_the_window_for_its_own_driver_alone(tmp_path):
     cell = MATRIX.cell("rocm6.0-torch2.4.1-gfx906")
     machine = machines.two_rx_7900_xt(tmp_path)
     for version, status in (("6.16.6", "note"), ("6.14.14", "warning"), ("6.3.6", "ok")):
@@ -49,7 +49,7 @@ def test_every_default_is_listed_reported_or_the_only_kind_there_is():
             assert not any(other.verdict == "works" for other in others), cell.name
 
 
-def test_the_words_of_a_cell_do_not_contradict_amds_lists():
+def test_words_of_a_cell_do_not_contradict_amds_lists():
     for cell in MATRIX.cells:
         if found := re.search(r"official since ROCm ([\d.]+)", cell.why):
             line = ".".join(found[1].split(".")[:2])
@@ -58,7 +58,7 @@ def test_the_words_of_a_cell_do_not_contradict_amds_lists():
             assert not any(table.cards(cell.architecture) for table in MATRIX.support), cell.name
 
 
-def test_the_mi50s_default_rule_and_window_agree():
+def test_mi50s_default_rule_and_window_agree():
     default = next(cell for cell in MATRIX.cells if cell.recommended and cell.architecture == "gfx906")
     assert default.verdict == "works"
     assert lies_in("6.16.6", next(r.drivers for r in REPORTS if "gfx906" in (r.when.architectures or [])))

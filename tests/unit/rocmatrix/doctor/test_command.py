@@ -34,7 +34,7 @@ def test_a_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
     status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
     assert status == 0
     assert "! D202 The link has all the card's lanes: card 0 at 0000:01:00.0: x8 of x16" in out
-    assert "? D401 A container engine answers: a recorded tree does not tell" in out
+    assert "? D401 A container engine answers: a recorded tree does not hold it" in out
     assert f"read from the recorded tree {tmp_path}, not from this machine" in err
     assert "environment" not in err
 

@@ -27,12 +27,12 @@ def of(*records, marks=()):
     return found.bytes if found else None
 
 
-def test_the_first_size_stays_however_later_images_grow():
+def test_first_size_stays_however_later_images_grow():
     assert of() is None
     assert of(proof(1, 1000), proof(2, 1040), proof(3, 1080)) == 1000
 
 
-def test_an_accepted_size_takes_the_place_of_all_before_it():
+def test_accepted_size_takes_the_place_of_all_before_it():
     grown = [proof(1, 1000), proof(2, 2000, accepted="a new package"), proof(3, 2050)]
     assert of(*grown) == 2000
     assert of(*grown, proof(4, 1500, accepted="it is gone again")) == 1500
@@ -51,7 +51,7 @@ def test_an_accepted_size_takes_the_place_of_all_before_it():
     ],
     ids=["not proven", "set aside", "no size", "no proof"],
 )
-def test_a_size_of_another_kind_is_no_baseline(other):
+def test_size_of_another_kind_is_no_baseline(other):
     assert of(other) is None
     assert of(other, proof(1, 1000)) == 1000
 
@@ -84,7 +84,7 @@ def test_no_entry_is_made_of_what_is_no_evidence(fields):
     assert baseline.entries(MATRIX, [proof(1, 1000, **fields)]) == ""
 
 
-def test_a_cell_that_has_a_baseline_gets_a_comment_alone():
+def test_cell_that_has_a_baseline_gets_a_comment_alone():
     known = MATRIX.baseline(CPU.name)
     assert known is not None
     text = baseline.entries(MATRIX, [proof(1, known.newest.bytes + 1, cell=CPU.name)])

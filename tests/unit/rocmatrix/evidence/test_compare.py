@@ -16,30 +16,30 @@ def told(before, after):
 
 
 @pytest.mark.parametrize("status", ["fail", "timeout", "crash", "no-device"])
-def test_a_probe_that_passed_and_does_not_has_regressed(status):
+def test_probe_that_passed_and_does_not_has_regressed(status):
     assert told([smoke()], [smoke(24, status=status)]) == [("blas", "regressed", True)]
     assert told([smoke(status=status)], [smoke(24)]) == [("blas", "repaired", False)]
 
 
-def test_a_probe_that_is_no_longer_asked_has_vanished():
+def test_probe_that_is_no_longer_asked_has_vanished():
     assert told([smoke(two="pass")], [smoke(24)]) == [("two_gpu_step", "vanished", True)]
     assert told([smoke(two="fail")], [smoke(24)]) == []
 
 
-def test_a_probe_that_passed_and_has_nothing_to_do_now_has_vanished():
+def test_probe_that_passed_and_has_nothing_to_do_now_has_vanished():
     assert told([smoke(two="pass")], [smoke(24, two="not-applicable")]) == [("two_gpu_step", "vanished", True)]
     assert told([smoke(two="not-applicable")], [smoke(24)]) == []
 
 
-def test_a_cell_that_was_not_smoked_this_night_has_lost_nothing():
+def test_cell_that_was_not_smoked_this_night_has_lost_nothing():
     assert told([smoke(), record("build")], [record("build", 24)]) == []
 
 
-def test_the_newest_record_of_a_night_speaks():
+def test_newest_record_of_a_night_decides():
     assert told([smoke()], [smoke(24, status="fail"), smoke(25)]) == []
 
 
-def test_a_build_that_fails_has_regressed():
+def test_build_that_fails_has_regressed():
     assert told([record("build")], [record("build", 24, passed=False)]) == [("build", "regressed", True)]
 
 
@@ -67,7 +67,7 @@ STATUS = st.sampled_from(["pass", "fail", "timeout"])
 
 
 @given(st.lists(STATUS, min_size=1, max_size=4), st.lists(STATUS, min_size=1, max_size=4))
-def test_a_comparison_with_itself_is_empty_and_failures_come_first(old, new):
+def test_comparison_with_itself_is_empty_and_failures_come_first(old, new):
     before = [smoke(hour, status=status) for hour, status in enumerate(old)]
     after = [smoke(100 + hour, status=status) for hour, status in enumerate(new)]
     assert compare(CELL, before, before) == []

@@ -67,14 +67,14 @@ def test_reformatting_is_no_tampering(sent):
         ("level", "trained", "level:"),
     ],
 )
-def test_a_record_that_was_touched_is_refused_with_line_and_field(sent, field, value, named):
+def test_record_that_was_touched_is_refused_with_line_and_field(sent, field, value, named):
     changed(sent, lambda data: data["records"][1].update({field: value}))
     words = refused(sent)
     assert "line 4" in words
     assert named in words
 
 
-def test_a_nested_field_is_named(sent):
+def test_nested_field_is_named(sent):
     changed(sent, lambda data: data["records"][1]["numbers"][0].update(value="fast"))
     assert "numbers.0.value" in refused(sent)
 
@@ -98,7 +98,7 @@ def test_evidence_of_tomorrow_is_refused(tmp_path):
         ('{"format": "rocmatrix-evidence", "schema": 1, "records": [1]}', "no object"),
     ],
 )
-def test_a_foreign_file_is_refused(tmp_path, text, words):
+def test_foreign_file_is_refused(tmp_path, text, words):
     path = tmp_path / "foreign.json"
     path.write_text(text)
     assert words in refused(path)
@@ -139,7 +139,7 @@ HOSTILE_RECORDS = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_RECORDS)
-def test_a_record_that_no_run_can_have_made_is_refused_though_its_hash_is_right(tmp_path, case):
+def test_record_that_no_run_can_have_made_is_refused_though_its_hash_is_right(tmp_path, case):
     field, value = HOSTILE_RECORDS[case]
     path = tmp_path / "hostile.json"
     try:
@@ -167,20 +167,20 @@ HOSTILE_TEXTS = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_TEXTS)
-def test_a_hostile_text_is_refused_in_words(tmp_path, case):
+def test_hostile_text_is_refused_with_a_code(tmp_path, case):
     path = tmp_path / "hostile.json"
     path.write_text(HOSTILE_TEXTS[case])
     refused(path)
 
 
-def test_a_file_beyond_the_bound_is_refused_without_being_read_whole(tmp_path):
+def test_file_beyond_the_bound_is_refused_without_being_read_whole(tmp_path):
     path = tmp_path / "large.json"
     with path.open("wb") as file:
         file.truncate(2**40)  # a hole of a terabyte
     assert "MiB" in refused(path)
 
 
-def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path):
+def test_pipe_without_a_writer_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert "no regular file" in refused(tmp_path / "pipe")
     assert "no regular file" in refused(Path("/dev/zero"))

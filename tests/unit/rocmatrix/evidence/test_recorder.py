@@ -14,7 +14,7 @@ from rocmatrix.cli.commands import common, evidence, jobs
 from rocmatrix.cli.options.jobs import Build
 from rocmatrix.cli.options.records import Evidence
 from rocmatrix.containers import engine
-from rocmatrix.evidence import collect, exchange, store
+from rocmatrix.evidence import exchange, from_events, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
@@ -115,18 +115,18 @@ def test_garbled_output_fails_and_is_on_record(smoking, path, event):
 
 
 def test_output_of_which_no_record_can_be_made_fails_what_was_asked(smoking, path, monkeypatch):
-    whole, asked = collect.numbers_of, ("blas", "conv")
+    whole, asked = from_events.numbers_of, ("blas", "conv")
 
     def broken(told):
         if told:
             raise KeyError("simulated")
         return whole(told)
 
-    monkeypatch.setattr(collect, "numbers_of", broken)
+    monkeypatch.setattr(from_events, "numbers_of", broken)
     with pytest.raises(SystemExit):
         smoking(VERDICT, status=1, asked=asked)
     (made,) = store.read(path)
-    assert {v.probe: v.status for v in made.verdicts} == dict.fromkeys(asked, collect.NO_VERDICT)
+    assert {v.probe: v.status for v in made.verdicts} == dict.fromkeys(asked, from_events.NO_VERDICT)
 
 
 @pytest.mark.parametrize("ended", [137, 1, 0, 139])
@@ -147,7 +147,7 @@ def test_trouble_of_the_host_is_set_aside_unless_a_probe_had_failed(smoking, pat
         smoking(*seen, status=125, asked=("blas", "conv"), trouble=trouble)
     (made,) = store.read(path)
     assert (made.passed, made.whole, made.trouble is not None) == (False, False, excused)
-    assert collect.NO_VERDICT not in {v.status for v in made.verdicts}
+    assert from_events.NO_VERDICT not in {v.status for v in made.verdicts}
 
 
 def test_a_signal_of_a_persons_is_recorded_and_ends_the_program(smoking, path, monkeypatch):

@@ -44,7 +44,7 @@ def writer(path, first, last):
     return subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_record_comes_back_as_it_was_and_once(path):
+def test_record_comes_back_as_it_was_and_once(path):
     records = [smoke(1, tflops=90.5, log="line\x1b[31m\n" * 9), record("build")]
     assert store.add(path, records) == 2
     assert store.add(path, records) == 0
@@ -53,7 +53,7 @@ def test_a_record_comes_back_as_it_was_and_once(path):
     assert store.read(path, cell="another") == []
 
 
-def test_a_log_is_bounded_from_its_beginning(path):
+def test_log_is_bounded_from_its_beginning(path):
     long = "ö" * LOG_BYTES + "end"
     kept = record("build", log=long)
     assert len(kept.log.encode()) <= LOG_BYTES
@@ -71,7 +71,7 @@ def test_writers_at_once_lose_nothing_of_a_file_that_none_has_made_yet(path):
     assert len(store.read(path)) == 80
 
 
-def test_a_killed_writer_leaves_whole_records_and_the_next_one_goes_on(path):
+def test_killed_writer_leaves_whole_records_and_the_next_one_continues(path):
     process = writer(path, 0, 100_000)
     said = [int(process.stdout.readline()) for _ in range(5)]
     process.send_signal(signal.SIGKILL)
@@ -84,7 +84,7 @@ def test_a_killed_writer_leaves_whole_records_and_the_next_one_goes_on(path):
     connection.close()
 
 
-def test_a_full_disk_is_said_once_and_fails_nothing(tmp_path, capsys):
+def test_full_disk_is_reported_once_and_fails_nothing(tmp_path, capsys):
     if os.getuid() != 0:
         pytest.skip("mounting a small file system needs root")
     disk = tmp_path / "disk"
@@ -103,7 +103,7 @@ def test_a_full_disk_is_said_once_and_fails_nothing(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("damage", ["another program", "no database", "newer", "a folder"])
-def test_a_store_that_is_not_ours_is_left_alone_and_said(path, damage, capsys):
+def test_store_that_is_not_ours_is_left_alone_and_reported(path, damage, capsys):
     if damage == "a folder":
         path.mkdir()
     elif damage == "no database":
@@ -125,7 +125,7 @@ def test_a_store_that_is_not_ours_is_left_alone_and_said(path, damage, capsys):
         assert caught.value.code == "RM621"
 
 
-def test_a_read_only_place_can_be_read(path, tmp_path):
+def test_read_only_place_can_be_read(path, tmp_path):
     store.add(path, [record("build")])
     path.chmod(0o444)
     tmp_path.chmod(0o555)
@@ -151,7 +151,7 @@ print(len(store.read(path)), store.keep(path, record("prove")))
 """
 
 
-def test_an_older_file_is_brought_up_to_date(path, monkeypatch):
+def test_older_file_is_brought_up_to_date(path, monkeypatch):
     monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
     with schema.opened(path, write=True) as connection:
         for kept, origin in ((smoke(1), store.HERE), (record("build"), store.HERE), (record("train", 3), "lab.json")):
@@ -167,7 +167,7 @@ def test_an_older_file_is_brought_up_to_date(path, monkeypatch):
         assert connection.execute("SELECT count(*) FROM night").fetchone() == (0,)
 
 
-def test_a_reader_does_not_wait_for_a_writer(path):
+def test_reader_does_not_wait_for_a_writer(path):
     store.add(path, [record("build")])
     with schema.opened(path, write=True) as connection:
         connection.execute("BEGIN IMMEDIATE")

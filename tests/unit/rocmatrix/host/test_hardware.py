@@ -45,17 +45,17 @@ def test_nodes_open_to_all_need_no_group(tmp_path):
     assert hardware.cards[0].uuid is None
 
 
-def test_the_groups_of_root_are_never_named(tmp_path):
+def test_groups_of_root_are_never_named(tmp_path):
     assert survey(sysfs.mi50(tmp_path, render_gid=0, kfd_gid=0)).groups == ()
 
 
-def test_an_integrated_card_is_told_from_the_discrete_one_and_ranked_last(tmp_path):
+def test_integrated_card_is_distinguished_from_the_discrete_one_and_ranked_last(tmp_path):
     hardware = survey(sysfs.desktop_with_igpu(tmp_path))
     assert [(card.gfx, card.integrated) for card in hardware.cards] == [("gfx1036", True), ("gfx1100", False)]
     assert hardware.architectures == ("gfx1100", "gfx1036")
 
 
-def test_a_processor_and_its_graphics_in_one_node_is_integrated(tmp_path):
+def test_processor_and_its_graphics_in_one_node_is_integrated(tmp_path):
     machine = sysfs.Machine(tmp_path)
     merged = sysfs.CPU | {"simd_count": 44, "simd_per_cu": 4}
     machine.topology(0, merged, gpu_id=1234, banks=[])
@@ -64,7 +64,7 @@ def test_a_processor_and_its_graphics_in_one_node_is_integrated(tmp_path):
     assert card.compute_units == 11
 
 
-def test_an_old_kernel_leaves_gaps_and_no_crash(tmp_path):
+def test_old_kernel_leaves_gaps_and_no_crash(tmp_path):
     hardware = survey(sysfs.old_kernel(tmp_path))
     (card,) = hardware.cards
     assert (card.gfx, card.gpu_id, card.memory_bytes, card.unique_id, card.pci_address) == (None,) * 5
@@ -80,7 +80,7 @@ def test_node_ten_comes_after_node_two(tmp_path):
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES])
-def test_a_node_that_the_kernel_withholds_is_counted_not_a_crash(tmp_path, code):
+def test_node_that_the_kernel_withholds_is_counted_not_a_crash(tmp_path, code):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.withhold(1, code)
     hardware = survey(machine)
@@ -92,7 +92,7 @@ def test_a_node_that_the_kernel_withholds_is_counted_not_a_crash(tmp_path, code)
     assert "2 GPU node(s) are hidden" in hidden.reason
 
 
-def test_a_missing_render_node_leaves_its_path(tmp_path):
+def test_missing_render_node_leaves_its_path(tmp_path):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     (tmp_path / "dev/dri/renderD129").unlink()
     card = survey(machine).cards[1]
@@ -108,7 +108,7 @@ def test_a_missing_render_node_leaves_its_path(tmp_path):
         (lambda root: _loaded(root, cpu=True), "processors only"),
     ],
 )
-def test_no_card_has_a_reason_in_words(tmp_path, build, words):
+def test_absence_of_cards_has_a_reason(tmp_path, build, words):
     hardware = survey(build(tmp_path))
     assert hardware.cards == ()
     assert words in hardware.reason
@@ -123,14 +123,14 @@ def _loaded(root, *, cpu):
     return machine
 
 
-def test_dxg_beside_kfd_is_no_wsl2(tmp_path):
+def test_dxg_next_to_kfd_is_no_wsl2(tmp_path):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.write("dev/dxg")
     assert not survey(machine).wsl2
 
 
 @pytest.mark.parametrize("node", ["dev/nvidia0", "dev/nvidiactl"])
-def test_a_card_of_another_maker_is_a_plain_flag(tmp_path, node):
+def test_card_of_another_maker_is_a_plain_flag(tmp_path, node):
     machine = sysfs.no_driver(tmp_path)
     assert not survey(machine).nvidia
     machine.write(node)
@@ -149,7 +149,7 @@ def test_damaged_files_are_gaps(tmp_path):
 
 
 @pytest.mark.parametrize("top", ["sys/devices/virtual/kfd/kfd/topology", "class/kfd/kfd/topology", "topology", "."])
-def test_the_topology_is_found_at_each_level_of_a_recording(tmp_path, top):
+def test_topology_is_found_at_each_level_of_a_recording(tmp_path, top):
     sysfs.two_rx_7900_xt(tmp_path / "machine")
     shutil.copytree(tmp_path / "machine" / sysfs.TOPOLOGY, tmp_path / "recording" / top / "nodes")
     assert detect(tmp_path / "recording").architectures == ("gfx1100", "gfx1100")
@@ -162,7 +162,7 @@ def test_this_machine_can_be_read():
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason=f"the recorded tree is not here: {RECORDED}")
-def test_a_recorded_host_with_eight_mi210():
+def test_recorded_host_with_eight_mi210():
     hardware = detect(RECORDED)
     assert [card.gfx for card in hardware.cards] == ["gfx90a"] * 8
     assert [card.node for card in hardware.cards] == list(range(2, 10))
@@ -177,7 +177,7 @@ def test_a_recorded_host_with_eight_mi210():
     ("domain", "location", "address"),
     [(0, 25344, "0000:63:00.0"), (0, 25600, "0000:64:00.0"), (1, 0x8B7F, "0001:8b:0f.7")],
 )
-def test_a_location_is_a_pci_address(domain, location, address):
+def test_location_is_a_pci_address(domain, location, address):
     assert pci_address(domain, location) == address
 
 
@@ -197,10 +197,10 @@ def test_memory_is_read_in_bytes():
         (0, 0x3000_0300, "0000:03:00.0"),  # the partition's number, above, is no part of it
     ],
 )
-def test_an_address_has_five_bits_of_device_and_three_of_function(domain, location, address):
+def test_address_has_five_bits_of_device_and_three_of_function(domain, location, address):
     assert pci_address(domain, location) == address
 
 
-def test_a_group_that_several_nodes_have_is_needed_once():
+def test_group_that_several_nodes_have_is_needed_once():
     nodes = [DeviceNode(path=f"/dev/{gid}{n}", uid=0, gid=gid, mode=0o660) for n, gid in enumerate([992, 44, 992, 0])]
     assert groups_of(nodes) == (44, 992)

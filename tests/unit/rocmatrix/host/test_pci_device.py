@@ -9,7 +9,7 @@ from tests.fixtures import machines, sysfs
 from tests.fixtures.cells import GFX1100
 
 
-def test_the_link_is_the_slots_not_the_one_inside_the_card(tmp_path):
+def test_link_is_the_slots_not_the_one_inside_the_card(tmp_path):
     first, second = survey(machines.two_rx_7900_xt(tmp_path)).cards
     for card, port in ((first, "0000:01:00.0"), (second, "0000:06:00.0")):
         link = card.adapter.link
@@ -25,7 +25,7 @@ def test_drm_attributes(tmp_path):
     assert next((t.label, t.degrees, t.limit) for t in adapter.temperatures) == ("edge", 45.0, 100.0)
 
 
-def test_a_card_without_a_numa_node_has_none(tmp_path):
+def test_card_without_a_numa_node_has_none(tmp_path):
     machine = machines.rx_9070_xt(tmp_path)
     folder = survey(machine).cards[0].adapter.folder
     machine.write(f"{folder}/numa_node", "-1\n")
@@ -55,7 +55,7 @@ def test_partitions_are_counted_and_belong_to_their_card(tmp_path, old_kernel):
         assert [card.partition for card in hardware.cards] == [*range(8), *range(8)]
 
 
-def test_a_partitions_share_is_not_the_whole_cards_memory(tmp_path):
+def test_partitions_share_is_not_the_whole_cards_memory(tmp_path):
     machine = machines.mi300x_cpx(tmp_path, cards=1)
     machine.write(f"{sysfs.TOPOLOGY}/1/mem_banks/0/properties", "heap_type 0\n")
     assert survey(machine).cards[0].memory_bytes is None
@@ -67,7 +67,7 @@ def test_memory_comes_from_drm_where_the_topology_has_no_banks(tmp_path):
     assert survey(machine).cards[0].memory_bytes == 16 * sysfs.GIB
 
 
-def test_the_integrated_gpu_beside_a_card_is_recognised_and_hidden(tmp_path):
+def test_integrated_gpu_next_to_a_card_is_recognised_and_hidden(tmp_path):
     hardware = survey(machines.desktop_with_igpu(tmp_path))
     assert hardware.hides_integrated
     chosen = choose_cards(GFX1100, hardware)
@@ -76,7 +76,7 @@ def test_the_integrated_gpu_beside_a_card_is_recognised_and_hidden(tmp_path):
     assert without_integrated(hardware, {"HIP_VISIBLE_DEVICES": "0"}) == {}
 
 
-def test_a_card_without_an_id_is_chosen_natively_by_the_number_it_has_among_all(tmp_path):
+def test_card_without_an_id_is_chosen_natively_by_the_number_it_has_among_all(tmp_path):
     machine = machines.desktop_with_igpu(tmp_path)
     machine.gpu(2, sysfs.RX_7900_XT, minor=129, gid=992, memory=20 * sysfs.GIB, unique_id=0)
     assert without_integrated(survey(machine), {}) == {"ROCR_VISIBLE_DEVICES": "1"}
@@ -89,7 +89,7 @@ def test_one_kind_of_card_alone_hides_nothing(tmp_path, build):
     assert without_integrated(hardware, {}) == {}
 
 
-def test_a_card_of_an_old_kernel_is_found_by_its_device_id(tmp_path):
+def test_card_of_an_old_kernel_is_found_by_its_device_id(tmp_path):
     machine = sysfs.old_kernel(tmp_path)
     for name, value in {"vendor": "0x1002", "device": "0x6860", "mem_info_vram_total": 8 * sysfs.GIB}.items():
         machine.write(f"sys/class/drm/card0/device/{name}", f"{value}\n")
@@ -97,7 +97,7 @@ def test_a_card_of_an_old_kernel_is_found_by_its_device_id(tmp_path):
     assert card.memory_bytes == 8 * sysfs.GIB
 
 
-def test_a_recording_that_starts_inside_sys_is_read_too(tmp_path):
+def test_recording_that_starts_inside_sys_is_read_too(tmp_path):
     machines.two_rx_7900_xt(tmp_path)
     hardware = survey(sysfs.Files(tmp_path / "sys"))
     assert [card.adapter.link.width for card in hardware.cards] == [8, 8]
@@ -122,7 +122,7 @@ def test_cards_of_their_own_at_one_address_are_not_partitions(tmp_path):
     assert [len(group) for group in survey(machine).physical_cards] == [1, 1]
 
 
-def test_a_recording_of_drm_alone_tells_the_card_and_its_driver(tmp_path):
+def test_recording_of_drm_alone_gives_the_card_and_its_driver(tmp_path):
     machine = sysfs.Machine(tmp_path)
     machine.write("card0/device/vendor", "0x1002\n")
     machine.write("card0/device/uevent", "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n")
@@ -139,5 +139,5 @@ def test_a_recording_of_drm_alone_tells_the_card_and_its_driver(tmp_path):
         ("* * *", None),
     ],
 )
-def test_the_marked_power_profile(text, profile):
+def test_marked_power_profile(text, profile):
     assert active_profile(text) == profile

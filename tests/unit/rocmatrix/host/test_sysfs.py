@@ -26,7 +26,7 @@ def test_what_the_kernel_never_writes_is_no_number(text):
     assert not is_unsigned(text)
 
 
-def test_a_link_out_of_the_root_is_not_followed(tmp_path):
+def test_link_out_of_the_root_is_not_followed(tmp_path):
     (tmp_path / "secret").write_text("7")
     root = tmp_path / "root"
     root.mkdir()
@@ -41,7 +41,7 @@ def test_a_link_out_of_the_root_is_not_followed(tmp_path):
     assert files.word("inside") == "1"
 
 
-def test_a_loop_of_links_and_a_folder_are_no_files(tmp_path):
+def test_loop_of_links_and_a_folder_are_no_files(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "folder").mkdir()
     files = Files(tmp_path)
@@ -56,12 +56,12 @@ def test_entries_are_numbers_in_numeric_order(tmp_path):
     assert Files(tmp_path).numbers("nodes") == [1, 2, 10]
 
 
-def test_a_folder_left_by_an_engine_is_no_device(tmp_path):
+def test_folder_left_by_an_engine_is_no_device(tmp_path):
     (tmp_path / "dev/kfd").mkdir(parents=True)
     assert Files(tmp_path).node("/dev/kfd") is None
 
 
-def test_a_node_has_its_owner_in_numbers(tmp_path):
+def test_node_has_its_owner_in_numbers(tmp_path):
     (tmp_path / "kfd").touch(mode=0o640)
     owner = (tmp_path / "kfd").stat()
     assert Files(tmp_path).node("/kfd") == DeviceNode(path="/kfd", uid=owner.st_uid, gid=owner.st_gid, mode=0o640)
@@ -80,10 +80,10 @@ def test_a_node_has_its_owner_in_numbers(tmp_path):
         (0o662, 1000, set(), False),
     ],
 )
-def test_the_first_class_that_matches_decides(mode, uid, groups, opens):
+def test_first_class_that_matches_decides(mode, uid, groups, opens):
     node = DeviceNode(path="/dev/kfd", uid=0, gid=992, mode=mode)
     assert node.opens_for(uid=uid, groups=frozenset(groups)) is opens
 
 
-def test_a_number_of_more_than_64_bits_is_no_number():
+def test_number_of_more_than_64_bits_is_no_number():
     assert parse_properties(f"unique_id {2**64}\nhive_id {2**64 - 1}\n") == {"hive_id": 2**64 - 1}

@@ -26,14 +26,14 @@ def test_two_cards_over_pcie(tmp_path):
     assert "~ through another node" in text
 
 
-def test_the_nearest_of_several_ways_is_drawn(tmp_path):
+def test_nearest_of_several_ways_is_drawn(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machines.link(machine, 1, 2, kind=machines.XGMI, weight=15)
     picture = drawn(machine)
     assert (picture.ways[0, 1].kind, picture.ways[1, 0].kind) == ("XGMI", "PCIe")
 
 
-def test_a_pair_without_a_way_is_named(tmp_path):
+def test_pair_without_a_way_is_named(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     (tmp_path / sysfs.TOPOLOGY / "1/p2p_links/0/properties").unlink()
     picture = drawn(machine)
@@ -49,7 +49,7 @@ def test_no_card_has_its_reason_and_hidden_ones_are_counted(tmp_path):
     assert "no card: 2 GPU node(s) are hidden" in topology.text(drawn(machine))
 
 
-def test_an_integrated_card_is_at_home_with_its_processor(tmp_path):
+def test_integrated_card_is_at_home_with_its_processor(tmp_path):
     machine = sysfs.Machine(tmp_path)
     machine.topology(0, sysfs.CPU | {"simd_count": 44, "simd_per_cu": 4}, gpu_id=1234, banks=[])
     (place,) = drawn(machine).places
@@ -58,14 +58,14 @@ def test_an_integrated_card_is_at_home_with_its_processor(tmp_path):
 
 def test_cards_without_links_have_a_place_of_their_own(tmp_path):
     text = topology.text(drawn(sysfs.two_rx_7900_xt(tmp_path)))
-    assert "no NUMA node told\n  card 0: gfx1100" in text
+    assert "no NUMA node reported\n  card 0: gfx1100" in text
 
 
 @pytest.mark.parametrize(
     "build",
     [machines.two_rx_7900_xt, machines.strix_halo, machines.mi300x_cpx, machines.desktop_with_igpu, sysfs.no_driver],
 )
-def test_the_picture_is_well_formed_holds_every_card_and_no_script(tmp_path, build):
+def test_picture_is_well_formed_holds_every_card_and_no_script(tmp_path, build):
     picture = drawn(build(tmp_path))
     root = ElementTree.fromstring(topology_svg.svg(picture))
     boxes = [box for box in root.iter(f"{SVG}rect") if (box.get("class") or "").startswith("card")]
@@ -84,7 +84,7 @@ def test_names_from_the_machine_are_text_and_never_markup(tmp_path):
     assert "<script>" not in topology_svg.svg(drawn(machine))
 
 
-def test_a_recorded_machine_has_two_hives_and_their_ways():
+def test_recorded_machine_has_two_hives_and_their_ways():
     if not RECORDED.is_dir():
         pytest.skip(f"the recorded tree is not here: {RECORDED}")
     picture = topology.picture(detect(RECORDED))
@@ -94,7 +94,7 @@ def test_a_recorded_machine_has_two_hives_and_their_ways():
     assert marks[0] == ["-", *["XGMI 15"] * 3, *["~PCIe 72"] * 4]
 
 
-def test_a_browser_shows_the_picture(tmp_path):
+def test_browser_shows_the_picture(tmp_path):
     picture = drawn(machines.mi300x_cpx(tmp_path / "machine"))
     file, shot = tmp_path / "picture.svg", tmp_path / "picture.png"
     file.write_text(topology_svg.svg(picture))

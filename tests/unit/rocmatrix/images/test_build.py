@@ -46,7 +46,7 @@ def test_each_input_changes_the_hash(checkout, path):
     assert build.input_hash(CPU, checkout) != before
 
 
-def test_a_new_or_renamed_file_of_the_trainer_changes_the_hash(checkout):
+def test_new_or_renamed_file_of_the_trainer_changes_the_hash(checkout):
     hashes = {build.input_hash(CPU, checkout)}
     (checkout / "trainer" / "a.py").write_text("")
     hashes.add(build.input_hash(CPU, checkout))
@@ -67,11 +67,11 @@ def test_times_and_byte_code_do_not_change_the_hash(checkout):
     assert build.input_hash(CPU, checkout) == before
 
 
-def test_the_hash_does_not_depend_on_the_place(checkout):
+def test_hash_does_not_depend_on_the_place(checkout):
     assert build.input_hash(CPU, checkout) == build.input_hash(CPU, ROOT)
 
 
-def test_a_cell_that_was_not_rendered_is_rm101(checkout):
+def test_cell_that_was_not_rendered_is_rm101(checkout):
     (checkout / "images" / CPU.name / "requirements.lock").unlink()
     with pytest.raises(RocmatrixError, match=r"RM101[\s\S]*requirements.lock"):
         build.input_hash(CPU, checkout)
@@ -88,7 +88,7 @@ def test_what_prunes_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
     assert (after[0] == before[0], after[1] == before[1]) == (True, False)
 
 
-def test_the_command_is_the_whole_recipe():
+def test_command_is_the_whole_recipe():
     argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
     assert argv == [
         *("docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain"),
@@ -112,7 +112,7 @@ REMEMBERED = {"org.rocmatrix.base": "mirror/u:1", "org.rocmatrix.base.id": "sha2
         (None, REMEMBERED, {}, ("mirror/u:1", "sha256:old")),  # the engine has lost it since
     ],
 )
-def test_a_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, labels, there, chosen):
+def test_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, labels, there, chosen):
     def look(_client, name):
         return engine.Image(id=there[name], labels={}, size=1) if name in there else None
 
@@ -122,7 +122,7 @@ def test_a_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, l
     assert (found.name, found.id) == chosen if found else chosen == (None, None)
 
 
-def test_a_base_that_is_nowhere_is_fetched(monkeypatch):
+def test_base_that_is_nowhere_is_fetched(monkeypatch):
     monkeypatch.setattr(engine, "image", lambda *_: None)
     monkeypatch.setattr(engine, "obtain", lambda _, name: engine.Image(id=f"sha256:{name}", labels={}, size=1))
     assert base.chosen(None, "u:3", None) == base.OtherBase(name="u:3", id="sha256:u:3")
@@ -141,7 +141,7 @@ def test_every_context_of_the_command_is_a_stage_of_the_dockerfile():
     assert names == stages - {"runtime"}
 
 
-def test_a_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch, capsys):
+def test_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch, capsys):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     before = sorted(checkout.rglob("*"))
     built = build.build(CPU, root=checkout, base="mirror/debian:12", dry_run=True)
@@ -186,13 +186,13 @@ def builder(monkeypatch):
 
 
 @pytest.mark.parametrize("sealed", [True, False])
-def test_an_image_that_was_changed_since_is_not_up_to_date(checkout, builder, sealed):
+def test_image_that_was_changed_since_is_not_up_to_date(checkout, builder, sealed):
     there = held("abc", sealed=sealed)
     built = build._build(None, builder, CPU, held=there, wheels=checkout, log=checkout / "log")
     assert built.rebuilt is not sealed
 
 
-def test_an_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkout, builder, monkeypatch):
+def test_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkout, builder, monkeypatch):
     def refuse(*_):
         raise docker.errors.APIError("the daemon is shutting down")
 
@@ -210,7 +210,7 @@ def test_what_was_forced_is_a_label_and_an_input():
     assert build.input_hash(GFX1100, ROOT, forced=["rule-a"]) != build.input_hash(GFX1100, ROOT)
 
 
-def test_a_derived_cell_is_built_from_a_recipe_of_its_own_with_a_compose_file(tmp_path):
+def test_derived_cell_is_built_from_a_recipe_of_its_own_with_a_compose_file(tmp_path):
     release = MATRIX.release_by_name["rocm7.2-torch2.12.1"]
     cell = MATRIX.derived("gfx906", release)
     shutil.copytree(ROOT / "trainer", tmp_path / "trainer")
@@ -226,7 +226,7 @@ def test_a_derived_cell_is_built_from_a_recipe_of_its_own_with_a_compose_file(tm
     assert build.recipe(GFX1100, ROOT) == ROOT / "images" / GFX1100.name
 
 
-def test_a_cell_without_hashes_names_the_one_command_and_how_its_files_come_here(tmp_path):
+def test_cell_without_hashes_names_the_one_command_and_how_its_files_come_here(tmp_path):
     cell = MATRIX.derived("gfx1100", MATRIX.release_by_name["rocm7.0-torch2.10.0"])
     with pytest.raises(RocmatrixError) as caught:
         build.build(cell, root=tmp_path, dry_run=True)
@@ -237,7 +237,7 @@ def test_a_cell_without_hashes_names_the_one_command_and_how_its_files_come_here
     assert [target.words for target in lock.cell_targets(MATRIX, cell.name)] == ["rocm7.0-torch2.10.0, Python 3.12"]
 
 
-def test_a_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):
+def test_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{checkout}/none.sock")
     with pytest.raises(RocmatrixError, match="RM201"):
         build.build(CPU, root=checkout)
@@ -248,7 +248,7 @@ def program(code):
     return [sys.executable, "-c", code]
 
 
-def test_the_log_is_kept_and_the_steps_are_shown_once(tmp_path, capfd):
+def test_log_is_kept_and_the_steps_are_shown_once(tmp_path, capfd):
     log = tmp_path / "logs" / "b.log"
     lines = "#1 [internal] load\\n#5 [runtime 1/2] RUN x\\n#5 0.1 words\\n#5 [runtime 1/2] RUN x"
     build.run_buildx(program(f"import sys; print('{lines}', file=sys.stderr)"), log=log)
@@ -256,7 +256,7 @@ def test_the_log_is_kept_and_the_steps_are_shown_once(tmp_path, capfd):
     assert capfd.readouterr().err == "  [internal] load\n  [runtime 1/2] RUN x\n"
 
 
-def test_a_failed_build_is_rm202_with_its_last_lines(tmp_path):
+def test_failed_build_is_rm202_with_its_last_lines(tmp_path):
     log = tmp_path / "b.log"
     with pytest.raises(RocmatrixError, match="RM202") as caught:
         build.run_buildx(program("for i in range(99): print('line', i)\nraise SystemExit(7)"), log=log)
@@ -270,7 +270,7 @@ def test_words_in_the_log_do_not_decide(tmp_path):
     build.run_buildx(program("print('ERROR: failed to solve: no space left on device')"), log=tmp_path / "b.log")
 
 
-def test_a_full_engine_gets_advice(tmp_path):
+def test_full_engine_gets_advice(tmp_path):
     with pytest.raises(RocmatrixError, match="RM202") as caught:
         build.run_buildx(program("print('write: no space left on device'); exit(1)"), log=tmp_path / "b.log")
     assert "docker builder prune" in caught.value.next
@@ -304,17 +304,17 @@ build.run_buildx({program(code)!r}, log=pathlib.Path({str(log)!r}))
     assert "KeyboardInterrupt" in said
 
 
-def test_the_builder_reads_nothing_from_the_terminal(tmp_path):
+def test_builder_reads_nothing_from_the_terminal(tmp_path):
     build.run_buildx(program("import sys; assert sys.stdin.read() == ''"), log=tmp_path / "b.log")
 
 
-def test_a_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
+def test_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
     imports = "from rocmatrix.images import build; from rocmatrix.containers import engine"
     code = f"{imports}; import rocmatrix.matrix.loading.load; import sys; assert 'docker' not in sys.modules"
     subprocess.run(program(code), check=True, cwd=ROOT)
 
 
-def test_a_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp_path):
+def test_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp_path):
     """The tag is the same, the id behind it is not: what is up to date is decided by the id."""
 
     class Client:

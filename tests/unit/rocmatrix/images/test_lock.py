@@ -83,7 +83,7 @@ def test_recorded_versions_are_kept_unless_upgrading():
     assert lock.question(MATRIX, target, upgrade=True).constraints == ()
 
 
-def test_what_fails_is_told_by_release_and_does_not_stop_the_others(checkout, monkeypatch):
+def test_what_fails_is_reported_by_release_and_does_not_stop_the_others(checkout, monkeypatch):
     answering(monkeypatch, recorded_versions)
     result = lock.lock(MATRIX, checkout, targets=lock.all_targets(MATRIX), today=TODAY)
     assert result.done
@@ -92,7 +92,7 @@ def test_what_fails_is_told_by_release_and_does_not_stop_the_others(checkout, mo
     assert "https://download.pytorch.org/whl/rocm7.2 cannot be reached" in line
 
 
-def test_a_file_whose_recorded_hash_the_index_now_denies_is_rm103(checkout, monkeypatch):
+def test_file_whose_recorded_hash_the_index_now_denies_is_rm103(checkout, monkeypatch):
     target = lock.cell_targets(MATRIX, "rocm7.2-torch2.12.1-gfx1100")[2]
 
     def changed(question):
@@ -105,7 +105,7 @@ def test_a_file_whose_recorded_hash_the_index_now_denies_is_rm103(checkout, monk
     assert written(checkout) == before
 
 
-def test_a_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
+def test_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
     answering(monkeypatch, lambda question: [NUMPY])
     (target,) = [t for t in lock.cell_targets(MATRIX, "rocm7.2-torch2.12.1-gfx942") if t.python == "3.12"]
     lock.lock(MATRIX, checkout, targets=[target], upgrade=True, today=TODAY)
@@ -134,14 +134,14 @@ def test_candidates_are_refused_and_expired_nightlies_say_so(file, place, code):
 
 
 @given(st.dates(min_value=date(2025, 1, 1), max_value=date(2026, 12, 31)), st.integers(min_value=0, max_value=400))
-def test_a_nightly_expires_after_120_days(built, age):
+def test_nightly_expires_after_120_days(built, age):
     today = date.fromordinal(built.toordinal() + age)
     with pytest.raises(RocmatrixError) as caught:
         origin.refuse_unreleased(f"torch-2.14.0.dev{built:%Y%m%d}+rocm7.2.whl", ["x/whl/nightly/rocm7.2"], today=today)
     assert caught.value.code == ("RM107" if age > 120 else "RM106")
 
 
-def test_a_recorded_hash_of_a_test_channel_stops_the_lock(checkout, monkeypatch):
+def test_recorded_hash_of_a_test_channel_stops_the_lock(checkout, monkeypatch):
     answering(monkeypatch, recorded_versions)
     torch = "torch-2.12.1+rocm7.2-cp312-cp312-manylinux_2_28_x86_64.whl"
     tainted = MATRIX.wheels[torch].model_copy(update={"sources": ["download.pytorch.org/whl/test/rocm7.2"]})
@@ -198,7 +198,7 @@ def lock_cell(matrix, name, root):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_host_and_device_lock_holds_rocm_and_one_architecture(checkout, indexes, device):
+def test_host_and_device_lock_holds_rocm_and_one_architecture(checkout, indexes, device):
     amd = Index(indexes / "amd")
     stock(amd, "2.13.0+rocm10.0.0", "10.0.0")
     matrix = matrix_at(amd.url, "rocm10.0-torch2.13.0")
@@ -229,7 +229,7 @@ def test_packages_of_other_architectures_that_torch_asks_for_are_left_out(checko
 
 
 @pytest.mark.parametrize("hashes", [True, False])
-def test_a_hash_is_the_indexs_or_computed_once_and_says_which(checkout, indexes, hashes):
+def test_hash_is_the_indexs_or_computed_once_and_names_which(checkout, indexes, hashes):
     pytorch = Index(indexes / "pytorch", hashes=hashes)
     file = pytorch.add("torch", "2.13.0+rocm7.2")
     with served(indexes) as address:
@@ -241,13 +241,13 @@ def test_a_hash_is_the_indexs_or_computed_once_and_says_which(checkout, indexes,
     assert wheel.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     place = f"{address.removeprefix('http://')}/pytorch"
     if hashes:
-        assert (wheel.sources, wheel.confidence) == ([f"{place}, as the index says"], "verified in source")
+        assert (wheel.sources, wheel.confidence) == ([f"{place}, as the index states it"], "verified in source")
     else:
         assert wheel.sources == [f"{place}/torch/{file.name} itself, hash computed 2026-11-21"]
         assert wheel.confidence == "measured here"
 
 
-def test_a_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
+def test_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
     file = Index(tmp_path / "i", hashes=False).add("torch", "2.13.0+rocm7.2")
     row = Resolved(file=file.name, name="torch", version="2.13.0+rocm7.2", url=file.as_uri(), sha256=None)
     wheel = origin.wheel(row, index=(tmp_path / "i").as_uri(), today=TODAY)
@@ -255,13 +255,13 @@ def test_a_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
     assert wheel.confidence == "measured here"
 
 
-def test_a_rocm_package_from_elsewhere_is_rm108():
+def test_rocm_package_from_elsewhere_is_rm108():
     row = dataclasses.replace(NUMPY, name="rocm-sdk-core", url="https://elsewhere.example/rocm_sdk_core-99.whl")
     with pytest.raises(RocmatrixError, match="RM108"):
         origin.wheel(row, index="https://repo.amd.com/rocm/whl-multi-arch/", today=TODAY)
 
 
-def test_the_answer_of_a_test_channel_is_refused(checkout, indexes):
+def test_answer_of_a_test_channel_is_refused(checkout, indexes):
     index = Index(indexes / "whl/test/rocm7.2")
     index.add("torch", "2.13.0+rocm7.2")
     matrix = matrix_at(index.url, "rocm7.2-torch2.13.0")
@@ -270,7 +270,7 @@ def test_the_answer_of_a_test_channel_is_refused(checkout, indexes):
     assert [error.code for error in result.failed.values()] == ["RM106"]
 
 
-def test_a_newer_version_changes_a_lock_only_where_upgrading(checkout, indexes, monkeypatch):
+def test_newer_version_changes_a_lock_only_where_upgrading(checkout, indexes, monkeypatch):
     target = next(t for t in lock.used_targets(MATRIX) if t.key == "rocm6.3-torch2.7.1" and t.python == "3.12")
     assert not lock.lock(MATRIX, checkout, targets=[target], upgrade=True, today=TODAY).failed
     first = written(checkout)

@@ -16,25 +16,25 @@ MATRIX = matrix_file.load(ROOT)
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_cpu_build_is_locked_for_each_python(python):
+def test_cpu_build_is_locked_for_each_python(python):
     cell, _ = native.choose(MATRIX, MATRIX.cell("cpu-torch2.13.0"), python=python)
     assert cell.python == python
     assert any(file.startswith(f"torch-2.13.0+cpu-cp{python.replace('.', '')}-") for file, _ in cell.wheels)
 
 
-def test_a_card_takes_its_own_wheels_where_the_python_fits():
+def test_card_takes_its_own_wheels_where_the_python_fits():
     cell, why = native.choose(MATRIX, MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"), python="3.12")
     assert cell.name == "rocm6.3-torch2.7.1-gfx1100"
     assert "3.12" in why
 
 
-def test_a_card_with_another_python_falls_back_and_says_so():
+def test_card_with_another_python_falls_back_and_reports_it():
     cell, why = native.choose(MATRIX, MATRIX.cell("rocm6.0-torch2.4.1-gfx906"), python="3.13")
     assert cell.release.rocm is None
     assert "rocm6.0-torch2.4.1-gfx906" in why
 
 
-def test_an_unknown_python_is_refused_with_those_that_fit():
+def test_unknown_python_is_refused_with_those_that_fit():
     with pytest.raises(RocmatrixError, match="RM403") as caught:
         native.choose(MATRIX, None, python="3.9")
     assert "3.11" in str(caught.value)
@@ -45,7 +45,7 @@ def test_pip_installs_from_the_wheelhouse_alone(tmp_path):
     assert {"--no-index", "--require-hashes", "--no-deps"} <= set(argv)
 
 
-def test_a_failing_pip_is_rm402():
+def test_failing_pip_is_rm402():
     with pytest.raises(RocmatrixError, match="RM402"):
         native.run_pip(["sh", "-c", "echo hash mismatch >&2; exit 1"])
 
@@ -133,7 +133,7 @@ def test_wheels_that_a_running_job_loads_are_not_replaced(installing, tmp_path):
     assert installing(CARD, seconds=0).communicate(timeout=60)[0] == "installed\n"
 
 
-def test_an_installation_that_was_killed_is_not_believed(installing, tmp_path):
+def test_installation_that_was_killed_is_not_believed(installing, tmp_path):
     installing(CPU, seconds=0).communicate(timeout=60)
     killed = installing(CARD, seconds=30)
     while CARD not in (tmp_path / "log").read_text():

@@ -53,7 +53,7 @@ def test_pip_is_asked_for_the_images_platform(tmp_path):
     assert argv[-1] == "numpy"
 
 
-def test_a_report_gives_file_version_address_and_hash():
+def test_report_gives_file_version_address_and_hash():
     numpy, torch = resolution.parse_report(REPORT)
     assert (torch.file, torch.version) == ("torch-2.9.1+rocm6.3-cp312-cp312-manylinux_2_28_x86_64.whl", "2.9.1+rocm6.3")
     assert torch.sha256 == "ab" * 32
@@ -61,14 +61,14 @@ def test_a_report_gives_file_version_address_and_hash():
     assert numpy.sha256 is None
 
 
-def test_a_resolver_that_gives_up_is_rm105(monkeypatch):
+def test_resolver_that_gives_up_is_rm105(monkeypatch):
     monkeypatch.setattr(resolution.subprocess, "run", Pip("ERROR: no versions of numpy satisfy this"))
     with pytest.raises(RocmatrixError, match="RM105") as caught:
         resolution.ask(Question(python="3.12", requirements=("numpy",)))
     assert "no versions of numpy" in str(caught.value)
 
 
-def test_an_index_that_is_out_of_reach_is_asked_once(monkeypatch):
+def test_index_that_is_out_of_reach_is_asked_once(monkeypatch):
     pip = Pip(UNREACHABLE)
     monkeypatch.setattr(resolution.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]
@@ -78,7 +78,7 @@ def test_an_index_that_is_out_of_reach_is_asked_once(monkeypatch):
     assert answers[questions[1]].why == "https://a.example cannot be reached: [Errno -2] Name or service not known"
 
 
-def test_an_index_without_the_version_is_asked_for_every_python(monkeypatch):
+def test_index_without_the_version_is_asked_for_every_python(monkeypatch):
     pip = Pip("ERROR: No matching distribution found for torch==9")
     monkeypatch.setattr(resolution.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]

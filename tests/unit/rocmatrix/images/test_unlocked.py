@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[4]
 MATRIX = matrix_file.load(ROOT)
 
 
-def test_an_unlocked_cell_is_refused_before_anything_is_done(tmp_path):
+def test_unlocked_cell_is_refused_before_anything_is_done(tmp_path):
     cell = MATRIX.cell("rocm10.0-torch2.13.0-gfx1100")
     with pytest.raises(RocmatrixError, match="RM102") as caught:
         build.build(cell, root=tmp_path)
@@ -22,7 +22,7 @@ def test_an_unlocked_cell_is_refused_before_anything_is_done(tmp_path):
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_dry_run_is_refused_as_the_build_would_be(dry_run):
+def test_dry_run_is_refused_as_the_build_would_be(dry_run):
     with pytest.raises(RocmatrixError, match="RM102"):
         build.build(MATRIX.cell("rocm7.14-torch2.14.1-gfx942"), root=ROOT, dry_run=dry_run)
 

@@ -74,7 +74,7 @@ def refuse_pip(monkeypatch):
     monkeypatch.setattr(wheelhouse, "_download", lambda file, *_: pytest.fail(f"{file} was fetched again"))
 
 
-def test_the_default_folder_is_shared_by_the_cells_of_a_release(tmp_path):
+def test_default_folder_is_shared_by_the_cells_of_a_release(tmp_path):
     folder = wheelhouse.default_folder(tmp_path, GFX1100)
     assert folder == tmp_path / ".rocmatrix/wheelhouse/rocm6.3-torch2.7.1-py3.12"
 
@@ -92,7 +92,7 @@ def test_wheels_that_are_there_already_need_no_source(cell, served, monkeypatch)
     wheelhouse.fetch(cell, served)
 
 
-def test_a_tampered_wheel_is_rm103_with_both_hashes(cell, stocked):
+def test_tampered_wheel_is_rm103_with_both_hashes(cell, stocked):
     file, wheel = cell.wheels[0]
     content = bytearray((stocked / file).read_bytes())
     content[-1] ^= 1
@@ -104,7 +104,7 @@ def test_a_tampered_wheel_is_rm103_with_both_hashes(cell, stocked):
     assert wheelhouse.sha256(stocked / file) in str(caught.value)
 
 
-def test_a_change_that_keeps_size_and_time_is_still_seen(cell, stocked):
+def test_change_that_keeps_size_and_time_is_still_seen(cell, stocked):
     path = stocked / cell.wheels[0][0]
     before = path.stat()
     content = bytearray(path.read_bytes())
@@ -118,13 +118,13 @@ def test_a_change_that_keeps_size_and_time_is_still_seen(cell, stocked):
         wheelhouse.fetch(cell, stocked)
 
 
-def test_an_unchanged_wheel_is_read_once(cell, stocked, monkeypatch):
+def test_unchanged_wheel_is_read_once(cell, stocked, monkeypatch):
     monkeypatch.setattr(wheelhouse, "sha256", lambda path: pytest.fail(f"{path.name} was read again"))
     wheelhouse.fetch(cell, stocked)
 
 
 @pytest.mark.parametrize("damage", ["{", "[1]", '{"a": 1}', ""])
-def test_a_damaged_ledger_costs_time_only(cell, stocked, damage):
+def test_damaged_ledger_costs_time_only(cell, stocked, damage):
     ledger = wheelhouse.Ledger(stocked).path
     assert ledger.is_file()
     ledger.write_text(damage.replace('"a"', f'"{cell.wheels[0][0]}"'))
@@ -144,7 +144,7 @@ def forged(ledger, folder, cell):
     ledger.write_text(json.dumps(told))
 
 
-def test_a_ledger_handed_over_with_the_wheels_is_not_believed(cell, stocked):
+def test_ledger_handed_over_with_the_wheels_is_not_believed(cell, stocked):
     file = next(name for name in names(stocked) if name.startswith("tqdm"))
     (stocked / file).write_bytes(b"tampered")
     forged(stocked.with_name("stocked.hashes.json"), stocked, cell)
@@ -154,7 +154,7 @@ def test_a_ledger_handed_over_with_the_wheels_is_not_believed(cell, stocked):
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_ledger_that_others_can_write_is_not_believed(cell, stocked, mode):
+def test_ledger_that_others_can_write_is_not_believed(cell, stocked, mode):
     file = next(name for name in names(stocked) if name.startswith("tqdm"))
     (stocked / file).write_bytes(b"tampered")
     ledger = wheelhouse.Ledger(stocked).path
@@ -164,7 +164,7 @@ def test_a_ledger_that_others_can_write_is_not_believed(cell, stocked, mode):
         wheelhouse.fetch(cell, stocked)
 
 
-def test_a_ledger_that_is_a_link_is_not_believed(cell, stocked, tmp_path):
+def test_ledger_that_is_a_link_is_not_believed(cell, stocked, tmp_path):
     file = next(name for name in names(stocked) if name.startswith("tqdm"))
     (stocked / file).write_bytes(b"tampered")
     forged(tmp_path / "elsewhere.json", stocked, cell)
@@ -185,7 +185,7 @@ def test_pip_that_brings_other_bytes_is_caught_by_the_look_after_it(cell, tmp_pa
         wheelhouse._arrived(tmp_path / "absent.whl", wheel)
 
 
-def test_a_source_with_other_bytes_is_not_accepted(cell, served, tmp_path):
+def test_source_with_other_bytes_is_not_accepted(cell, served, tmp_path):
     row = next(wheel for _, wheel in cell.wheels if wheel.name == "tqdm")
     stand_in_wheel("tqdm", row.version, served, content="STAND_IN = 'tampered'\n")
     with pytest.raises(RocmatrixError, match=r"RM104[\s\S]*tqdm[\s\S]*DO NOT MATCH THE HASHES"):
@@ -193,7 +193,7 @@ def test_a_source_with_other_bytes_is_not_accepted(cell, served, tmp_path):
     assert not any("tqdm" in name for name in names(tmp_path / "w"))
 
 
-def test_an_unreachable_index_is_a_clear_error_in_seconds(cell, served, tmp_path):
+def test_unreachable_index_is_a_clear_error_in_seconds(cell, served, tmp_path):
     torch = next(file for file, wheel in cell.wheels if wheel.index == "pytorch")
     (served / torch).unlink()
     started = time.monotonic()
@@ -214,13 +214,13 @@ def test_only_torch_is_asked_of_its_own_index():
         assert asked[1:] == ([GFX1100.release.index] if wheel.index == "pytorch" else [])
 
 
-def test_pip_is_told_the_python_of_the_image(tmp_path):
+def test_pip_resolves_for_the_python_of_the_image(tmp_path):
     argv = wheelhouse.pip_argv(tmp_path / "r", python="3.12", source=wheelhouse.CONFIGURED, target=tmp_path)
     assert argv[argv.index("--python-version") + 1] == "3.12"
     assert {"cp312", "abi3", "none", "manylinux_2_28_x86_64", "--require-hashes", "--no-deps"} <= set(argv)
 
 
-def test_a_file_of_another_name_is_not_taken(cell, served, tmp_path):
+def test_file_of_another_name_is_not_taken(cell, served, tmp_path):
     file, wheel = cell.wheels[0]
     renamed = cell.model_copy(update={"wheels": ((file.replace("py3-none", "py2.py3-none"), wheel),)})
     with pytest.raises(RocmatrixError, match=r"RM104[\s\S]*instead"):
@@ -228,7 +228,7 @@ def test_a_file_of_another_name_is_not_taken(cell, served, tmp_path):
     assert names(tmp_path / "w") == []
 
 
-def test_a_cell_without_a_lock_is_rm102(cell, tmp_path):
+def test_cell_without_a_lock_is_rm102(cell, tmp_path):
     with pytest.raises(RocmatrixError, match="RM102"):
         wheelhouse.fetch(cell.model_copy(update={"wheels": ()}), tmp_path / "w")
     assert not (tmp_path / "w").exists()
@@ -254,7 +254,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_a_full_disk_is_rm205_and_leaves_nothing_half_written(cell, served, small_disk):
+def test_full_disk_is_rm205_and_leaves_nothing_half_written(cell, served, small_disk):
     big = stand_in_wheel("torch", "9.9", served, content=f"NOISE = '{os.urandom(1_000_000).hex()}'\n")
     full = cell.model_copy(update={"wheels": (locked(big, cell.wheels[0][1].model_copy(update={"version": "9.9"})),)})
     with pytest.raises(RocmatrixError, match="RM205") as caught:
@@ -263,14 +263,14 @@ def test_a_full_disk_is_rm205_and_leaves_nothing_half_written(cell, served, smal
     assert names(small_disk / "w") == []
 
 
-def test_a_read_only_place_is_rm206(cell, small_disk):
+def test_read_only_place_is_rm206(cell, small_disk):
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     with pytest.raises(OSError, match="Read-only") as caught:
         wheelhouse.fetch(cell, small_disk / "w")
     assert console.known(caught.value).code == "RM206"
 
 
-def test_a_complete_read_only_wheelhouse_is_used(cell, served, small_disk, monkeypatch):
+def test_complete_read_only_wheelhouse_is_used(cell, served, small_disk, monkeypatch):
     folder = small_disk / "w"
     shutil.copytree(served, folder, ignore=lambda _, files: set(files) - set(locked_names(cell)))
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
@@ -286,7 +286,7 @@ def test_two_fetches_at_once_do_not_disturb_each_other(cell, tmp_path):
     assert names(folder) == locked_names(cell)
 
 
-def test_the_hash_is_the_files(tmp_path):
+def test_hash_is_the_files(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"abc")
     assert wheelhouse.sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -31,7 +31,7 @@ def test_both_streams_are_kept_whole(tmp_path, capfd):
     assert len(done.last_words) < 300_000
 
 
-def test_a_line_never_ends_a_half_written_one(tmp_path):
+def test_line_never_ends_a_half_written_one(tmp_path):
     with job_log.opened(tmp_path / "train-x.log") as log:
         log.words(b"epoch 3")
         log.line('{"event": "epoch"}\n')
@@ -39,21 +39,21 @@ def test_a_line_never_ends_a_half_written_one(tmp_path):
     assert (tmp_path / "train-x.log").read_text() == 'epoch 3\n{"event": "epoch"}\n of 4\n'
 
 
-def test_a_log_that_cannot_be_opened_stops_nothing(tmp_path, capfd):
+def test_log_that_cannot_be_opened_stops_nothing(tmp_path, capfd):
     (tmp_path / "file").write_text("")
     done = run(TALK, tmp_path / "file" / "train.log")
     assert (done.status, done.log) == (0, None)
     assert done.last_words
 
 
-def test_a_full_disk_ends_the_log_and_not_the_job():
+def test_full_disk_ends_the_log_and_not_the_job():
     full = JobLog(descriptor=os.open("/dev/full", os.O_WRONLY))
     full.words(b"first\n")
     assert full.descriptor is None
     full.line("second\n")
 
 
-def test_a_log_that_broke_off_is_not_taken_for_the_whole(tmp_path, capfd):
+def test_log_that_broke_off_is_not_taken_for_the_whole(tmp_path, capfd):
     (tmp_path / "train.log").symlink_to("/dev/full")
     done = run(TALK, tmp_path / "train.log")
     assert (done.status, done.log) == (0, None)
@@ -61,7 +61,7 @@ def test_a_log_that_broke_off_is_not_taken_for_the_whole(tmp_path, capfd):
     assert done.last_words == b"half"
 
 
-def test_the_oldest_logs_of_a_program_go_and_those_of_others_stay(tmp_path):
+def test_oldest_logs_of_a_program_go_and_those_of_others_stay(tmp_path):
     (tmp_path / "build-x.log").write_text("")
     for number in range(job_log.KEPT + 3):
         path = tmp_path / f"train-{number}.log"

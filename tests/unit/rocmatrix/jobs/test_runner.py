@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[4]
         ("container", (), "the daemon is stopped", "container", "--in container"),
     ],
 )
-def test_the_place_has_a_reason(asked, cards, obstacle, where, reason):
+def test_place_has_a_reason(asked, cards, obstacle, where, reason):
     decision = launch.decide(asked, cards=cards, engine=obstacle)
     assert decision.where == where
     assert reason in decision.why
@@ -46,13 +46,13 @@ def test_events_arrive_in_order_and_words_pass_through(capfd):
     assert "words" in capfd.readouterr().err
 
 
-def test_the_checkout_comes_first_on_the_module_path(tmp_path):
+def test_checkout_comes_first_on_the_module_path(tmp_path):
     environment = launch.native_environment(tmp_path, {"PYTHONPATH": "/elsewhere", "HOME": "/h"})
     assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h", "PYTHONSAFEPATH": "1"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path):
+def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path):
     mark = tmp_path / "alive"
     loop = f"while True:\n pathlib.Path({str(mark)!r}).touch(); time.sleep(0.05)"
     job = f"import time, pathlib; print('{{}}', flush=True)\n{loop}"
@@ -66,7 +66,7 @@ def test_a_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_pat
     assert not mark.exists()
 
 
-def test_a_missing_client_is_rm201():
+def test_missing_client_is_rm201():
     with pytest.raises(RocmatrixError, match="RM201"):
         launch.run(["no-such-docker"], show=print)
 
@@ -82,27 +82,27 @@ def scheduled(tmp_path):
     return launch.Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
 
 
-def test_a_job_is_written_and_handed_over(tmp_path, monkeypatch):
+def test_job_is_written_and_handed_over(tmp_path, monkeypatch):
     stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert launch.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
 
 
-def test_a_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
+def test_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
         launch.send(scheduled(tmp_path))
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_scheduler_that_refuses_is_heard(tmp_path, monkeypatch):
+def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
     stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
         launch.send(scheduled(tmp_path))
 
 
-def test_a_job_tells_its_files_before_its_command(tmp_path):
+def test_job_prints_its_files_before_its_command(tmp_path):
     assert scheduled(tmp_path).words.splitlines() == [
         f"# {tmp_path}/runs/r.sbatch",
         "#!/bin/sh",

@@ -35,7 +35,7 @@ def test_what_is_a_terminal_stays_one():
     os.close(master)
 
 
-def test_a_grandchild_that_holds_the_end_open_is_not_waited_for(capfd):
+def test_grandchild_that_holds_the_end_open_is_not_waited_for(capfd):
     code = "import subprocess, sys; sys.stderr.write('gone\\n'); subprocess.Popen([sys.executable, '-c', "
     code += "'import time; time.sleep(15)'])"
     began = time.monotonic()
@@ -43,7 +43,7 @@ def test_a_grandchild_that_holds_the_end_open_is_not_waited_for(capfd):
     assert time.monotonic() - began < 10
 
 
-def test_a_reader_that_is_gone_does_not_stop_the_program():
+def test_reader_that_is_gone_does_not_stop_the_program():
     readable, writable = os.pipe()
     os.close(readable)
     with os.fdopen(writable, "w") as gone:

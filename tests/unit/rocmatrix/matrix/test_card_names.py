@@ -67,7 +67,7 @@ def test_every_name_of_an_architecture_leads_to_it_or_names_its_rivals(gfx):
         ("", None),
     ],
 )
-def test_a_name_that_could_be_several_cards_lists_them(name, candidates):
+def test_name_that_could_be_several_cards_lists_them(name, candidates):
     if name in ("RX 6700", "6700"):  # a card of exactly that name exists
         assert architecture_of(ARCHITECTURES, name) == "gfx1031"
         return
@@ -77,11 +77,11 @@ def test_a_name_that_could_be_several_cards_lists_them(name, candidates):
         assert candidate in caught.value.what
 
 
-def test_a_long_list_of_candidates_is_cut_with_a_count():
+def test_long_list_of_candidates_is_cut_with_a_count():
     with pytest.raises(RocmatrixError, match=r"and \d+ more"):
         architecture_of(ARCHITECTURES, "RX 6")
 
 
-def test_an_unknown_name_gets_the_nearest():
+def test_unknown_name_gets_the_nearest():
     with pytest.raises(RocmatrixError, match="did you mean Radeon RX 7900 XT"):
         architecture_of(ARCHITECTURES, "Radeon RX 7990 XT")

@@ -38,7 +38,7 @@ def axes(cell):
     return {"architecture": cell.architecture, "torch": cell.release.torch, "rocm": cell.release.rocm}
 
 
-def test_the_companions_people_ask_for_are_all_described():
+def test_companions_people_ask_for_are_all_described():
     assert set(NAMES) == {
         "torchvision", "torchaudio", "triton", "transformers", "peft", "accelerate", "bitsandbytes", "flash-attn",
         "aiter", "torchao", "deepspeed", "transformer-engine", "vllm", "xformers", "apex",
@@ -80,7 +80,7 @@ def test_verdicts(package, cell, verdict):
 
 
 @pytest.mark.parametrize("package", ["flash-attn", "aiter", "deepspeed", "transformer-engine"])
-def test_a_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(package):
+def test_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(package):
     """Before pip is asked: the index's transformer-engine is NVIDIA's, and would be installed."""
     with pytest.raises(RocmatrixError) as refused:
         companion_lock.choose(MATRIX, MATRIX.cell("rocm7.2-torch2.12.1-gfx942"), [package])
@@ -90,7 +90,7 @@ def test_a_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(p
 
 
 @given(st.sampled_from(MATRIX.cells), st.lists(st.sampled_from(NAMES), unique=True))
-def test_a_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
+def test_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
     try:
         chosen = companion_lock.choose(MATRIX, cell, names)
     except RocmatrixError as refusal:
@@ -110,7 +110,7 @@ def test_a_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
 
 
 @given(st.sampled_from(MATRIX.cells), st.sampled_from(NAMES))
-def test_a_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
+def test_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
     try:
         companion_lock.choose(MATRIX, cell, [name])
     except RocmatrixError as refusal:
@@ -118,7 +118,7 @@ def test_a_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
         assert all(BY_NAME[name].verdict(**axes(other)) != "broken" for other in named)
 
 
-def test_an_unknown_companion_is_rm010_with_the_nearest_names():
+def test_unknown_companion_is_rm010_with_the_nearest_names():
     with pytest.raises(RocmatrixError, match=r"RM010[\s\S]*transformers"):
         companion_lock.choose(MATRIX, CELL, ["trnsformers"])
 
@@ -130,7 +130,7 @@ def prepare(packages, root, cell=CELL):
     return extended
 
 
-def test_an_unlocked_cell_takes_no_companions(tmp_path):
+def test_unlocked_cell_takes_no_companions(tmp_path):
     with pytest.raises(RocmatrixError, match="RM102"):
         prepare(["peft"], tmp_path, cell=MATRIX.cell("rocm10.0-torch2.13.0-gfx1100"))
 
@@ -145,7 +145,7 @@ def test_companions_are_resolved_against_the_cells_own_torch(python_index, tmp_p
     assert all(row in extended.wheels for row in CELL.wheels)
 
 
-def test_a_recorded_wheel_of_torchs_own_companion_needs_no_index(python_index, tmp_path):
+def test_recorded_wheel_of_torchs_own_companion_needs_no_index(python_index, tmp_path):
     extended = prepare(["torchvision", "triton"], tmp_path)
     ((file, wheel),) = added(extended)
     assert file.startswith("torchvision-0.27.1+rocm7.2-cp312")
@@ -165,7 +165,7 @@ def test_companions_are_part_of_the_images_name_label_and_inputs(python_index, c
     assert str(place) in capsys.readouterr().out
 
 
-def test_a_lock_of_companions_is_kept_until_the_cells_own_wheels_change(python_index, tmp_path):
+def test_lock_of_companions_is_kept_until_the_cells_own_wheels_change(python_index, tmp_path):
     python_index.add("peft", "0.21.2")
     first = prepare(["peft"], tmp_path)
     python_index.add("peft", "0.21.3")
@@ -184,6 +184,6 @@ def test_companions_are_asked_for_by_the_cells_name_too(python_index, tmp_path):
     assert companion_lock.locked(MATRIX, again, tmp_path) == built
 
 
-def test_a_package_without_wheels_is_rm105(python_index, tmp_path):
+def test_package_without_wheels_is_rm105(python_index, tmp_path):
     with pytest.raises(RocmatrixError, match="RM105"):
         prepare(["accelerate"], tmp_path)

@@ -20,7 +20,7 @@ def blockers(architecture, release):
     return [rule.id for rule in RELEASE_RULES if rule.when.matches(**axes)]
 
 
-def test_a_rule_blocks_an_architecture_exactly_where_a_release_left_it_out():
+def test_rule_blocks_an_architecture_exactly_where_a_release_left_it_out():
     for release in MATRIX.releases:
         for architecture in MATRIX.architectures:
             known = release.rocm is not None and release.architectures is not None
@@ -35,7 +35,7 @@ def test_no_combination_of_a_release_is_called_unpaired():
         assert not [rule for rule in blockers(None, release) if rule.startswith("rocm-versions-of")]
 
 
-def test_a_pair_that_was_never_built_is_blocked_with_the_pairs_that_were():
+def test_pair_that_was_never_built_is_blocked_with_the_pairs_that_were():
     rule = RULES["rocm-versions-of-torch-2.5.1"]
     assert rule.when.matches(architecture="gfx1100", torch="2.5.1", rocm="6.3")
     assert not rule.when.matches(architecture="gfx1100", torch="2.5.1", rocm="6.2")
@@ -43,7 +43,7 @@ def test_a_pair_that_was_never_built_is_blocked_with_the_pairs_that_were():
     assert "6.1, 6.2" in rule.reason
 
 
-def test_what_nobody_has_listed_is_not_called_broken():
+def test_unlisted_combination_is_not_called_broken():
     assert not any("2.15" in rule for rule in RULES)
 
 
@@ -55,7 +55,7 @@ def test_derived_rules_carry_the_sources_of_what_they_follow_from():
     assert "gfx1030, gfx1100 only" in rule.reason
 
 
-def test_a_library_without_kernels_keeps_its_own_name_and_confidence():
+def test_library_without_kernels_keeps_its_own_name_and_confidence():
     rule = RULES["gfx906-rocblas-from-6.4"]
     assert rule.evidence.confidence == "reported"
     assert rule.when.matches(architecture="gfx906", torch="2.8.0", rocm="6.4")
@@ -64,7 +64,7 @@ def test_a_library_without_kernels_keeps_its_own_name_and_confidence():
     assert not caution.decides
 
 
-def test_a_few_rules_say_what_hundreds_would():
+def test_few_rules_replace_hundreds():
     combinations = len(MATRIX.releases) * len(MATRIX.architectures)
     assert len(RULES) < combinations / 10
 

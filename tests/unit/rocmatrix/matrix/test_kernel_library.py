@@ -43,22 +43,22 @@ def test_hipblaslt_is_not_asked_of_cards_that_it_was_not_built_for():
         ("/x/torch/lib/libtorch_cpu.so", None),
     ],
 )
-def test_a_path_belongs_to_its_library(path, library):
+def test_path_belongs_to_its_library(path, library):
     assert next((one.library for one in MATRIX.kernels if one.holds(path)), None) == library
 
 
-def test_an_index_is_looked_for_by_architecture():
+def test_index_is_looked_for_by_architecture():
     rocblas = next(library for library in MATRIX.kernels if library.library == "rocBLAS")
     assert rocblas.index_of(GFX1100.architecture).search("/x/rocblas/library/TensileLibrary_lazy_gfx1100.dat")
     assert not rocblas.index_of("gfx110").search("/x/rocblas/library/TensileLibrary_lazy_gfx1100.dat")
 
 
-def test_a_pattern_that_is_none_is_refused():
+def test_pattern_that_is_none_is_refused():
     with pytest.raises(ValidationError, match="not a regular expression"):
         KernelLibrary.model_validate(MATRIX.kernels[0].model_dump() | {"files": "("})
 
 
-def test_a_size_that_goes_up_needs_a_reason():
+def test_size_that_goes_up_needs_a_reason():
     grown = FIRST | {"bytes": 1001}
     with pytest.raises(ValidationError, match="from 1000 to 1001 bytes with no `reason`"):
         Baseline.model_validate({"cell": "x", "sizes": [FIRST, grown]})
@@ -67,7 +67,7 @@ def test_a_size_that_goes_up_needs_a_reason():
     assert Baseline.model_validate({"cell": "x", "sizes": [FIRST, FIRST | {"bytes": 999}]}).newest.bytes == 999
 
 
-def test_a_wider_limit_needs_a_reason():
+def test_wider_limit_needs_a_reason():
     with pytest.raises(ValidationError, match="needs a `limit_reason`"):
         Baseline.model_validate({"cell": "x", "sizes": [FIRST], "limit": 1.2})
     wide = {"cell": "x", "sizes": [FIRST], "limit": 1.2, "limit_reason": "measured on two engines"}

@@ -14,7 +14,7 @@ def of(architecture, torch, rocm):
     return MATRIX.libraries.of(architecture=architecture, torch=torch, rocm=rocm)
 
 
-def test_a_combination_gets_one_answer_from_each_library_that_has_one():
+def test_combination_gets_one_answer_from_each_library_that_has_one():
     for release in MATRIX.releases:
         for name in ("hipblaslt", "attention", "allocator"):
             found = of("gfx1100", release.torch, release.rocm)[name]
@@ -37,7 +37,7 @@ def test_hipblaslt_on_gfx1100_by_version(torch, rocm, accepted, preferred):
     assert set(statement.preferred) <= set(statement.accepted)
 
 
-def test_nothing_is_said_where_no_source_was_read():
+def test_library_without_a_source_has_no_statement():
     assert of("gfx1100", "2.7.1", "6.3")["hipblaslt"] == []
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_said_where_no_source_was_read():
         ("2.12.1", "7.2", "PYTORCH_ALLOC_CONF", True),
     ],
 )
-def test_the_allocator_variable_follows_the_torch_version(torch, rocm, first, expandable):
+def test_allocator_variable_follows_the_torch_version(torch, rocm, first, expandable):
     (statement,) = of("gfx1100", torch, rocm)["allocator"]
     assert statement.variables[0] == first
     assert statement.expandable_segments is expandable
@@ -84,12 +84,12 @@ def test_drivers_have_a_window_by_rocm_version():
         ("gfx1100", "2.5.1", "6.2", None),
     ],
 )
-def test_an_override_is_advised_only_where_it_helps(name, torch, rocm, value):
+def test_override_is_advised_only_where_it_helps(name, torch, rocm, value):
     override = MATRIX.architectures[name].override(torch=torch, rocm=rocm)
     assert (override.value if override else None) == value
 
 
-def test_an_override_stands_in_for_an_architecture_that_the_releases_hold():
+def test_override_stands_in_for_an_architecture_that_the_releases_hold():
     listed = {name for release in MATRIX.releases for name in release.architectures or ()}
     for entry in MATRIX.architectures.values():
         for override in entry.overrides:
@@ -98,7 +98,7 @@ def test_an_override_stands_in_for_an_architecture_that_the_releases_hold():
                 assert override.stands_in in listed
 
 
-def test_only_cards_with_matrix_instructions_are_said_to_have_them():
+def test_only_cards_with_matrix_instructions_are_listed_with_them():
     none = {name for name, entry in MATRIX.architectures.items() if not entry.matrix_units}
     assert {"gfx900", "gfx906", "gfx1030", "gfx1036"} <= none
     assert not none & {"gfx908", "gfx942", "gfx1100", "gfx1151", "gfx1201"}

@@ -10,7 +10,7 @@ MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RELEASES = MATRIX.release_by_name
 
 
-def test_an_entry_stands_for_each_pair_of_its_versions():
+def test_entry_stands_for_each_pair_of_its_versions():
     names = {release.name for release in MATRIX.releases}
     assert {"rocm6.2.4-torch2.7.0", "rocm6.3-torch2.7.0", "rocm6.2.4-torch2.7.1", "rocm6.3-torch2.7.1"} <= names
     assert "cpu-torch2.13.0" in names
@@ -25,14 +25,14 @@ def test_companions_follow_the_torch_version():
     }  # fmt: skip
 
 
-def test_a_bundled_release_is_asked_for_plainly_and_has_no_device_packages():
+def test_bundled_release_is_asked_for_plainly_and_has_no_device_packages():
     release = RELEASES["rocm6.2.4-torch2.7.1"]
     assert release.requirement("gfx1100") == "torch==2.7.1+rocm6.2.4"
     assert release.index == "https://download.pytorch.org/whl/rocm6.2.4"
     assert release.device_packages("gfx1100") == ()
 
 
-def test_a_split_release_is_asked_for_by_architecture():
+def test_split_release_is_asked_for_by_architecture():
     release = RELEASES["rocm10.0-torch2.13.0"]
     assert release.requirement("gfx1100") == "torch[device-gfx1100]==2.13.0+rocm10.0.0"
     assert release.device_packages("gfx1100") == ("amd-torch-device-gfx1100", "rocm-sdk-device-gfx1100")
@@ -75,6 +75,6 @@ def test_what_is_not_known_of_2_15_is_left_open():
         ("torch", "gfx1100", False),
     ],
 )
-def test_a_familys_package_belongs_to_each_architecture_of_it(package, architecture, foreign):
+def test_familys_package_belongs_to_each_architecture_of_it(package, architecture, foreign):
     release = MATRIX.cell("rocm10.0-torch2.13.0-gfx1100").release
     assert release.foreign(package, architecture) == foreign

@@ -27,7 +27,7 @@ from tests.fixtures.cells import MATRIX
         (None, "7.2", None, "not read"),
     ],
 )
-def test_a_card_is_listed_only_where_its_own_line_names_it(gfx, rocm, card, listing):
+def test_card_is_listed_only_where_its_own_line_names_it(gfx, rocm, card, listing):
     assert MATRIX.support_of(gfx, rocm, card=card).listing == listing
 
 
@@ -36,7 +36,7 @@ def test_every_rocm_line_of_a_release_has_a_list_that_was_read():
     assert lines == {rocm for table in MATRIX.support for rocm in table.rocm}
 
 
-def test_a_card_that_no_architecture_knows_is_a_mistake_with_its_place():
+def test_card_that_no_architecture_knows_is_a_mistake_with_its_place():
     table = MATRIX.support[0].model_copy(update={"listed": {"gfx906": ["Instinct MI5O"]}})
     broken = MATRIX.model_copy(update={"support": [table]})
     assert [path for path, _ in dangling(broken)] == [("support", 0, "listed", "gfx906", 0)]
@@ -58,7 +58,7 @@ def test_a_card_that_no_architecture_knows_is_a_mistake_with_its_place():
         ("RX 7900 XT", "gfx906", None),
     ],
 )
-def test_a_name_means_one_card_or_the_architecture(name, gfx, card):
+def test_name_means_one_card_or_the_architecture(name, gfx, card):
     assert card_of(MATRIX.architectures, name, gfx) == card
 
 
@@ -73,7 +73,7 @@ def test_no_listed_name_is_a_chip():
             assert not set(table.cards(gfx)) & set(MATRIX.architectures[gfx].chips)
 
 
-def test_an_unknown_card_is_an_error_and_never_unlisted():
+def test_unknown_card_is_an_error_and_never_unlisted():
     from rocmatrix.matrix.card_names import architecture_of
 
     with pytest.raises(RocmatrixError, match="RM010"):

@@ -46,6 +46,6 @@ def test_names_that_are_one_to_buildx_are_refused():
     assert caught.value.code == "RM631"
 
 
-def test_the_file_is_json(tmp_path):
+def test_file_is_json(tmp_path):
     bake.write(tmp_path / "new" / "night.json", made())
     assert json.loads((tmp_path / "new" / "night.json").read_text()) == made()

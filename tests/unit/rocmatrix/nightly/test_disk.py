@@ -29,7 +29,7 @@ def test_only_own_images_go_only_as_many_as_needed_and_none_that_is_needed(image
         assert left + going[-1].size > budget
 
 
-def test_a_stranger_without_a_tag_stays():
+def test_stranger_without_a_tag_stays():
     assert own([Held(id="x", tags=(), size=1)], recorded={"y"}) == []
 
 

@@ -36,7 +36,7 @@ def lines(done):
     return [tuple(line.split()) for line in done.read_text().splitlines()]
 
 
-def test_a_night_does_every_stage_once_and_ends(path, done):
+def test_night_does_every_stage_once_and_ends(path, done):
     running, goes_on = night(path, Simulated(done))
     assert not goes_on
     assert Counter(lines(done)) == Counter(EVERY)
@@ -47,7 +47,7 @@ def test_a_night_does_every_stage_once_and_ends(path, done):
 
 
 @pytest.mark.parametrize("after", [1, 4, 9, 14])
-def test_a_night_that_is_killed_goes_on_where_it_was(path, done, after):
+def test_killed_night_resumes_where_it_was(path, done, after):
     argv = [sys.executable, "-m", "tests.fixtures.night", str(path), str(done)]
     process = subprocess.Popen(argv, cwd=ROOT, start_new_session=True)
     while not done.exists() or len(done.read_text().splitlines()) < after:
@@ -68,7 +68,7 @@ def test_a_night_that_is_killed_goes_on_where_it_was(path, done, after):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_failed_stage_ends_its_cell_alone(path, done, stage):
+def test_failed_stage_ends_its_cell_alone(path, done, stage):
     running, _ = night(path, Simulated(done, ends={(CELLS[0].name, stage): Outcome(state="failed", words="simulated")}))
     own = {s: leg.state for (name, s), leg in running.legs.items() if name == CELLS[0].name}
     reached = STAGES[: STAGES.index(stage) + 1]
@@ -77,13 +77,13 @@ def test_a_failed_stage_ends_its_cell_alone(path, done, stage):
     assert all(running.legs[cell.name, "promote"].state == "passed" for cell in CELLS[1:])
 
 
-def test_a_cell_that_was_not_smoked_is_not_promoted(path, done):
+def test_cell_that_was_not_smoked_is_not_promoted(path, done):
     ends = {(cell.name, "smoke"): Outcome(state="left out", words="this machine has no card") for cell in CELLS}
     running, _ = night(path, Simulated(done, ends=ends))
     assert not {stage for _, stage in running.legs} & {"promote"}
 
 
-def test_an_error_of_a_stage_is_its_failure(path, done):
+def test_error_of_a_stage_is_its_failure(path, done):
     class Broken(Simulated):
         def prove(self, cell):
             raise RocmatrixError("RM203", what="simulated")
@@ -92,7 +92,7 @@ def test_an_error_of_a_stage_is_its_failure(path, done):
     assert running.legs[CELLS[0].name, "prove"].words == "RM203 simulated"
 
 
-def test_a_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(path, done):
+def test_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(path, done):
     class Stopped(Simulated):
         def smoke(self, cell):
             if cell.name == CELLS[1].name:
@@ -123,7 +123,7 @@ def test_another_plan_or_a_fresh_start_is_another_night(path):
     assert journal.begin(changed)[1] is False
 
 
-def test_the_last_good_night_is_one_that_smoked_and_ended(path, done):
+def test_last_good_night_is_one_that_smoked_and_ended(path, done):
     good, _ = night(path, Simulated(done))
     ends = {(CELLS[0].name, "smoke"): Outcome(state="failed")}
     bad, _ = night(path, Simulated(done, ends=ends))
@@ -152,7 +152,7 @@ def test_cells_are_chosen_by_name_or_architecture_and_unlocked_ones_named():
     "error", [TimeoutError("read timed out"), ValueError("a defect"), OSError(28, "No space left")]
 )
 @pytest.mark.parametrize("stage", [*STAGES, "make_room", "holds"])
-def test_what_nobody_foresaw_in_a_stage_ends_that_stage_and_not_the_night(path, done, stage, error, monkeypatch):
+def test_unforeseen_error_ends_its_stage_and_not_the_night(path, done, stage, error, monkeypatch):
     monkeypatch.setattr("rocmatrix.runtime.console.LOGS", path.parent / "logs")
 
     class Broken(Simulated):
@@ -176,7 +176,7 @@ def test_what_nobody_foresaw_in_a_stage_ends_that_stage_and_not_the_night(path, 
         assert {leg.state for (name, _), leg in running.legs.items() if name != CELLS[0].name} == {"passed"}
 
 
-def test_a_candidate_that_the_engine_cannot_answer_for_is_built_again(path, done):
+def test_candidate_that_the_engine_cannot_answer_for_is_built_again(path, done):
     class Stopped(Simulated):
         def smoke(self, cell):
             raise KeyboardInterrupt
@@ -195,7 +195,7 @@ def test_a_candidate_that_the_engine_cannot_answer_for_is_built_again(path, done
     assert {leg.state for leg in running.legs.values()} == {"passed"}
 
 
-def test_a_clock_set_back_changes_neither_the_night_to_go_on_with_nor_the_one_before(path, done, monkeypatch):
+def test_clock_set_back_changes_neither_the_night_to_resume_nor_the_one_before(path, done, monkeypatch):
     def at(when):
         monkeypatch.setattr("rocmatrix.nightly.journal.now", lambda: when)
 

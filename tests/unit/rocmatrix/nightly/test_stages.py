@@ -12,7 +12,7 @@ from tests.fixtures.cells import CPU, MATRIX
 from tests.fixtures.evidence import IMAGE, INPUTS, OTHER_INPUTS, record
 
 
-def test_a_failed_smoke_of_a_night_names_its_log_and_its_likely_cause(tmp_path, monkeypatch, capsys):
+def test_failed_smoke_of_a_night_names_its_log_and_its_likely_cause(tmp_path, monkeypatch, capsys):
     log = tmp_path / "smoke.log"
     log.write_text("RuntimeError: HIP error: invalid device function\n")
     failed = {"event": "probe", "probe": "blas", "status": "fail"}

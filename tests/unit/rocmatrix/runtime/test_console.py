@@ -18,7 +18,7 @@ def ends(error):
     return caught.value.code
 
 
-def test_a_known_error_is_shown_and_ends_with_2(capsys):
+def test_known_error_is_shown_and_ends_with_2(capsys):
     assert ends(RocmatrixError("RM203", what="no image", where="here")) == 2
     shown = capsys.readouterr().err
     assert shown.startswith("RM203 ")
@@ -33,7 +33,7 @@ def test_errors_of_the_system_are_named_by_number(number, code, capsys):
     assert "/some/file" in shown
 
 
-def test_a_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
+def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(console, "LOGS", tmp_path)
     assert ends(ZeroDivisionError("division by zero")) == 1
     shown = capsys.readouterr().err
@@ -49,13 +49,13 @@ def test_ctrl_c_ends_with_130(capsys):
     assert "Stopped" in capsys.readouterr().err
 
 
-def test_every_code_says_what_it_means_and_what_to_do():
+def test_every_code_has_a_meaning_and_a_next_step():
     for entry in CATALOG.values():
         assert entry.meaning.endswith(".")
         assert entry.next.endswith(".")
 
 
-def test_the_nearest_name_comes_first():
+def test_nearest_name_comes_first():
     assert nearest("gfx1110", ["gfx906", "gfx1100", "gfx90a"])[0] == "gfx1100"
     assert nearest("RX 7900 xt", ["MI50", "RX 7900 XT"])[0] == "RX 7900 XT"
     assert nearest("zzz", ["gfx906"]) == []

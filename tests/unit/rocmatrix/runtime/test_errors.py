@@ -32,7 +32,7 @@ def test_no_code_is_the_trainers():
     assert not [code for code in CATALOG if code.startswith("RM5")]
 
 
-def test_a_catalog_joins_topics_by_number():
+def test_catalog_joins_topics_by_number():
     row = ("title", "meaning", "next")
     joined = catalog(entries(("RM400", *row), ("RM640", *row)), entries(("RM012", *row), ("RM500", *row)))
     assert list(joined) == ["RM012", "RM400", "RM500", "RM640"]

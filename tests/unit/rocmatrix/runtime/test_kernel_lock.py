@@ -39,7 +39,7 @@ def holder(tmp_path):
         process.communicate()
 
 
-def test_a_held_lock_names_the_process_and_goes_with_it_when_killed(tmp_path, holder):
+def test_held_lock_names_the_process_and_goes_with_it_when_killed(tmp_path, holder):
     process = holder()
     with pytest.raises(HeldError, match=str(process.pid)), held(tmp_path / "lock"):
         pass
@@ -57,7 +57,7 @@ def test_shared_locks_stand_side_by_side_and_keep_a_lone_one_out(tmp_path, holde
         pass
 
 
-def test_waiting_is_said_once_and_ends_with_the_holder(tmp_path, holder, capfd):
+def test_waiting_is_reported_once_and_ends_with_the_holder(tmp_path, holder, capfd):
     process = holder()
     threading.Timer(1.0, process.kill).start()
     began = time.monotonic()
@@ -66,7 +66,7 @@ def test_waiting_is_said_once_and_ends_with_the_holder(tmp_path, holder, capfd):
     assert capfd.readouterr().err.count("another call installs") == 1
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
+def test_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("kept")
     (tmp_path / "lock").symlink_to(precious)

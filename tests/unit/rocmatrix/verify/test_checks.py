@@ -6,7 +6,7 @@ import pytest
 
 from rocmatrix.images import render
 from rocmatrix.matrix.kernel_library import Baseline
-from rocmatrix.verify import claim, contents, hygiene, packages, size
+from rocmatrix.verify import hygiene, image_scan, label_check, packages, size
 from rocmatrix.verify.devicecode.filetree import on_disk
 from tests.fixtures import cells
 from tests.fixtures.trees import entry, write
@@ -49,7 +49,7 @@ def strays(found):
     return hygiene.check(collected.found, files=len(found))
 
 
-def test_the_locked_set_passes_with_what_the_environment_brings():
+def test_locked_set_passes_with_what_the_environment_brings():
     found = packages.check(LOCKED | {"pip": "24.0"}, cells.CPU)
     assert (found.status, len(LOCKED) > 10) == ("passed", True)
 
@@ -74,13 +74,13 @@ def test_nothing_installed_and_nothing_locked_both_fail():
     assert (finding.code, "no lock to compare with" in finding.what) == ("RM216", True)
 
 
-def test_a_package_is_known_by_its_metadata_not_by_its_folder(tmp_path):
+def test_package_is_known_by_its_metadata_not_by_its_folder(tmp_path):
     about = b"Metadata-Version: 2.1\nName: Some.Package\nVersion: 1.2+cpu\n\nText\nVersion: 9\n"
     write(tmp_path, {"opt/venv/lib/python3.12/site-packages/other-9.9.dist-info/METADATA": about})
-    assert contents.read(on_disk(tmp_path), cells.MATRIX.kernels).packages == {"some-package": "1.2+cpu"}
+    assert image_scan.read(on_disk(tmp_path), cells.MATRIX.kernels).packages == {"some-package": "1.2+cpu"}
 
 
-def test_a_clean_image_passes():
+def test_clean_image_passes():
     assert strays(CLEAN).findings == ()
     assert strays(CLEAN).name == "hygiene"
     assert strays(CLEAN).summary == f"{len(hygiene.RULES)} rules on {len(CLEAN)} files"
@@ -130,7 +130,7 @@ def test_set_id_is_allowed_by_path_mode_and_owner_alone(path, mode, uid, gid, fo
 
 
 @pytest.mark.parametrize("change", [{"mode": 0o777}, {"mode": 0o3777}, {"uid": 7}, {"gid": 7}])
-def test_a_place_open_to_all_has_to_be_roots_and_sticky(change):
+def test_place_open_to_all_has_to_be_roots_and_sticky(change):
     planted = entry("/var/tmp", b"", kind="folder", **({"mode": 0o1777} | change))
     assert "open to all" in {finding.what for finding in strays([*CLEAN, planted]).findings}
 
@@ -146,11 +146,11 @@ def test_no_file_to_look_at_fails():
 
 
 @pytest.mark.parametrize(("bytes_", "status"), [(900, "passed"), (1050, "passed"), (1051, "failed")])
-def test_the_limit_of_size_is_relative(bytes_, status):
+def test_limit_of_size_is_relative(bytes_, status):
     assert size.check(bytes_, BASELINE, cell="x", today="2026-11-21").status == status
 
 
-def test_a_first_size_is_not_checked_and_later_ones_are_compared_with_it():
+def test_first_size_is_not_checked_and_later_ones_are_compared_with_it():
     first = size.check(1234, None, cell="x", today="2026-11-21")
     assert (first.status, first.data["bytes"]) == ("not checked", 1234)
     assert "first size" in first.summary
@@ -161,12 +161,12 @@ def test_a_first_size_is_not_checked_and_later_ones_are_compared_with_it():
     assert (taken.status, taken.summary.startswith("accepted: new kernels")) == ("passed", True)
 
 
-def test_the_checkouts_baseline_comes_before_what_is_on_record():
+def test_checkouts_baseline_comes_before_what_is_on_record():
     recorded = size.Recorded(bytes=10**9, date="2026-11-21", of="a bloated image")
     assert size.check(10**6, BASELINE, cell="x", today="2026-11-22", recorded=recorded).status == "failed"
 
 
-def test_an_empty_image_has_no_size_to_take():
+def test_empty_image_has_no_size_to_take():
     for accept in ("", "why not"):
         assert size.check(0, None, cell="x", today="2026-11-22", accept=accept).status == "failed"
 
@@ -179,22 +179,22 @@ def labels(cell):
     return {f"org.rocmatrix.{name}": value for name, value in values.items()}
 
 
-def test_the_cells_own_labels_pass():
-    assert claim.check(labels(cells.CPU), user="10001:10001", cell=cells.CPU).status == "passed"
+def test_cells_own_labels_pass():
+    assert label_check.check(labels(cells.CPU), user="10001:10001", cell=cells.CPU).status == "passed"
 
 
 @pytest.mark.parametrize("name", ["cell", "torch", "rocm", "architecture", "lock"])
-def test_a_label_of_another_cell_fails(name):
+def test_label_of_another_cell_fails(name):
     wrong = labels(cells.CPU) | {f"org.rocmatrix.{name}": "other"}
-    (finding,) = claim.check(wrong, user="10001:10001", cell=cells.CPU).findings
+    (finding,) = label_check.check(wrong, user="10001:10001", cell=cells.CPU).findings
     assert (finding.code, len(finding.places)) == ("RM219", 1)
 
 
 def test_no_labels_and_root_fail():
-    (finding,) = claim.check({}, user="", cell=cells.CPU).findings
+    (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
     assert len(finding.places) == 6
 
 
-def test_a_check_that_was_left_out_never_passes():
+def test_check_that_was_left_out_never_passes():
     passed = size.check(1, BASELINE, cell="x", today="2026-11-21")
     assert replace(passed, skipped=True).status == "not checked"

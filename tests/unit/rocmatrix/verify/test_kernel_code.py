@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.verify import contents, kernel_code
+from rocmatrix.verify import image_scan, kernel_code
 from tests.fixtures import cells
 from tests.fixtures.device_code import aks2, code_object, host_library, kpack, plain_bundle, wheel_tree
 from tests.fixtures.trees import entries
@@ -15,7 +15,7 @@ LAZY = "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat"
 
 
 def check(files, *, architecture="gfx1100", required=REQUIRED, alone=True):
-    found = contents.read(entries(files, below=SITE), cells.MATRIX.kernels)
+    found = image_scan.read(entries(files, below=SITE), cells.MATRIX.kernels)
     return kernel_code.check(
         found, architecture=architecture, known=cells.MATRIX.kernels, required=required, alone=alone
     )
@@ -29,7 +29,7 @@ def without(files, part):
     return {path: data for path, data in files.items() if part not in path}
 
 
-def test_a_wheel_of_one_architecture_passes():
+def test_wheel_of_one_architecture_passes():
     found = check(wheel_tree("gfx1100"))
     assert (found.status, found.findings) == ("passed", ())
     assert {row["library"] for row in found.data["libraries"]} >= {*REQUIRED, "MIOpen", "librocblas.so"}
@@ -42,7 +42,7 @@ def test_a_wheel_of_one_architecture_passes():
     } in found.data["files"]
 
 
-def test_a_pruned_wheel_passes_and_says_what_its_host_libraries_still_hold():
+def test_pruned_wheel_passes_and_lists_what_its_host_libraries_still_hold():
     pruned = wheel_tree("gfx1100") | {
         path: data for path, data in wheel_tree("gfx1100", "gfx906").items() if path.endswith(".so")
     }
@@ -51,12 +51,12 @@ def test_a_pruned_wheel_passes_and_says_what_its_host_libraries_still_hold():
     assert any("2 host libraries hold" in note for note in found.notes)
 
 
-def test_a_host_only_torch_fails():
+def test_host_only_torch_fails():
     assert codes(wheel_tree("gfx1100") | HOST_ONLY) == {"RM211"}
     assert "RM211" in codes({"torch/lib/libtorch_cpu.so": host_library()})
 
 
-def test_a_wrong_family_fails():
+def test_wrong_family_fails():
     assert codes(wheel_tree("gfx906"), alone=False) == {"RM212"}
     assert codes(wheel_tree("gfx906"), alone=True) == {"RM212", "RM213"}
 
@@ -73,7 +73,7 @@ def test_foreign_architectures_left_behind_fail_only_where_the_cell_is_for_one()
 
 
 @pytest.mark.parametrize("path", ["torch/.kpack/torch_gfx906.kpack", "_rocm_sdk_libraries/.kpack/fft_lib_gfx906.kpack"])
-def test_an_archive_of_another_architecture_fails(path):
+def test_archive_of_another_architecture_fails(path):
     files = {
         "torch/.kpack/torch_gfx1100.kpack": kpack({"torch": {"gfx1100": 9}}),
         path: kpack({"lib": {"gfx906": 9}}),
@@ -90,7 +90,7 @@ def test_an_archive_of_another_architecture_fails(path):
         (without(wheel_tree("gfx1100"), "aotriton"), "AOTriton holds no kernels"),
     ],
 )
-def test_an_empty_library_fails(files, words):
+def test_empty_library_fails(files, words):
     (finding,) = check(files).findings
     assert (finding.code, finding.what.startswith(words)) == ("RM214", True)
 
@@ -108,7 +108,7 @@ def test_damage_and_false_names_fail():
     assert codes(wheel_tree("gfx1100") | torn) == {"RM215"}
 
 
-def test_a_host_library_for_others_alone_is_left_and_a_familys_folder_is_no_foreign_one():
+def test_host_library_for_others_alone_is_left_and_a_familys_folder_is_no_foreign_one():
     arches = ["gfx1100", "gfx1151"]
     family = aks2(*map(code_object, arches), arches=arches)
     files = wheel_tree("gfx1100") | {
@@ -119,14 +119,14 @@ def test_a_host_library_for_others_alone_is_left_and_a_familys_folder_is_no_fore
     assert check(files).status == "passed"
 
 
-def test_a_card_of_a_family_finds_its_code_in_the_familys_files():
+def test_card_of_a_family_finds_its_code_in_the_familys_files():
     arches = ["gfx1100", "gfx1151"]
     files = {"torch/lib/aotriton.images/amd-gfx11xx/f/a.aks2": aks2(*map(code_object, arches), arches=arches)}
     assert codes(files, architecture="gfx1151", required=["AOTriton"]) == set()
     assert codes(files, architecture="gfx1102", required=["AOTriton"]) == {"RM212"}
 
 
-def test_a_cpu_image_holds_no_device_code_and_has_a_torch():
+def test_cpu_image_holds_no_device_code_and_has_a_torch():
     cpu = {"torch/lib/libtorch_cpu.so": host_library()}
     assert codes(cpu, architecture=None) == set()
     assert codes(cpu | wheel_tree("gfx1100"), architecture=None) == {"RM213"}

@@ -19,7 +19,7 @@ def verdict(*checks):
     return proof.Proof(cell="c", architecture=None, subject="s", checks=checks).proven
 
 
-def test_a_proof_needs_a_check_that_passed_and_none_that_failed():
+def test_proof_needs_a_check_that_passed_and_none_that_failed():
     assert verdict(PASSED) and verdict(PASSED, SKIPPED)
     assert not verdict(PASSED, FAILED)
     assert not verdict(SKIPPED)

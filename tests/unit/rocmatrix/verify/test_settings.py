@@ -76,7 +76,7 @@ def test_variables_more_than_the_recipes_are_named(env, place):
     assert place in finding.places
 
 
-def test_a_variable_that_is_missing_is_named():
+def test_variable_that_is_missing_is_named():
     config, _ = recipe(cells.CPU)
     config["Env"] = [pair for pair in config["Env"] if not pair.startswith("PYTHONPATH=")]
     (finding,) = check(config).findings
@@ -93,7 +93,7 @@ def test_what_the_base_sets_is_inherited_and_nothing_else_may_be():
     assert check(config).findings != ()
 
 
-def test_a_seal_that_does_not_fit_is_named():
+def test_seal_that_does_not_fit_is_named():
     config, _ = recipe(cells.CPU)
     image = {"RootFS": {"Layers": ["a"]}, "Config": config}
     (finding,) = settings.check(image, cells.CPU, None).findings
@@ -103,7 +103,7 @@ def test_a_seal_that_does_not_fit_is_named():
     assert "derived from" in finding.what
 
 
-def test_an_image_for_another_platform_is_named():
+def test_image_for_another_platform_is_named():
     config, _ = recipe(cells.CPU)
     image = {"RootFS": {"Layers": ["a"]}, "Config": config, "Os": "linux", "Architecture": "arm64"}
     config["Labels"][seal.LABEL] = seal.of(image)

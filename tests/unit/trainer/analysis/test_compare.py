@@ -67,7 +67,7 @@ def test_equal_runs_are_equal_as_far_as_both_go(tmp_path: Path, capsys: pytest.C
         (["aaaaaaaa", "bbbbbbbb", "dddddddd"], [1, 2, 3.5], 3, "loss"),
     ],
 )
-def test_the_first_difference_is_named(
+def test_first_difference_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], links: list[str], losses: list[float], step: int, what: str
 ) -> None:
     one = write_run(tmp_path / "one", ["aaaaaaaa", "bbbbbbbb", "dddddddd"], [1, 2, 3])
@@ -78,7 +78,7 @@ def test_the_first_difference_is_named(
     assert f"parted at step {step}, epoch 1" in words
 
 
-def test_the_last_bit_of_a_loss_counts() -> None:
+def test_last_bit_of_a_loss_counts() -> None:
     one, other = (Step(step=1, epoch=1, link="aaaaaaaa", loss=loss) for loss in ("3f800000", "3f800001"))
     parting = parting_of([one], [other])
     assert parting.step == 1
@@ -86,7 +86,7 @@ def test_the_last_bit_of_a_loss_counts() -> None:
 
 
 @pytest.mark.parametrize("content", [None, "no json\n", "{}\n", "3\n"])
-def test_a_run_without_a_log_cannot_be_compared(
+def test_run_without_a_log_cannot_be_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
 ) -> None:
     one = write_run(tmp_path / "one", ["aaaaaaaa"], [1])

@@ -77,7 +77,7 @@ def test_settings_that_contradict_each_other_are_refused(flags: list[str], tmp_p
     assert main(["train", f"--output={tmp_path}", *flags]) == 2
 
 
-def test_a_feature_file_holds_names_values_and_conventions(minutes: Path, tmp_path: Path) -> None:
+def test_feature_file_holds_names_values_and_conventions(minutes: Path, tmp_path: Path) -> None:
     files = [tmp_path / f"{n}.arrow" for n in range(2)]
     for file, chunk in zip(files, (313, 100_000), strict=True):
         assert main(["features", f"--data={minutes}", f"--out={file}", f"--chunk_size={chunk}"]) == 0
@@ -92,7 +92,7 @@ def test_a_feature_file_holds_names_values_and_conventions(minutes: Path, tmp_pa
         read_table(files[0])
 
 
-def test_the_key_follows_input_and_conventions(minutes: Path, tmp_path: Path) -> None:
+def test_key_follows_input_and_conventions(minutes: Path, tmp_path: Path) -> None:
     def key(*flags: str) -> str:
         assert main(["features", f"--data={minutes}", f"--out={tmp_path / 'f.arrow'}", *flags]) == 0
         said: str = json.loads((tmp_path / "f.arrow.json").read_text())["key"]
@@ -105,7 +105,7 @@ def test_the_key_follows_input_and_conventions(minutes: Path, tmp_path: Path) ->
     assert key() != first
 
 
-def test_bad_rows_are_in_the_metadata_and_told(
+def test_bad_rows_are_in_the_metadata_and_reported(
     minutes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = minutes.read_text().splitlines()
@@ -121,7 +121,7 @@ def test_bad_rows_are_in_the_metadata_and_told(
     assert said["input"]["read"]["bad_rows"]["dropped"] == {"number": 1}
 
 
-def test_the_bars_are_never_written_over_and_a_pipe_stays(
+def test_bars_are_never_written_over_and_a_pipe_stays(
     minutes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "bars.json"  # the name of what `features` writes beside --out bars
@@ -146,7 +146,7 @@ def test_hours_that_hold_no_bar_are_named(minutes: Path, tmp_path: Path, capsys:
     assert "RM578" in capsys.readouterr().err
 
 
-def test_the_list_needs_nothing_but_python() -> None:
+def test_list_needs_nothing_but_python() -> None:
     code = "import sys, trainer.cli as c; c.main(['features','--list']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f" {name} " in done.stdout for name in NAMES)

@@ -21,7 +21,7 @@ from trainer.data.loading.placement import Feed, laid
 from trainer.data.loading.sampler import Sampler
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
-from trainer.distributed.watchdog.beats import Beats, read_beat
+from trainer.distributed.watchdog.heartbeat import Beats, read_beat
 from trainer.engine.batch_size_change import require_rows, rows_at_most
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks

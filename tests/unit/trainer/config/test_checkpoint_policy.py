@@ -21,7 +21,7 @@ def test_last_best_and_every() -> None:
 
 
 @given(CHECKPOINTS, POLICIES)
-def test_the_newest_always_stays_and_nothing_is_invented(found: list[tuple[int, float]], policy: Retention) -> None:
+def test_newest_always_stays_and_nothing_is_invented(found: list[tuple[int, float]], policy: Retention) -> None:
     kept = policy.kept(found)
     steps = {step for step, _ in found}
     assert kept <= steps
@@ -30,7 +30,7 @@ def test_the_newest_always_stays_and_nothing_is_invented(found: list[tuple[int, 
 
 
 @given(POLICIES)
-def test_a_policy_is_read_as_it_is_written(policy: Retention) -> None:
+def test_policy_is_read_as_it_is_written(policy: Retention) -> None:
     assert parse_retention(str(policy)) == policy
 
 
@@ -50,18 +50,18 @@ def test_intervals(text: str, interval: Interval) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1d", "-5", "s", "1.5h"])
-def test_an_interval_that_is_none(text: str) -> None:
+def test_interval_that_is_none(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="neither steps"):
         parse_interval(text)
 
 
 @pytest.mark.parametrize("text", ["", "last", "last=-1", "worst=1", "last=2;best=1"])
-def test_a_policy_that_is_none(text: str) -> None:
+def test_policy_that_is_none(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="not a policy"):
         parse_retention(text)
 
 
-def test_the_newest_stays_though_none_was_asked_for() -> None:
+def test_newest_stays_though_none_was_asked_for() -> None:
     found = [(5, 3.0), (10, 1.0), (15, 2.0)]
     assert Retention(last=0).kept(found) == {15}
     assert Retention(last=0, best=1).kept(found) == {10, 15}

@@ -18,7 +18,7 @@ from trainer.config.sections.tokens import TokensConfig
 from trainer.config.train import BY_KIND, FAMILIAR, OF_EVERY_KIND, TrainConfig, notices, settings
 from trainer.data.dataset import TARGETS
 from trainer.device.precision import DTYPES
-from trainer.distributed.transports import route
+from trainer.distributed.transports import transport
 from trainer.engine.lr_schedule import AFTER_WARMUP
 from trainer.models.kernels import BACKENDS
 from trainer.models.layers import ACTIVATIONS
@@ -130,7 +130,7 @@ def test_settings_of_a_network_that_do_not_fit_are_refused(values: dict[str, Any
 
 
 def test_choices_of_the_command_line_are_the_keys_of_what_implements_them() -> None:
-    assert (route.AUTOMATIC, *route.ROUTES) == choices.COMMS
+    assert (transport.AUTOMATIC, *transport.TRANSPORTS) == choices.COMMS
     assert tuple(TARGETS) == choices.BAR_TARGETS
     assert tuple(AFTER_WARMUP) == choices.SCHEDULES
     assert tuple(BACKENDS) == choices.ATTENTION_KERNELS

@@ -49,7 +49,7 @@ def test_too_few_bars_give_no_rows(make_bars: Callable[..., Bars], count: int) -
 
 @pytest.mark.parametrize("target", ["volatility", "return", "direction"])
 @pytest.mark.parametrize(("piece", "horizon"), [(64, 1), (64, 30), (7, 30), (1000, 5)])
-def test_a_statistic_by_pieces_is_the_whole_ones_to_the_bit(
+def test_statistic_by_pieces_is_the_whole_ones_to_the_bit(
     target: str, piece: int, horizon: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", piece)

@@ -21,7 +21,7 @@ def wheel_with(folder: Path, sp500: str, vix: str) -> Path:
     return path
 
 
-def test_the_script_joins_by_day_sorts_and_rounds_to_cents(tmp_path: Path) -> None:
+def test_script_joins_by_day_sorts_and_rounds_to_cents(tmp_path: Path) -> None:
     sp500 = (
         "Date,Open,High,Low,Close,Adj Close,Volume\n"
         "1/6/2014,1832.310059,1837.160034,1823.72998,1826.77002,1826.77002,3294850000\n"
@@ -37,5 +37,5 @@ def test_the_script_joins_by_day_sorts_and_rounds_to_cents(tmp_path: Path) -> No
     assert told == f"made.csv: 2 rows, sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}\n"
 
 
-def test_the_note_names_the_shipped_bytes() -> None:
+def test_note_names_the_shipped_bytes() -> None:
     assert hashlib.sha256(SAMPLE.read_bytes()).hexdigest() in SAMPLE.with_name("SOURCE.md").read_text()

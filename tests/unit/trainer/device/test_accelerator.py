@@ -32,7 +32,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Pretend:
     return cards
 
 
-def test_the_cpu_describes_itself() -> None:
+def test_cpu_describes_itself() -> None:
     cpu = choose("cpu")
     assert (cpu.device, cpu.kind, cpu.reason) == ("cpu", "cpu", "asked for with --device")
     assert cpu.name
@@ -40,7 +40,7 @@ def test_the_cpu_describes_itself() -> None:
     assert cpu.memory_bytes > 1 << 28
 
 
-def test_auto_without_a_card_is_the_cpu_and_says_why(pretend: Pretend) -> None:
+def test_auto_without_a_card_is_the_cpu_and_reports_why(pretend: Pretend) -> None:
     pretend()
     chosen = choose("auto")
     assert chosen.device == "cpu"
@@ -64,13 +64,13 @@ def test_auto_passes_over_a_card_that_does_not_compute(pretend: Pretend) -> None
     assert "cuda:0 does not compute: HIP error" in chosen.reason
 
 
-def test_a_card_on_cuda_has_its_compute_capability(pretend: Pretend) -> None:
+def test_card_on_cuda_has_its_compute_capability(pretend: Pretend) -> None:
     pretend(SimpleNamespace(name="NVIDIA H200", total_memory=1 << 37, major=9, minor=0), hip=None)
     chosen = choose("cuda")
     assert (chosen.device, chosen.kind, chosen.arch) == ("cuda:0", "cuda", "sm_90")
 
 
-def test_a_device_that_is_not_there_names_those_that_are(pretend: Pretend) -> None:
+def test_device_that_is_not_there_names_those_that_are(pretend: Pretend) -> None:
     pretend(XT)
     with pytest.raises(TrainerError, match="RM520") as caught:
         choose("cuda:3")
@@ -79,14 +79,14 @@ def test_a_device_that_is_not_there_names_those_that_are(pretend: Pretend) -> No
     assert "cpu (" in caught.value.why
 
 
-def test_a_device_asked_for_that_does_not_compute_is_refused(pretend: Pretend) -> None:
+def test_device_asked_for_that_does_not_compute_is_refused(pretend: Pretend) -> None:
     pretend(XT, broken=("cuda:0",))
     with pytest.raises(TrainerError, match="RM520") as caught:
         choose("cuda")
     assert "HIP error" in caught.value.why
 
 
-def test_the_first_sum_tells_working_devices_from_others() -> None:
+def test_first_sum_separates_working_devices_from_others() -> None:
     assert accelerator._fault("cpu") is None
     assert accelerator._fault("meta")  # a device without memory: the sum cannot be read
 

@@ -36,7 +36,7 @@ def machine(root: Path, *, available_kb: int | None, group: tuple[str, str] | No
         (None, None, None),
     ],
 )
-def test_a_containers_limit_counts_as_well(tmp_path: Path, available, group, free) -> None:
+def test_containers_limit_counts_as_well(tmp_path: Path, available, group, free) -> None:
     assert free_memory("cpu", machine(tmp_path, available_kb=available, group=group)) == free
 
 
@@ -68,7 +68,7 @@ def test_fitting_layers_count_embeddings_and_norms() -> None:
     assert size({**network, "widths": [52, *fitting_layers(network, whole - 1), 1]}) < whole
 
 
-def test_a_network_that_fits_is_let_through(monkeypatch) -> None:
+def test_network_that_fits_is_let_through(monkeypatch) -> None:
     monkeypatch.setattr(limits, "free_memory", lambda device: 100 * 20)
     require_memory(count(100), "cpu", remedy=remedy)
     with pytest.raises(TrainerError, match=r"100 would fit"):
@@ -99,7 +99,7 @@ def test_where_nothing_is_known_of_the_memory_nothing_is_refused(monkeypatch) ->
 @pytest.mark.parametrize(
     "flags", [["--hidden-layers", "1048576,1048576"], ["--hidden-layers", ",".join(["9999"] * 99)]]
 )
-def test_a_network_that_cannot_fit_ends_with_numbers(tmp_path: Path, capsys, flags: list[str]) -> None:
+def test_network_that_cannot_fit_ends_with_numbers(tmp_path: Path, capsys, flags: list[str]) -> None:
     assert main(["train", *flags, "--output", str(tmp_path / "out")]) == 2
     error = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert error["code"] == "RM521"
@@ -107,7 +107,7 @@ def test_a_network_that_cannot_fit_ends_with_numbers(tmp_path: Path, capsys, fla
     assert not (tmp_path / "out").exists()
 
 
-def test_an_allocation_that_fails_on_the_cpu_is_out_of_memory(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_allocation_that_fails_on_the_cpu_is_out_of_memory(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(limits, "free_memory", lambda device: None)
     assert main(["train", "--hidden-layers", "1048576,1048576", "--output", str(tmp_path / "out")]) == 2
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["code"] == "RM521"

@@ -20,7 +20,7 @@ def card(arch: str, kind: str = "rocm") -> Accelerator:
 
 
 @pytest.mark.parametrize("name", ["fp64", "fp32", "bf16", "fp16"])
-def test_the_self_test_passes_where_the_arithmetic_is_right(name: str) -> None:
+def test_self_test_passes_where_the_arithmetic_is_right(name: str) -> None:
     fault, seconds = self_test(name, CPU)
     assert fault is None
     assert seconds < 5  # milliseconds on an idle machine
@@ -28,7 +28,7 @@ def test_the_self_test_passes_where_the_arithmetic_is_right(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("wrong", [1.1, float("nan"), 0.0])
-def test_the_self_test_fails_where_it_is_wrong(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_self_test_fails_where_it_is_wrong(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     softmax = torch.softmax
     monkeypatch.setattr(precision.torch, "softmax", lambda values, dim: softmax(values, dim=dim) * wrong)
     monkeypatch.setattr(precision, "_reference", lambda left, right: WANT)
@@ -40,7 +40,7 @@ def test_the_self_test_fails_where_it_is_wrong(name: str, wrong: float, monkeypa
 WANT = precision._reference(*precision._operands())
 
 
-def test_a_product_that_is_silently_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_product_that_is_silently_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As reported for gfx1201 (ROCm/rocm-libraries#5706): a tile of the result is not computed."""
     sample = precision._sample
 
@@ -75,7 +75,7 @@ def test_gfx906_gets_no_bf16_whatever_its_compute_capability() -> None:
     assert all(BEST[arch][0] != "bf16" for arch in ("gfx900", "gfx906", "gfx1010", "gfx1030"))
 
 
-def test_an_unknown_architecture_gets_no_guess() -> None:
+def test_unknown_architecture_gets_no_guess() -> None:
     chosen = choose_precision("auto", card("gfx9999"))
     assert chosen.name == "fp32"
     assert "nothing is known" in chosen.reason
@@ -85,7 +85,7 @@ def test_auto_on_a_cpu_is_fp32() -> None:
     assert choose_precision("auto", card("x86_64 AVX2", "cpu")).name == "fp32"
 
 
-def test_a_device_that_does_not_compute_the_format_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_that_does_not_compute_the_format_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object) -> None:
         raise RuntimeError("HIP error: invalid device function\nmore")
 

@@ -20,7 +20,7 @@ def draws() -> list[float]:
     ]
 
 
-def test_a_seed_decides_all_kinds() -> None:
+def test_seed_decides_all_kinds() -> None:
     seed_all(3)
     first = draws()
     seed_all(3)
@@ -29,7 +29,7 @@ def test_a_seed_decides_all_kinds() -> None:
     assert all(one != other for one, other in zip(draws()[:9], first[:9], strict=True))
 
 
-def test_a_state_brings_all_kinds_back() -> None:
+def test_state_brings_all_kinds_back() -> None:
     seed_all(3)
     random.gauss(0, 1)
     np.random.normal()

@@ -32,7 +32,7 @@ def test_two_ranks_make_the_update_of_one(answers: list[dict[str, Any]]) -> None
     assert all(answer["off_by"] <= 1e-12 for answer in answers)
 
 
-def test_a_run_on_two_ranks_goes_on_bit_for_bit(answers: list[dict[str, Any]]) -> None:
+def test_run_on_two_ranks_resumes_bit_identical(answers: list[dict[str, Any]]) -> None:
     assert all(answer["resumed_is_identical"] for answer in answers)
 
 
@@ -40,11 +40,11 @@ def test_memory_that_runs_out_on_one_rank_makes_both_cut_smaller(answers: list[d
     assert all(answer["out_of_memory_on_rank_1_is_identical"] for answer in answers)
 
 
-def test_batches_that_grow_on_two_ranks_go_on_bit_for_bit(answers: list[dict[str, Any]]) -> None:
+def test_batches_that_grow_on_two_ranks_resume_bit_identical(answers: list[dict[str, Any]]) -> None:
     assert all(answer["growing_batches_go_on_identically"] for answer in answers)
 
 
-def test_measuring_by_steps_on_two_ranks_goes_on_bit_for_bit(answers: list[dict[str, Any]]) -> None:
+def test_measuring_by_steps_on_two_ranks_resumes_bit_identical(answers: list[dict[str, Any]]) -> None:
     assert all(answer["measured_steps_go_on_identically"] for answer in answers)
 
 
@@ -56,7 +56,7 @@ def test_all_ranks_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
     assert all(answer["ranks_agree"] for answer in answers)
 
 
-def test_a_world_of_one_asks_nobody() -> None:
+def test_world_of_one_needs_no_vote() -> None:
     alone = Ranks()
     assert alone.leads
     assert alone.any(True, False) == (True, False)
@@ -64,7 +64,7 @@ def test_a_world_of_one_asks_nobody() -> None:
     assert alone.gather("a") == ["a"]
 
 
-def test_an_error_of_the_leader_is_everybodys() -> None:
+def test_error_of_the_leader_is_everybodys() -> None:
     def refuse() -> NoReturn:
         raise TrainerError("RM540", what="there is a run called one", where="here")
 

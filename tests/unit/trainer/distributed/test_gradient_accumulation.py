@@ -77,14 +77,14 @@ def test_any_split_over_pieces_and_ranks_gives_the_same_update(
     assert (whole - split).abs().max() <= TOLERANCE * max(1.0, whole.abs().max().item())
 
 
-def test_a_mean_of_means_would_not_pass() -> None:
+def test_mean_of_means_would_not_pass() -> None:
     inputs, targets = torch.randn(5, 3, dtype=torch.float64), torch.randn(5, 1, dtype=torch.float64)
     whole = gradient(inputs, targets, size=5, world_size=1)
     means = [gradient(inputs[piece], targets[piece], size=5, world_size=1) for piece in cuts(5, 4)]
     assert (whole - torch.stack(means).mean(0)).abs().max() > 1e-3
 
 
-def test_only_the_last_piece_is_told_that_it_is_last() -> None:
+def test_only_the_last_piece_receives_that_it_is_last() -> None:
     told: list[bool] = []
 
     def context(last: bool) -> nullcontext[None]:

@@ -19,7 +19,7 @@ import pytest
 
 from trainer.distributed import torchrun as launch_module
 from trainer.distributed.torchrun import command
-from trainer.distributed.watchdog.beats import read_beat
+from trainer.distributed.watchdog.heartbeat import read_beat
 from trainer.distributed.watchdog.process_state import alive
 from trainer.runtime.errors import TrainerError
 
@@ -95,9 +95,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
 
 
-def test_a_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_run(
-    tmp_path: Path, start: Start
-) -> None:
+def test_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_run(tmp_path: Path, start: Start) -> None:
     undisturbed = [start(tmp_path, "calm", **rank) for rank in without_torchrun()]
     disturbed = start(tmp_path, "disturbed", "--hang-timeout", "60", "--hang-floor", str(FLOOR_S))
     events_until(disturbed, "checkpoint")
@@ -148,7 +146,7 @@ def alive_after(pids: list[int], *, seconds: float) -> list[int]:
     return left
 
 
-def test_nothing_outlives_a_killed_launcher_and_the_run_goes_on(tmp_path: Path, start: Start) -> None:
+def test_killed_launcher_leaves_no_process_and_the_run_resumes(tmp_path: Path, start: Start) -> None:
     killed = start(tmp_path, "one", "--epochs", "100000")
     events_until(killed, "checkpoint")
     below = descendants(killed.pid)
@@ -188,7 +186,7 @@ def test_ranks_do_not_outlive_a_killed_torchrun_and_keep_where_they_are(tmp_path
     assert "RM564" not in words
 
 
-def test_a_child_whose_parent_is_gone_already_ends_before_it_becomes_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_whose_parent_is_gone_already_ends_before_it_becomes_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     tie = launch_module.ended_with_this_process()
     assert tie is not None
     monkeypatch.setattr(os, "getppid", lambda: 1)  # as after the parent's end
@@ -209,7 +207,7 @@ def test_after_the_last_restart_there_is_a_clear_end(monkeypatch: pytest.MonkeyP
     assert ended_by(monkeypatch, "pass") == 0
 
 
-def test_sigterm_is_passed_on_and_the_end_can_be_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigterm_is_passed_on_and_the_run_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     program = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
@@ -221,7 +219,7 @@ time.sleep(60)
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_the_command_is_plain_torchrun() -> None:
+def test_command_is_plain_torchrun() -> None:
     found = command(["train", "--ranks", "2", "--run", "x"], ranks=2, max_restarts=1)
     assert found[:3] == [sys.executable, "-m", "torch.distributed.run"]
     assert {"--nproc-per-node=2", "--max-restarts=1", "--nnodes=1"} <= set(found)

@@ -67,7 +67,7 @@ def test_code_0_is_the_zero_vector_and_stays_so() -> None:
     assert table.weight[2].abs().max() > 0
 
 
-def test_a_code_is_looked_up_and_numbers_keep_their_order() -> None:
+def test_code_is_looked_up_and_numbers_keep_their_order() -> None:
     network = build(described(widths=[5, 1], embeddings=EMBEDDINGS))
     rows = torch.tensor([[10.0, 3.0, 20.0]])
     vector = network.embeddings[0].weight[3]
@@ -75,7 +75,7 @@ def test_a_code_is_looked_up_and_numbers_keep_their_order() -> None:
     assert torch.equal(network(rows), expected)
 
 
-def test_a_single_row_in_training_does_not_break_batch_norm() -> None:
+def test_single_row_in_training_does_not_break_batch_norm() -> None:
     norm = RowsNorm(4)
     norm(torch.randn(32, 4))
     row = torch.randn(1, 4)

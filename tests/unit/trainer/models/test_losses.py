@@ -51,6 +51,6 @@ def test_numbers_take_the_mean_squared_error() -> None:
     assert mean_loss(model, inputs, targets, loss_sum_of(SQUARED_ERROR)) == pytest.approx(expected, rel=1e-12)
 
 
-def test_an_unknown_loss_is_refused() -> None:
+def test_unknown_loss_is_refused() -> None:
     with pytest.raises(ValueError, match="no loss called 'hinge'"):
         loss_sum_of("hinge")

@@ -16,7 +16,7 @@ def test_widths_decide_shape_and_size(hidden: tuple[int, ...], parameters: int) 
     assert sum(value.numel() for value in model.parameters()) == parameters
 
 
-def test_a_plain_stack_loads_the_weights() -> None:
+def test_plain_stack_loads_the_weights() -> None:
     model = mlp(3, (5,))
     plain = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 1))
     plain.load_state_dict(model.state_dict())

@@ -16,7 +16,7 @@ MLP = {"kind": "mlp", "widths": [6, 16, 2], "activation": "ReLU"}
 
 
 @given(st.integers(1, 9), st.integers(1, 17), st.floats(0, 1), st.integers(0, 99))
-def test_weights_without_zeros_come_back_bit_for_bit(rows: int, columns: int, sparsity: float, seed: int) -> None:
+def test_weights_without_zeros_come_back_bit_identical(rows: int, columns: int, sparsity: float, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randn(rows, columns, generator=generator)
     weight[torch.rand(rows, columns, generator=generator) < sparsity] = 0
@@ -26,7 +26,7 @@ def test_weights_without_zeros_come_back_bit_for_bit(rows: int, columns: int, sp
     assert all(torch.equal(back[name], weights[name]) for name in weights)
 
 
-def test_a_damaged_mask_is_refused() -> None:
+def test_damaged_mask_is_refused() -> None:
     packed = without_zeros({"w": torch.tensor([[0.0, 1.0], [2.0, 0.0]])})
     packed["w.mask"] = packed["w.mask"] | 0b10000000
     with pytest.raises(ValueError, match="w has 2 values for 3 places"):
@@ -49,7 +49,7 @@ def test_int8_is_within_half_a_step_of_every_number(inputs: int, seed: int) -> N
 
 
 @given(st.integers(1, 1040), st.integers(0, 99))
-def test_the_product_of_whole_numbers_is_exact(inputs: int, seed: int) -> None:
+def test_product_of_whole_numbers_is_exact(inputs: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     whole = torch.randint(-127, 128, (3, inputs), generator=generator).float()
     weight = torch.randint(-127, 128, (4, inputs), dtype=torch.int8, generator=generator)
@@ -67,6 +67,6 @@ def test_each_storage_gives_the_network_back(storage: str) -> None:
     assert torch.equal(unpacked({**MLP, "storage": storage}, tensors)(rows), network(rows))
 
 
-def test_an_unknown_storage_is_refused() -> None:
+def test_unknown_storage_is_refused() -> None:
     with pytest.raises(ValueError, match="no storage called 'zip'"):
         unpacked({**MLP, "storage": "zip"}, {})

@@ -130,7 +130,7 @@ def test_no_rows_have_gradients_of_zero(kernel: str | None) -> None:
     assert all(value.grad is not None and not value.grad.any() for value in made.parameters())
 
 
-def test_an_export_takes_any_number_of_rows() -> None:
+def test_export_takes_any_number_of_rows() -> None:
     """What --export onnx begins with, in torch 2.6 and later; the rest needs packages that are not everywhere."""
     made = network().eval()
     program = torch.export.export(made, (table(2),), dynamic_shapes=({0: torch.export.Dim("rows", min=1)},))
@@ -157,7 +157,7 @@ def test_operations_are_counted_as_written_down(kernel: str | None) -> None:
     )  # not what is repeated
 
 
-def test_a_description_builds_it_and_tells_its_size() -> None:
+def test_description_builds_it_and_gives_its_size() -> None:
     description = {"kind": "transformer", "widths": [COLUMNS, HIDDEN, HIDDEN, OUTPUTS], "activation": "GELU"}
     description |= {"token_width": WIDTH, "heads": HEADS, "embeddings": EMBEDDINGS, "norm": "layer", "dropout": 0.1}
     random = torch.get_rng_state()

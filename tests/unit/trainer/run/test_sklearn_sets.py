@@ -16,7 +16,7 @@ KEPT = json.loads((sklearn_sets.ROOT / "benchmarks/results/sklearn_sets.json").r
 
 
 @pytest.mark.parametrize("name", sklearn_sets.SETS)
-def test_the_kept_results_say_what_their_raw_values_say(name: str) -> None:
+def test_kept_results_follow_from_their_raw_values(name: str) -> None:
     kept = KEPT["sets"][name]
     assert kept["seeds"] == list(range(10))
     for who in ("ours", "scikit_learn"):

@@ -26,7 +26,7 @@ RECORD = {
 }
 
 
-def test_five_lines_say_all() -> None:
+def test_summary_has_five_lines() -> None:
     assert summary(RECORD, row_lines(RECORD, lasted(HISTORY)), Path("TRAINING/one")).splitlines() == [
         "device  cuda:0, Radeon (gfx1100); auto: only one",
         "data    x.csv, 1,257 bars 2014-01-03 to 2018-12-31; rows: 100 train / 20 validation / 21 test",
@@ -37,7 +37,7 @@ def test_five_lines_say_all() -> None:
     ]
 
 
-def test_an_exact_baseline_is_said_and_a_figure_that_is_gone_is_none() -> None:
+def test_exact_baseline_is_reported_and_a_missing_figure_is_none() -> None:
     metrics = {part: {"r2_vs_mean": None, "r2_vs_linear": None} for part in ("validation", "test")}
     record = RECORD | {"metrics": {"best": {"epoch": 1}} | metrics, "baselines": {"mean": "", "linear": ""}}
     record |= {"absent": {"metrics.test.r2_vs_mean": "the figure is no finite number"}}

@@ -118,7 +118,7 @@ def test_rows_that_the_policy_drops_have_no_forecast(tmp_path: Path, capsys: pyt
     assert f"{300 - len(made)} rows have no forecast" in capsys.readouterr().err
 
 
-def test_a_missing_column_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_column_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(tmp_path, written(mixed(), tmp_path), "--target", "y")
     new = written(mixed(5).drop("x"), tmp_path, "new.csv")
     assert main(["predict", "--model", str(tmp_path / "one"), "--data", str(new)]) == 2
@@ -132,7 +132,7 @@ def test_rows_with_a_time_are_named_by_it(tmp_path: Path) -> None:
     assert forecasts(tmp_path, path)[0]["date"] == "2024-01-01 00:00:00"
 
 
-def test_a_table_as_parquet_gives_the_same_model(tmp_path: Path) -> None:
+def test_table_as_parquet_gives_the_same_model(tmp_path: Path) -> None:
     table = mixed(gaps=False).with_columns(pl.col("m").cast(pl.Float64))
     table.write_parquet(tmp_path / "t.parquet")
     scores = []
@@ -162,7 +162,7 @@ def test_mapped_rows_give_the_same_files_to_the_byte(
         assert records[0].get(key) == records[1].get(key)
 
 
-def test_the_same_command_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_path: Path) -> None:
+def test_same_command_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_path: Path) -> None:
     path = written(mixed(), tmp_path)
     flags = (
         "--target",
@@ -184,7 +184,7 @@ def test_the_same_command_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_pat
     assert one == two
 
 
-def test_the_last_weights_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_last_weights_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
     path = written(mixed(), tmp_path)
     record = train(tmp_path, path, "--target", "z", "--weights", "last", "--learning-rate", "0.1")
     epochs = [json.loads(line) for line in (tmp_path / "one" / "metrics.jsonl").read_text().splitlines()]
@@ -224,7 +224,7 @@ def test_one_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks
 
 
 @pytest.mark.parametrize(("cell", "words"), [("1e300", "32 bits hold"), ("3e38", "too far for 32 bits")])
-def test_a_row_that_cannot_be_computed_with_has_no_forecast(tmp_path: Path, cell: str, words: str, capsys) -> None:
+def test_row_that_cannot_be_computed_with_has_no_forecast(tmp_path: Path, cell: str, words: str, capsys) -> None:
     table = mixed(gaps=False).drop("y")
     train(tmp_path, written(table, tmp_path), "--target", "z")
     scaled = [str(value) for value in table["x"]]

@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from trainer.cli import main
-from trainer.data.readers.files import read_bars
+from trainer.data.readers.data_file import read_bars
 from trainer.models.mlp import mlp
 from trainer.run import train as job
 from trainer.runtime.paths import SAMPLE
@@ -67,7 +67,7 @@ def metadata(finished: Path) -> dict[str, Any]:
     return content
 
 
-def test_a_run_is_seven_files(finished: Path, metadata: dict[str, Any]) -> None:
+def test_run_is_seven_files(finished: Path, metadata: dict[str, Any]) -> None:
     files = {path.name for path in finished.iterdir()}
     logs = {"metrics.jsonl", "batches.jsonl", "telemetry.jsonl"}
     assert files == {"model.pt", "model.safetensors", "metadata.json", "recipe.yaml"} | logs
@@ -77,7 +77,7 @@ def test_a_run_is_seven_files(finished: Path, metadata: dict[str, Any]) -> None:
     assert metadata["artifacts"].keys() == files - {"metadata.json"}
 
 
-def test_the_metadata_names_what_decides_the_result(metadata: dict[str, Any]) -> None:
+def test_metadata_names_what_decides_the_result(metadata: dict[str, Any]) -> None:
     assert metadata["data"]["sha256"] == hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
     assert (metadata["data"]["rows"], metadata["data"]["first_date"]) == (1257, "2014-01-03")
     assert (metadata["seed"], metadata["threads"], metadata["device"]["kind"]) == (0, 1, "cpu")
@@ -130,7 +130,7 @@ def test_training_beats_the_free_forecasts(tmp_path: Path) -> None:
         assert metrics[part]["r2_vs_linear"] > 0
 
 
-def test_events_tell_start_epochs_and_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_report_start_epochs_and_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--run", "one") == 0
     told = events(capsys)
     assert [event["event"] for event in told] == ["start", "feed", "step", "epoch", "epoch", "epoch", "done"]
@@ -139,7 +139,7 @@ def test_events_tell_start_epochs_and_end(tmp_path: Path, capsys: pytest.Capture
     assert {name: told[-1][name] for name in stored} == stored
 
 
-def test_the_summary_is_short_and_names_device_reason_and_folder(
+def test_summary_is_short_and_names_device_reason_and_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train(tmp_path, "--run", "one") == 0
@@ -149,7 +149,7 @@ def test_the_summary_is_short_and_names_device_reason_and_folder(
     assert lines[-1].endswith(str(tmp_path / "one"))
 
 
-def test_the_same_run_gives_the_same_bytes_whatever_the_environment(tmp_path: Path) -> None:
+def test_same_run_gives_the_same_bytes_whatever_the_environment(tmp_path: Path) -> None:
     several = {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4", "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
     flags = ("--epochs", "5", "--run")
     runs = [start(tmp_path, *flags, "a", OMP_NUM_THREADS="1"), start(tmp_path, *flags, "b", **several)]
@@ -166,13 +166,13 @@ def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
     assert (tmp_path / "0" / "model.safetensors").read_bytes() != (tmp_path / "1" / "model.safetensors").read_bytes()
 
 
-def test_the_weights_file_holds_no_clock_and_no_path(finished: Path) -> None:
+def test_weights_file_holds_no_clock_and_no_path(finished: Path) -> None:
     content = (finished / "model.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     assert header["__metadata__"] == {"format": "pt"}
 
 
-def test_the_size_estimate_covers_what_is_written(tmp_path: Path) -> None:
+def test_size_estimate_covers_what_is_written(tmp_path: Path) -> None:
     model = mlp(12, (32, 16))
     assert train(tmp_path, "--run", "one") == 0
     written = sum(path.stat().st_size for path in (tmp_path / "one").iterdir())
@@ -205,7 +205,7 @@ def test_ctrl_c_before_any_checkpoint_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_ends_the_run_cleanly(tmp_path: Path) -> None:
+def test_reader_that_goes_away_ends_the_run_cleanly(tmp_path: Path) -> None:
     run = start(tmp_path, "--epochs", "1000000", "--run", "one")
     assert run.stdout is not None
     assert run.stderr is not None
@@ -224,7 +224,7 @@ def failing(*arguments: Any, **named: Any) -> NoReturn:
 
 
 @pytest.mark.parametrize("step", ["fit", "scores", "save"])
-def test_a_failure_at_any_step_leaves_nothing(
+def test_failure_at_any_step_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], step: str
 ) -> None:
     monkeypatch.setattr(job, step, failing)
@@ -233,7 +233,7 @@ def test_a_failure_at_any_step_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_too_small_is_refused_before_training(
+def test_disk_too_small_is_refused_before_training(
     mount_tmpfs: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     disk = mount_tmpfs("size=32k")
@@ -245,7 +245,7 @@ def test_a_disk_too_small_is_refused_before_training(
     assert list(disk.iterdir()) == []
 
 
-def test_a_disk_that_fills_during_the_run(
+def test_disk_that_fills_during_the_run(
     mount_tmpfs: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(job, "size_estimate", lambda model, epochs, steps: 0)
@@ -258,13 +258,13 @@ def test_a_disk_that_fills_during_the_run(
     assert list(disk.iterdir()) == []
 
 
-def test_a_read_only_output_folder(mount_tmpfs: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_read_only_output_folder(mount_tmpfs: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     disk = mount_tmpfs("ro")
     assert train(disk, "--run", "one") == 2
     assert [event.get("code") for event in events(capsys)] == ["RM542"]
 
 
-def test_a_truncated_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_truncated_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = tmp_path / "cut.csv"
     cut.write_bytes(SAMPLE.read_bytes()[:40_000])
     assert train(tmp_path / "TRAINING", "--data", str(cut)) == 2
@@ -286,7 +286,7 @@ def test_divergence_without_the_guard_ends_with_words_as_well(tmp_path: Path, ca
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_exists_is_refused_before_training(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_that_exists_is_refused_before_training(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in finished.iterdir()}
     assert train(finished.parent, "--run", "one") == 2
     assert [event.get("code") for event in events(capsys)] == ["RM540"]
@@ -300,7 +300,7 @@ def test_runs_without_a_name_do_not_collide(tmp_path: Path) -> None:
     assert time.monotonic() - began < 60
 
 
-def test_two_equal_runs_write_equal_metrics_whatever_looks_on(tmp_path: Path) -> None:
+def test_equal_runs_write_equal_metrics_with_any_instrumentation(tmp_path: Path) -> None:
     watched = {"one": [], "two": ["--track", "tensorboard", "--nan-guard", "7"], "three": ["--nan-guard", "0"]}
     for name, more in watched.items():
         assert train(tmp_path, "--run", name, *more) == 0
@@ -309,14 +309,14 @@ def test_two_equal_runs_write_equal_metrics_whatever_looks_on(tmp_path: Path) ->
     assert (tmp_path / "two" / "tensorboard").is_dir()
 
 
-def test_the_written_metadata_fits_the_schema_and_has_no_field_beyond_it(metadata: dict[str, Any]) -> None:
+def test_written_metadata_fits_the_schema_and_has_no_field_beyond_it(metadata: dict[str, Any]) -> None:
     strict = json_schema()
     for definition in strict["$defs"].values():
         definition["additionalProperties"] = False
     jsonschema.validate(metadata, strict)
 
 
-def test_a_figure_that_json_cannot_hold_does_not_lose_the_run(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_figure_that_json_cannot_hold_does_not_lose_the_run(tmp_path: Path, monkeypatch, capsys) -> None:
     figures = {part: {"rows": 1, "rmse": float("inf"), "r2_vs_mean": float("nan")} for part in ("validation", "test")}
     baselines = {f"r2_vs_{name}": 0.5 for name in ("persistence", "linear")}
     monkeypatch.setattr(job, "scores", lambda *_: {name: each | baselines for name, each in figures.items()})

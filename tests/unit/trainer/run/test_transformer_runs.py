@@ -58,7 +58,7 @@ def test_it_learns_a_function_that_is_no_sum_of_columns(tmp_path: Path) -> None:
     assert record["metrics"]["test"]["r2_vs_mean"] > 0.9
 
 
-def test_a_run_is_recorded_forecast_compressed_and_reported(tmp_path: Path) -> None:
+def test_run_is_recorded_forecast_compressed_and_reported(tmp_path: Path) -> None:
     path = written(mixed(), tmp_path)
     record = train(tmp_path, path, "--target", "y", "--epochs", "12")
     jsonschema.validate(record, json_schema())
@@ -82,7 +82,7 @@ def test_a_run_is_recorded_forecast_compressed_and_reported(tmp_path: Path) -> N
     assert main(["report", str(tmp_path / "one"), "--repeats", "1"]) == 0
 
 
-def test_the_same_command_gives_the_same_bytes_recomputed_or_not(tmp_path: Path) -> None:
+def test_same_command_gives_the_same_bytes_recomputed_or_not(tmp_path: Path) -> None:
     """Both kinds of activation checkpointing, too; dropout is drawn alike."""
     path, found = written(mixed(120), tmp_path), []
     for number, flags in enumerate(("off", "off", "selective", "full")):
@@ -94,7 +94,7 @@ def test_the_same_command_gives_the_same_bytes_recomputed_or_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16"])
-def test_a_stopped_run_ends_like_an_undisturbed_one(name: str) -> None:
+def test_stopped_run_ends_like_an_undisturbed_one(name: str) -> None:
     import torch
 
     from trainer.models.transformer import transformer
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused_with_a_code(
     assert words in error["what"]
 
 
-def test_a_network_that_no_memory_holds_is_refused_with_one_that_fits(
+def test_network_that_no_memory_holds_is_refused_with_one_that_fits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainer.device.capacity.free_memory", lambda device: 20 * 2000)

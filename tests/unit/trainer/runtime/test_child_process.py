@@ -30,11 +30,11 @@ def test_output_and_status_come_back() -> None:
 
 
 @pytest.mark.parametrize(("source", "name"), [("os.abort()", "SIGABRT"), ("os.kill(os.getpid(), 11)", "SIGSEGV")])
-def test_a_signal_is_named(source: str, name: str) -> None:
+def test_signal_is_named(source: str, name: str) -> None:
     assert python(f"import os; {source}").signal_name == name
 
 
-def test_the_limit_ends_a_program_that_ignores_sigterm() -> None:
+def test_limit_ends_a_program_that_ignores_sigterm() -> None:
     outcome = python("import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)", seconds=1.0)
     assert outcome.timed_out
     assert outcome.seconds < 10
@@ -57,7 +57,7 @@ def test_descendants_in_sessions_of_their_own_die_with_it(tmp_path: Path, then: 
     assert not alive(int(note.read_text()))
 
 
-def test_an_outer_limit_reaches_the_processes_of_a_nested_run(tmp_path: Path) -> None:
+def test_outer_limit_reaches_the_processes_of_a_nested_run(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     source = NESTED.format(child=NOTE_PID.replace("os.setsid(); ", "").format(note=str(note)))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
@@ -65,7 +65,7 @@ def test_an_outer_limit_reaches_the_processes_of_a_nested_run(tmp_path: Path) ->
     assert not alive(int(note.read_text()))
 
 
-def test_processes_beside_it_are_left_alone() -> None:
+def test_other_processes_are_left_alone() -> None:
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         python("pass")
@@ -76,7 +76,7 @@ def test_processes_beside_it_are_left_alone() -> None:
         bystander.wait()
 
 
-def test_a_flood_of_output_keeps_its_end_only() -> None:
+def test_flood_of_output_keeps_its_end_only() -> None:
     outcome = python(f"print('x' * {3 * OUTPUT_LIMIT_BYTES}); print('the end')")
     assert len(outcome.stdout) == OUTPUT_LIMIT_BYTES
     assert outcome.stdout.endswith("the end\n")
@@ -86,6 +86,6 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
     assert python("import os; os.write(1, b'\\xff\\xfe')").stdout == "\ufffd\ufffd"
 
 
-def test_a_program_that_does_not_exist_is_an_error() -> None:
+def test_program_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(FileNotFoundError):
         run_limited(["/nonexistent/program"], seconds=1.0)

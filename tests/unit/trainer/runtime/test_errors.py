@@ -31,14 +31,14 @@ def test_every_topic_is_in_numeric_order() -> None:
         assert numbers == sorted(numbers), topic
 
 
-def test_every_code_is_the_trainers_own_and_says_all_parts() -> None:
+def test_every_code_is_the_trainers_own_and_has_all_parts() -> None:
     for code, entry in CATALOG.items():
         assert code == entry.code
         assert int(code.removeprefix("RM")) // 100 == 5 or 700 <= int(code.removeprefix("RM")) <= 739
         assert all((entry.title, entry.meaning, entry.next))
 
 
-def test_titles_tell_codes_apart() -> None:
+def test_titles_are_unique() -> None:
     assert len({entry.title for entry in CATALOG.values()}) == len(CATALOG)
 
 
@@ -57,13 +57,13 @@ def test_continued_lines_stay_in_their_column() -> None:
     assert "  what:  first\n         second\n  hint:  report" in str(error)
 
 
-def test_the_event_holds_the_same_parts() -> None:
+def test_event_holds_the_same_parts() -> None:
     error = TrainerError("RM520", what="no device", why="none", next="take cpu")
     title = CATALOG["RM520"].title
     assert error.parts() == {"code": "RM520", "title": title, "what": "no device", "why": "none", "next": "take cpu"}
 
 
-def test_an_unknown_code_is_a_programming_error() -> None:
+def test_unknown_code_is_a_programming_error() -> None:
     with pytest.raises(KeyError):
         TrainerError("RM000", what="?")
 
@@ -91,7 +91,7 @@ def test_other_system_errors_are_left_to_the_caller() -> None:
     assert from_os_error(OSError("no number at all")) is None
 
 
-def test_exit_status_tells_defects_and_interrupts_from_mistakes() -> None:
+def test_exit_status_separates_defects_and_interrupts_from_mistakes() -> None:
     statuses = {code: TrainerError(code, what="x").exit_status for code in ("RM500", "RM598", "RM599")}
     assert statuses == {"RM500": 2, "RM598": 130, "RM599": 1}
 

@@ -7,7 +7,7 @@ import pytest
 from trainer.runtime.events import emit, progress, say
 
 
-def test_an_event_is_one_json_line_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+def test_event_is_one_json_line_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     emit("epoch", loss=0.5, text="two\nlines")
     captured = capsys.readouterr()
     assert captured.out.count("\n") == 1

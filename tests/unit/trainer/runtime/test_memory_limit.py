@@ -17,7 +17,7 @@ def test_what_stays_below_its_share_is_left_alone() -> None:
     assert (outcome.returncode, outcome.filled_bytes) == (0, None)
 
 
-def test_the_kernel_takes_a_probe_before_anything_else() -> None:
+def test_kernel_takes_a_probe_before_anything_else() -> None:
     source = "import time; time.sleep(0.3); print(open('/proc/self/oom_score_adj').read().strip())"
     assert run_limited(["python3", "-c", source], seconds=30, memory_bytes=256 * MIB).stdout == "1000\n"
 
@@ -30,7 +30,7 @@ def test_memory_of_this_process_is_counted() -> None:
     assert watched.held_bytes(1 << 30) == 0  # no such process
 
 
-def test_a_control_group_that_allows_less_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_group_that_allows_less_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text(f"{10 * MIB}\n")
     (tmp_path / "memory.current").write_text(f"{4 * MIB}\n")

@@ -24,7 +24,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read(one) == (FILES, FACTS)
 
 
-def test_the_newest_comes_first(tmp_path: Path) -> None:
+def test_newest_comes_first(tmp_path: Path) -> None:
     for step in (3, 1_000_000_000, 20):
         write(tmp_path, step, PIECES, {})
     (tmp_path / ".step-000000000099.partial").mkdir()
@@ -81,7 +81,7 @@ def test_any_cut_is_found(tmp_path: Path, name: str) -> None:
         read(stored(tmp_path)[0])
 
 
-def test_a_number_written_otherwise_is_damage_too(tmp_path: Path) -> None:
+def test_number_written_otherwise_is_damage_too(tmp_path: Path) -> None:
     path = write(tmp_path, 7, PIECES, FACTS) / "manifest.json"
     assert b"1.5e-05" in path.read_bytes()
     path.write_bytes(path.read_bytes().replace(b"1.5e-05", b"1.5E-05"))
@@ -89,7 +89,7 @@ def test_a_number_written_otherwise_is_damage_too(tmp_path: Path) -> None:
         read(stored(tmp_path)[0])
 
 
-def test_a_checkpoint_under_another_name_is_damaged(tmp_path: Path) -> None:
+def test_checkpoint_under_another_name_is_damaged(tmp_path: Path) -> None:
     write(tmp_path, 7, PIECES, {}).rename(tmp_path / "step-000000000009")
     with pytest.raises(DamagedCheckpointError, match="step 7"):
         read(stored(tmp_path)[0])
@@ -104,7 +104,7 @@ def test_another_format_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("call", range(6))
-def test_a_failure_at_any_moment_leaves_the_one_before_and_nothing_else(
+def test_failure_at_any_moment_leaves_the_one_before_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
     write(tmp_path, 7, PIECES, FACTS)
@@ -128,14 +128,14 @@ def test_a_failure_at_any_moment_leaves_the_one_before_and_nothing_else(
     assert whole == (call in (3, 5))
 
 
-def test_a_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
+def test_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
     path = write(tmp_path, 7, PIECES, FACTS)
     (path / "state.json").write_bytes(b"damaged")
     write(tmp_path, 7, PIECES, FACTS)
     assert read(stored(tmp_path)[0]) == (FILES, FACTS)
 
 
-def test_an_error_names_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(handle: int) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -33,7 +33,7 @@ def refused(output: Path, *, through: bool = True, **inputs: Path) -> str:
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])
-def test_an_input_is_never_an_output_by_whatever_name(tmp_path: Path, link) -> None:
+def test_input_is_never_an_output_by_whatever_name(tmp_path: Path, link) -> None:
     data, other = tmp_path / "t.csv", tmp_path / "other.csv"
     data.write_text("x\n")
     link(data, other)
@@ -42,21 +42,21 @@ def test_an_input_is_never_an_output_by_whatever_name(tmp_path: Path, link) -> N
     require_output(tmp_path / "new.csv", "--output", {"data": data})
 
 
-def test_a_folder_a_missing_one_and_a_socket_are_refused(tmp_path: Path) -> None:
+def test_folder_a_missing_one_and_a_socket_are_refused(tmp_path: Path) -> None:
     assert "is a folder" in refused(tmp_path)
     assert "there is no folder" in refused(tmp_path / "nodir" / "x.csv")
     os.mknod(tmp_path / "socket", stat.S_IFSOCK | 0o600)
     assert "no ordinary file" in refused(tmp_path / "socket")
 
 
-def test_a_format_that_needs_a_file_refuses_a_pipe(tmp_path: Path) -> None:
+def test_format_that_needs_a_file_refuses_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "no ordinary file" in refused(tmp_path / "pipe", through=False)
     require_output(tmp_path / "pipe", "--output", {})
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_pipe_is_written_to_and_stays(tmp_path: Path, linked: bool) -> None:
+def test_pipe_is_written_to_and_stays(tmp_path: Path, linked: bool) -> None:
     pipe, read = tmp_path / "pipe", list[bytes]()
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to(pipe)
@@ -67,13 +67,13 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path, linked: bool) -> None:
     assert read == [b"all of it"] and pipe.is_fifo()
 
 
-def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
+def test_device_is_written_to_and_stays(tmp_path: Path) -> None:
     path = node(tmp_path, NULL)
     write_whole(path, b"gone")
     assert path.is_char_device() and path.stat().st_rdev == NULL
 
 
-def test_a_full_device_says_so_and_stays(tmp_path: Path) -> None:
+def test_full_device_is_reported_and_stays(tmp_path: Path) -> None:
     path = node(tmp_path, FULL)
     with pytest.raises(OSError) as caught:
         write_whole(path, b"x")
@@ -82,7 +82,7 @@ def test_a_full_device_says_so_and_stays(tmp_path: Path) -> None:
     assert path.is_char_device() and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
+def test_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("before")
     (tmp_path / "link").symlink_to("real")
     write_whole(tmp_path / "link", b"after")

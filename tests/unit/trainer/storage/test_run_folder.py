@@ -21,7 +21,7 @@ def entries(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_run_appears_at_the_end_and_whole(tmp_path: Path) -> None:
+def test_run_appears_at_the_end_and_whole(tmp_path: Path) -> None:
     output = tmp_path / "deep" / "TRAINING"
     with open_run(output, "one", need_bytes=1) as folder:
         record = folder.write("model.pt", b"weights")
@@ -51,7 +51,7 @@ def test_files_are_on_the_disk_before_the_name_is(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit])
-def test_a_failure_leaves_nothing(tmp_path: Path, failure: type[BaseException]) -> None:
+def test_failure_leaves_nothing(tmp_path: Path, failure: type[BaseException]) -> None:
     def train() -> None:
         with open_run(tmp_path, "one", need_bytes=1) as folder:
             folder.write("model.pt", b"weights")
@@ -62,7 +62,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, failure: type[BaseException]) 
     assert entries(tmp_path) == []
 
 
-def test_a_rename_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rename_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, target: Path) -> NoReturn:
         raise OSError(errno.EIO, "injected", str(path))
 
@@ -72,7 +72,7 @@ def test_a_rename_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     assert entries(tmp_path) == []
 
 
-def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
+def test_run_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     with pytest.raises(TrainerError, match="RM540") as caught, open_run(tmp_path, "one", need_bytes=1):
         pass
@@ -80,7 +80,7 @@ def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
     assert entries(tmp_path) == ["one"]
 
 
-def test_a_run_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_run_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught, open_run(tmp_path, "one", need_bytes=1):
         (tmp_path / "one").mkdir()
         (tmp_path / "one" / "model.pt").touch()
@@ -110,7 +110,7 @@ def test_room_is_asked_for_before_the_start(tmp_path: Path, monkeypatch: pytest.
     assert entries(tmp_path) == []
 
 
-def test_a_file_in_the_way_is_an_error(tmp_path: Path) -> None:
+def test_file_in_the_way_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError), open_run(tmp_path / "file", None, need_bytes=1):
         pass
@@ -118,9 +118,7 @@ def test_a_file_in_the_way_is_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_an_injected_full_disk_names_the_file_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_injected_full_disk_names_the_file_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(handle: int) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -131,7 +129,7 @@ def test_an_injected_full_disk_names_the_file_and_leaves_nothing(
     assert entries(tmp_path) == []
 
 
-def test_a_disk_that_is_really_full(mount_tmpfs: Callable[[str], Path]) -> None:
+def test_disk_that_is_really_full(mount_tmpfs: Callable[[str], Path]) -> None:
     disk = mount_tmpfs("size=64k")
     with pytest.raises(OSError) as caught, open_run(disk, "one", need_bytes=1) as folder:
         folder.write("model.pt", b"x" * 1_000_000)
@@ -139,7 +137,7 @@ def test_a_disk_that_is_really_full(mount_tmpfs: Callable[[str], Path]) -> None:
     assert entries(disk) == []
 
 
-def test_a_disk_that_is_really_read_only(mount_tmpfs: Callable[[str], Path]) -> None:
+def test_disk_that_is_really_read_only(mount_tmpfs: Callable[[str], Path]) -> None:
     disk = mount_tmpfs("ro")
     with pytest.raises(OSError) as caught, open_run(disk, "one", need_bytes=1):
         pass

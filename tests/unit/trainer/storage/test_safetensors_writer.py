@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.storage.safetensors_writer import NAMES, pieces
+from trainer.storage.safetensors_writer import NAMES, chunks
 
 NAME = st.text(max_size=12).filter(lambda name: name != "__metadata__")
 SHAPE = st.lists(st.integers(0, 4), max_size=3)
@@ -23,10 +23,10 @@ def drawn(dtype: torch.dtype, shape: list[int], generator: torch.Generator) -> t
 
 
 @given(st.dictionaries(NAME, st.tuples(st.sampled_from(list(NAMES)), SHAPE), max_size=6), st.integers(0, 2**32))
-def test_the_library_reads_what_was_written(asked: dict[str, tuple[torch.dtype, list[int]]], seed: int) -> None:
+def test_library_reads_what_was_written(asked: dict[str, tuple[torch.dtype, list[int]]], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     tensors = {name: drawn(dtype, shape, generator) for name, (dtype, shape) in asked.items()}
-    read = safetensors.torch.load(b"".join(pieces(tensors)))
+    read = safetensors.torch.load(b"".join(chunks(tensors)))
     assert read.keys() == tensors.keys()
     for name, value in tensors.items():
         assert read[name].dtype == value.dtype
@@ -35,26 +35,26 @@ def test_the_library_reads_what_was_written(asked: dict[str, tuple[torch.dtype, 
         assert torch.equal(one, other)
 
 
-def test_what_lies_in_one_piece_is_not_copied() -> None:
+def test_contiguous_tensor_is_not_copied() -> None:
     value = torch.arange(6.0)
-    _, piece = pieces({"value": value})
+    _, piece = chunks({"value": value})
     value[0] = 7
     assert torch.frombuffer(bytearray(piece), dtype=torch.float32)[0] == 7
 
 
 def test_every_tensor_begins_at_a_multiple_of_its_own_size() -> None:
     tensors = {"a": torch.ones(3, dtype=torch.uint8), "b": torch.ones(1).double(), "c": torch.ones(1).half()}
-    first, *others = pieces(tensors)
+    first, *others = chunks(tensors)
     assert len(first) % 8 == 0
     assert [len(each) for each in others] == [8, 2, 3]
 
 
-def test_a_type_without_a_name_is_refused() -> None:
+def test_type_without_a_name_is_refused() -> None:
     with pytest.raises(TypeError, match="complex64"):
-        list(pieces({"value": torch.ones(1, dtype=torch.complex64)}))
+        list(chunks({"value": torch.ones(1, dtype=torch.complex64)}))
 
 
-def test_a_big_endian_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_big_endian_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "byteorder", "big")
     with pytest.raises(TypeError, match="big-endian"):
-        list(pieces({}))
+        list(chunks({}))

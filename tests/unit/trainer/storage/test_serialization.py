@@ -32,7 +32,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 @given(TREES)
-def test_what_is_packed_is_unpacked_bit_for_bit(tree: Any) -> None:
+def test_what_is_packed_is_unpacked_bit_identical(tree: Any) -> None:
     tensors: dict[str, Tensor] = {}
     record = json.loads(json.dumps(pack(tree, tensors), allow_nan=False))
     assert equal(unpack(record, tensors), tree)
@@ -57,7 +57,7 @@ def test_what_was_not_packed_is_refused(record: Any) -> None:
         unpack(record, {})
 
 
-def test_a_copy_on_the_host_does_not_change_with_the_original() -> None:
+def test_copy_on_the_host_does_not_change_with_the_original() -> None:
     original = {"weights": [torch.ones(3)], "links": bytearray(b"ab")}
     copy = HostMemory().copy(original)
     original["weights"][0].zero_()
@@ -66,7 +66,7 @@ def test_a_copy_on_the_host_does_not_change_with_the_original() -> None:
     assert copy["links"] == b"ab"
 
 
-def test_a_later_copy_takes_the_place_of_the_one_before() -> None:
+def test_later_copy_takes_the_place_of_the_one_before() -> None:
     memory, original = HostMemory(), {"a/b": {"c": torch.ones(3)}, "a": {"b/c": torch.zeros(3)}}
     first = memory.copy(original, "model")
     address = first["a/b"]["c"].data_ptr()
@@ -79,7 +79,7 @@ def test_a_later_copy_takes_the_place_of_the_one_before() -> None:
     assert memory.copy({"a/b": {"c": torch.ones(2).half()}}, "model")["a/b"]["c"].dtype == torch.float16
 
 
-def test_a_copy_of_what_is_turned_over_is_contiguous_and_needs_no_gradient() -> None:
+def test_copy_of_what_is_turned_over_is_contiguous_and_needs_no_gradient() -> None:
     value = torch.arange(6.0).reshape(2, 3).requires_grad_().t()
     copy = HostMemory().copy(value)
     assert copy.is_contiguous()

@@ -8,7 +8,7 @@ from trainer.models.mlp import mlp
 from trainer.telemetry.flops import flops_per_row, utilisation
 
 
-def test_an_mlp_costs_two_flops_a_weight_forward_and_four_backward_but_no_gradient_of_the_input() -> None:
+def test_mlp_costs_two_flops_a_weight_forward_and_four_backward_but_no_gradient_of_the_input() -> None:
     model = mlp(12, (32, 16))
     weights = [layer.weight.numel() for layer in model if isinstance(layer, nn.Linear)]
     assert flops_per_row(model, torch.zeros(1, 12)) == 6 * sum(weights) - 2 * weights[0]

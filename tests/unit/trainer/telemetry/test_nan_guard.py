@@ -11,7 +11,7 @@ from trainer.cli import main
 from trainer.models.mlp import mlp
 from trainer.runtime.errors import TrainerError
 from trainer.telemetry.layer_monitor import Witness, bad_gradient, suspect
-from trainer.telemetry.nan_guard import Again, NanGuard
+from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 ROWS, WIDTH = 60, 3
 
@@ -26,7 +26,7 @@ class Run:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
         self.guard = NanGuard(
             self.model,
-            Again(
+            RecomputeHooks(
                 fetch=lambda rows: (self.inputs[rows], self.targets[rows]),
                 compute=self.compute,
                 advance=self.optimizer.step,
@@ -66,7 +66,7 @@ class FailingAt(nn.Module):
 
 
 @pytest.mark.parametrize("every", [1, 4, 5, 100])
-def test_the_layer_the_step_and_the_weights_before_it_are_found(tmp_path: Path, every: int) -> None:
+def test_layer_the_step_and_the_weights_before_it_are_found(tmp_path: Path, every: int) -> None:
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(WIDTH, 4), FailingAt(5), nn.Linear(4, 1))
     run = Run(tmp_path, model, every=every)
@@ -86,7 +86,7 @@ def test_the_layer_the_step_and_the_weights_before_it_are_found(tmp_path: Path, 
     assert all(torch.equal(saved["model"][name], value) for name, value in undisturbed.model.state_dict().items())
 
 
-def test_a_batch_that_is_not_finite_is_named_as_such(tmp_path: Path) -> None:
+def test_batch_that_is_not_finite_is_named_as_such(tmp_path: Path) -> None:
     run = Run(tmp_path, every=4)
     run.inputs[33, 1] = torch.nan
     with pytest.raises(TrainerError, match="the inputs of the batch is not finite"):
@@ -126,7 +126,7 @@ class Root(nn.Module):
         return torch.sqrt(values * 0)
 
 
-def test_a_gradient_is_named_where_all_outputs_are_finite(tmp_path: Path) -> None:
+def test_gradient_is_named_where_all_outputs_are_finite(tmp_path: Path) -> None:
     run = Run(tmp_path, nn.Sequential(nn.Linear(WIDTH, 4), Root(), nn.Linear(4, 1)))
     run.targets[:] += 1
     with pytest.raises(TrainerError) as caught:
@@ -135,7 +135,7 @@ def test_a_gradient_is_named_where_all_outputs_are_finite(tmp_path: Path) -> Non
     assert bad_gradient(run.model) == "0.bias"
 
 
-def test_a_scaled_gradient_that_overflows_is_no_suspect(tmp_path: Path) -> None:
+def test_scaled_gradient_that_overflows_is_no_suspect(tmp_path: Path) -> None:
     run = Run(tmp_path)
     with Witness(run.model).watching() as witness:
         loss = run.compute(run.inputs[:10], run.targets[:10])
@@ -153,14 +153,14 @@ def test_one_ranks_finding_ends_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_loss_that_overflows_over_finite_outputs_is_named(tmp_path: Path) -> None:
+def test_loss_that_overflows_over_finite_outputs_is_named(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.targets[:] = 1e30
     with pytest.raises(TrainerError, match="the loss of finite outputs is not finite"):
         run.steps(1)
 
 
-def test_a_model_too_large_to_keep_twice_is_said_so(tmp_path: Path) -> None:
+def test_model_too_large_to_keep_twice_is_reported(tmp_path: Path) -> None:
     run = Run(tmp_path, most_bytes=10)
     run.inputs[5, 0] = torch.nan
     with pytest.raises(TrainerError) as caught:
@@ -169,7 +169,7 @@ def test_a_model_too_large_to_keep_twice_is_said_so(tmp_path: Path) -> None:
     assert (tmp_path / "nan-step-1.pt").exists()
 
 
-def test_a_failure_that_does_not_repeat_is_said_so(tmp_path: Path) -> None:
+def test_failure_that_does_not_repeat_is_reported(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.guard.record(1, [torch.arange(10)], torch.tensor([torch.nan]))
     with pytest.raises(TrainerError) as caught:

@@ -29,7 +29,7 @@ PUBLISHED = [  # TFLOPS as AMD and NVIDIA state them, without sparsity
 
 
 @pytest.mark.parametrize(("name", "arch", "dtype", "tflops"), PUBLISHED)
-def test_the_product_is_the_published_figure(name: str, arch: str, dtype: str, tflops: float) -> None:
+def test_product_is_the_published_figure(name: str, arch: str, dtype: str, tflops: float) -> None:
     peak = find(name, arch)
     assert peak is not None
     assert peak.flops(dtype) == pytest.approx(tflops * 1e12, rel=0.005)
@@ -46,7 +46,7 @@ def test_the_product_is_the_published_figure(name: str, arch: str, dtype: str, t
         ("Intel(R) Xeon(R) Processor", "x86_64 AVX512"),
     ],
 )
-def test_a_card_that_is_unknown_or_ambiguous_has_no_peak(name: str, arch: str) -> None:
+def test_card_that_is_unknown_or_ambiguous_has_no_peak(name: str, arch: str) -> None:
     assert find(name, arch) is None
 
 
@@ -64,6 +64,6 @@ def test_every_peak_has_source_and_confidence() -> None:
     assert all(peak.source and peak.confidence in ("reported", "general knowledge") for peak in PEAKS)
 
 
-def test_the_cards_that_people_own_are_there() -> None:
+def test_cards_that_people_own_are_there() -> None:
     names = {name for peak in PEAKS for name in peak.names}
     assert {"RX 7900 XT", "RX 7900 XTX", "MI50", "8060S", "MI300X"} <= names

@@ -42,7 +42,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_window_tells_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, clock: Clock) -> None:
+def test_window_reports_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, clock: Clock) -> None:
     tracker = Memory()
     telemetry = Telemetry(
         file=tmp_path / "t.jsonl",
@@ -73,7 +73,7 @@ def test_a_window_tells_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, cloc
     assert tracker.closed
 
 
-def test_a_step_looks_at_nothing_but_the_clock(tmp_path: Path, clock: Clock) -> None:
+def test_step_looks_at_nothing_but_the_clock(tmp_path: Path, clock: Clock) -> None:
     def forbidden() -> Any:
         raise AssertionError("looked at between two windows")
 
@@ -92,7 +92,7 @@ def test_what_is_not_known_is_left_out(clock: Clock) -> None:
     assert telemetry.words() == "5 rows/s"
 
 
-def test_an_epoch_ends_the_window_and_reaches_the_trackers(clock: Clock) -> None:
+def test_epoch_ends_the_window_and_reaches_the_trackers(clock: Clock) -> None:
     tracker = Memory()
     telemetry = Telemetry(file=None, trackers=[Guarded("memory", tracker)], clock=clock)
     telemetry.resume(40)
@@ -116,7 +116,7 @@ def test_epochs_of_milliseconds_share_a_window(tmp_path: Path, clock: Clock) -> 
     assert [line["event"] for line in lines(tmp_path / "t.jsonl")] == ["start", "window"]
 
 
-def test_drift_is_said_once_for_a_series(tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drift_is_reported_once_for_a_series(tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     telemetry = Telemetry(
         file=tmp_path / "t.jsonl", clock=clock, window_seconds=0.5, sensor=lambda: Reading(clock_mhz=2000)
     )
@@ -130,7 +130,7 @@ def test_drift_is_said_once_for_a_series(tmp_path: Path, clock: Clock, capsys: p
     assert [line.get("drift", {}).get("slower") for line in lines(tmp_path / "t.jsonl")[-3:]] == [None, 1.0, 1.0]
 
 
-def test_a_tracker_that_fails_is_left_behind(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tracker_that_fails_is_left_behind(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     broken, sound = Memory(fails=True), Memory()
     telemetry = Telemetry(file=None, trackers=[Guarded("broken", broken), Guarded("sound", sound)], clock=clock)
     telemetry.on_epoch({"loss": 1.0})
@@ -141,7 +141,7 @@ def test_a_tracker_that_fails_is_left_behind(clock: Clock, capsys: pytest.Captur
     assert capsys.readouterr().err == "broken is left behind, training goes on: ConnectionError: the network is gone\n"
 
 
-def test_a_full_disk_costs_the_measurements_not_the_run(mount_tmpfs, clock: Clock, capsys) -> None:
+def test_full_disk_costs_the_measurements_not_the_run(mount_tmpfs, clock: Clock, capsys) -> None:
     disk = mount_tmpfs("size=4096")
     telemetry = Telemetry(file=disk / "t.jsonl", clock=clock, window_seconds=0.5)
     (disk / "filler").write_bytes(b"x" * 0)

@@ -44,7 +44,7 @@ def test_units_and_the_junction_temperature(tmp_path: Path) -> None:
     }
 
 
-def test_an_older_card_has_an_edge_sensor_and_instant_power_only(tmp_path: Path) -> None:
+def test_older_card_has_an_edge_sensor_and_instant_power_only(tmp_path: Path) -> None:
     absent = {name: None for name in FILES if name.startswith(("temp2", "temp3", "power1_average", "power1_cap"))}
     reading = read_hwmon(card(tmp_path, power1_input="15000000", **absent))
     assert reading.figures() == {"temperature_c": 54.0, "limit_c": 100.0, "clock_mhz": 2394.0, "power_w": 15.0}
@@ -57,7 +57,7 @@ def test_files_that_cannot_be_read_are_silence(tmp_path: Path) -> None:
     assert read_hwmon(folder).figures() == {"limit_c": 110.0}
 
 
-def test_a_card_is_found_by_its_address_and_never_guessed(tmp_path: Path) -> None:
+def test_card_is_found_by_its_address_and_never_guessed(tmp_path: Path) -> None:
     first, second = card(tmp_path), card(tmp_path, "0000:83:00.0", number=5)
     assert hwmon(tmp_path, "0000:83:00.0") == second
     assert hwmon(tmp_path, "0000:99:00.0") is None
@@ -66,12 +66,12 @@ def test_a_card_is_found_by_its_address_and_never_guessed(tmp_path: Path) -> Non
     assert first.exists()
 
 
-def test_the_only_card_is_taken_where_torch_tells_no_address(tmp_path: Path) -> None:
+def test_only_card_is_taken_where_torch_reports_no_address(tmp_path: Path) -> None:
     assert hwmon(tmp_path, None) is None
     assert card(tmp_path) == hwmon(tmp_path, None)
 
 
-def test_a_cpu_has_no_sensor(tmp_path: Path) -> None:
+def test_cpu_has_no_sensor(tmp_path: Path) -> None:
     card(tmp_path)
     assert sensor("cpu", tmp_path) is None
 
@@ -84,9 +84,7 @@ def test_a_cpu_has_no_sensor(tmp_path: Path) -> None:
         ({}, None),
     ],
 )
-def test_the_address_is_written_as_sysfs_writes_it(
-    monkeypatch, properties: dict[str, int], address: str | None
-) -> None:
+def test_address_is_written_as_sysfs_writes_it(monkeypatch, properties: dict[str, int], address: str | None) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(**properties))
     assert pci_address("cuda:0") == address
 

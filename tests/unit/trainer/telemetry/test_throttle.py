@@ -22,11 +22,11 @@ def test_heat_with_a_fallen_clock_is_throttling() -> None:
     )
 
 
-def test_one_slow_window_says_nothing() -> None:
+def test_one_slow_window_reports_nothing() -> None:
     assert judged([9, 1, 1, 1, 2, 1, 2, 1], [HOT] * 8) == [None] * 8
 
 
-def test_the_first_window_is_no_measure() -> None:
+def test_first_window_is_no_measure() -> None:
     assert judged([0.1, 1, 1, 1, 1, 1, 1], [COOL] * 7) == [None] * 7
 
 

@@ -84,9 +84,7 @@ def test_mlflow_gets_name_configuration_and_figures(tmp_path: Path, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["wandb", "mlflow"])
-def test_a_tracker_that_is_not_installed_ends_the_run_before_it_begins(
-    tmp_path: Path, monkeypatch, capsys, name
-) -> None:
+def test_tracker_that_is_not_installed_ends_the_run_before_it_begins(tmp_path: Path, monkeypatch, capsys, name) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda each, *rest: None if each == name else real(each, *rest))
     assert main(["train", "--track", f"tensorboard,{name}", "--output", str(tmp_path / "out")]) == 2
@@ -95,7 +93,7 @@ def test_a_tracker_that_is_not_installed_ends_the_run_before_it_begins(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_tracker_that_does_not_start_is_named(tmp_path: Path, monkeypatch) -> None:
+def test_tracker_that_does_not_start_is_named(tmp_path: Path, monkeypatch) -> None:
     def refuse(**words: Any) -> None:
         raise PermissionError("no key")
 

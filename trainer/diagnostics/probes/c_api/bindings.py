@@ -129,7 +129,13 @@ def sgemm_error(pair: Pair, handle: ctypes.c_void_p) -> float:
 
 
 def sgemm(pair: Pair, handle: ctypes.c_void_p, a: Floats, b: Floats) -> Floats:
-    """C (m, n) = A (m, k) @ B (k, n) on the device, all by columns as BLAS has it; C is poisoned with NaN before."""
+    """C (m, n) = A (m, k) @ B (k, n) on the device, all by columns as BLAS has it; C is poisoned with NaN before.
+
+    Args:
+        handle: handle of the BLAS library.
+        a: shape (m, k).
+        b: shape (k, n).
+    """
     m, n, k = SGEMM_SHAPE
     c, none = _floats([math.nan] * (m * n)), pair.interface.operation_none
     one, zero = ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))

@@ -1,6 +1,6 @@
 """Find and load shared libraries the way torch does: the copies inside its wheel first, then the system's.
 
-ROCm's torch wheels carry their libraries in `torch/lib` or in `_rocm_sdk_*` packages beside it, CUDA's in
+ROCm's torch wheels carry their libraries in `torch/lib` or in `_rocm_sdk_*` packages next to it, CUDA's in
 `nvidia/*/lib`; distributions put theirs on the loader's path and AMD's own packages under /opt/rocm.
 """
 
@@ -19,7 +19,7 @@ MAJOR_VERSIONS = range(20, -1, -1)  # newest first; distributions ship libfoo.so
 
 
 class LibraryError(Exception):
-    """A library is not installed, or is and cannot be loaded; the message says which of the two."""
+    """A library is not installed, or is and cannot be loaded; the message states which of the two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def wheel_folders() -> list[Path]:
 
 
 def loaded_path(stem: str) -> Path | None:
-    """The file that this process has mapped for `lib<stem>.so`, or None where /proc does not tell."""
+    """The file that this process has mapped for `lib<stem>.so`, or None where /proc does not show it."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

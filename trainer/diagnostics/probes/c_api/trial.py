@@ -122,7 +122,12 @@ def examine(interface: Interface, report: Report) -> None:
 
 
 def load_step(stem: str, report: Report, optional: bool = False) -> Library | None:
-    """Load one library; an optional one that is not installed is not applicable, a broken one always fails."""
+    """Load one library; an optional one that is not installed is not applicable, a broken one always fails.
+
+    Args:
+        stem: name of the library without "lib" and ".so".
+        optional: absence is not applicable in place of a failure.
+    """
     step = f"load lib{stem}"
     report.begin(step)
     try:
@@ -146,7 +151,7 @@ def library_version(stem: str, library: Library) -> str:
 
 
 def runtime_versions(interface: Interface, runtime: Api, report: Report) -> None:
-    """Record the runtime's own version and the driver's; without a device some releases refuse to tell."""
+    """Record the runtime's own version and the driver's; without a device some releases report neither."""
     for part in ("Runtime", "Driver"):
         function = f"{interface.prefix}{part}GetVersion"
         report.begin(function)
@@ -168,7 +173,7 @@ def count_devices(interface: Interface, runtime: Api, report: Report) -> None:
     """Count the devices.
 
     Raises:
-        NoDeviceError: the runtime says that there is none.
+        NoDeviceError: the runtime reports none.
     """
     function = f"{interface.prefix}GetDeviceCount"
     with report.failing(function):

@@ -22,7 +22,7 @@ from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
 from trainer.diagnostics.probes.pair.ranks.compare_steps import MOVED_LIMIT, WEIGHT_LIMIT
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, absent, at_least, at_most, conclude, equal
-from trainer.distributed.transports.route import NCCL_NO_P2P, Route
+from trainer.distributed.transports.transport import NCCL_NO_P2P, Transport
 
 if TYPE_CHECKING:
     import torch
@@ -51,8 +51,12 @@ def measure(request: Request) -> Verdict:
     return two_cards.explained(found, circumstances.read(cards), tries, two_cards.of_copies)
 
 
-def again(request: Request, way: Route, seconds: float) -> str:
-    """Why it does not work by another way either; empty if it does."""
+def again(request: Request, way: Transport, seconds: float) -> str:
+    """Why it does not work by another way either; empty if it does.
+
+    Args:
+        seconds: time limit.
+    """
     found = in_child.verdict(PROBE, MODULE, request, seconds, way.environment)
     return "" if found.status == "pass" else found.summary
 

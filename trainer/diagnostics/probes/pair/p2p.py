@@ -1,7 +1,7 @@
 """Probe `p2p`: copies from card to card keep every bit, both ways; their bandwidth and latency by size.
 
-Also whether another process can open a card's memory, without which NCCL and RCCL go through the host. With fewer
-than two cards there is nothing to copy between, and the verdict says so. With more, one pair after the other is tried,
+Also whether another process can open a card's memory, without which NCCL and RCCL go through the host. With fewer than
+two cards there is nothing to copy between, and the verdict states it. With more, one pair after the other is tried,
 until each card was in one: not every card with every other.
 """
 
@@ -105,7 +105,13 @@ def peers(pair: Sequence[int]) -> bool:
 
 
 def check(way: tuple[str, str], size: int, seed: int) -> Check:
-    """Each card sums its own bytes up; the sums agree."""
+    """Each card sums its own bytes up; the sums agree.
+
+    Args:
+        way: source and destination, as torch names them.
+        size: bytes to copy.
+        seed: seed of the random bytes.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)

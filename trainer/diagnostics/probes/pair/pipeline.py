@@ -13,7 +13,7 @@ from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
 from trainer.diagnostics.probes.pair.ranks import compare_steps as stepping_ranks
 from trainer.diagnostics.probes.verdict import Verdict, absent
-from trainer.distributed.transports.route import GLOO
+from trainer.distributed.transports.transport import GLOO
 
 PROBE = "two_gpu_step_pipeline"
 RANK_MODULE = "trainer.diagnostics.probes.pair.ranks.pipeline_rank"

@@ -40,7 +40,7 @@ SHARE = 0.4  # of the time, for each setting
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a run of batches came to; `expandable` is whether any segment was, as the allocator tells."""
+    """The result of a run of batches; `expandable` is whether the allocator reports any segment as such."""
 
     batches: int
     overlaps: int
@@ -99,7 +99,12 @@ def under_settings(request: Request, seed: int) -> tuple[list[Check], list[Numbe
 
 
 def in_process(setting: str, request: Request, seed: int) -> Found | str:
-    """What the pattern comes to under `setting`, or how its process ended."""
+    """What the pattern comes to under `setting`, or how its process ended.
+
+    Args:
+        setting: value of PYTORCH_ALLOC_CONF.
+        seed: seed of the sizes.
+    """
     limit = request.timeout_seconds * SHARE
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--found", str(seed)]
     outcome = run_limited(argv, seconds=limit, env={**os.environ, **dict.fromkeys(VARIABLES, setting)})
@@ -145,7 +150,13 @@ def run(device: Device, seed: int) -> Found:
 
 
 def activations(memory: Memory, sizes: random.Random, length: float, batch: int) -> list[tuple[int, torch.Tensor]]:
-    """A batch's tensors with the byte that fills each; every second one is freed before the next ones come."""
+    """A batch's tensors with the byte that fills each; every second one is freed before the next ones come.
+
+    Args:
+        sizes: source of the sizes.
+        length: factor of the sizes.
+        batch: number of the batch; decides the bytes that fill its tensors.
+    """
     live: list[tuple[int, torch.Tensor]] = []
     for layer in range(LAYERS):
         fill = (batch * LAYERS + layer) % 251
@@ -181,7 +192,7 @@ class Memory:
         return torch.full((size,), fill, dtype=torch.uint8, device=self.torch_type)
 
     def held(self) -> int:
-        """Bytes that tensors hold on the card; of a CPU nobody counts."""
+        """Bytes that tensors hold on the card; not counted on a CPU."""
         import torch
 
         return torch.cuda.memory_allocated() if self.card else 0
@@ -193,7 +204,7 @@ class Memory:
         return torch.cuda.memory_reserved() if self.card else held_bytes(os.getpid())
 
     def left_over(self) -> int:
-        """Bytes that are still reserved beside what was held at the start, after everything was given back."""
+        """Bytes that are still reserved in addition to those at the start, after everything was given back."""
         import torch
 
         if not self.card:
@@ -202,19 +213,24 @@ class Memory:
         return self.held() - self.begun
 
     def expandable(self) -> bool:
-        """Whether any segment can grow, as the allocator's own snapshot tells."""
+        """Whether any segment can grow, by the allocator's own snapshot."""
         import torch
 
         return self.card and any(segment.get("is_expandable") for segment in torch.cuda.memory_snapshot())
 
 
 def spoiled(live: Sequence[tuple[int, torch.Tensor]]) -> int:
-    """Tensors that no longer hold what was written to them: another one lies over them."""
+    """Tensors that no longer hold what was written to them: another one overlaps them."""
     return sum(bool((tensor != fill).any()) for fill, tensor in live)
 
 
 def judge(name: str, found: Found, *, card: bool = True) -> list[Check]:
-    """All batches ran, none overlapped, and on a card what is reserved is bounded and given back."""
+    """All batches ran, none overlapped, and on a card what is reserved is bounded and given back.
+
+    Args:
+        name: name of the setting.
+        card: ran on a card, not on a CPU.
+    """
     checks = [
         equal(f"{name} batches", found.batches, BATCHES, "batches", found.ran_out),
         at_most(f"{name} overlapping tensors", found.overlaps, 0, "tensors"),

@@ -87,7 +87,12 @@ def dtypes(device: Device) -> tuple[str, ...]:
 
 
 def kernel_checks(kernel: str, device: Device, seed: int) -> list[Check]:
-    """One check a dtype, mask and part on the worst shape, and one on NaN; what the kernel refuses says why."""
+    """One check a dtype, mask and part on the worst shape, and one on NaN; a kernel's refusal has its reason.
+
+    Args:
+        kernel: one of KERNELS.
+        seed: seed of the random numbers.
+    """
     checks = []
     for dtype, mask in itertools.product(dtypes(device), MASKS):
         cases = [Case(dtype=dtype, mask=mask, shape=shape) for shape in SHAPES]
@@ -100,14 +105,25 @@ def kernel_checks(kernel: str, device: Device, seed: int) -> list[Check]:
 
 
 def refused(name: str, kernel: str, reason: str) -> Check:
-    """A fused kernel may lack a case; the math kernel is plain torch and may not."""
+    """A fused kernel may lack a case; the math kernel is plain torch and may not.
+
+    Args:
+        name: name of the check.
+        kernel: name of the kernel.
+        reason: torch's reason.
+    """
     if kernel == "math":
         return Check(name=name, status="fail", detail=reason)
     return not_applicable(name, f"refused: {reason}")
 
 
 def attempt(kernel: str, case: Case, device: Device, seed: int) -> Result | str:
-    """Run one case, or say why the kernel will not. Only a refusal to start is one: what fails later is an error."""
+    """Run one case, or say why the kernel will not. Only a refusal to start is one: what fails later is an error.
+
+    Args:
+        kernel: name of the kernel.
+        seed: seed of the random numbers.
+    """
     inputs = draw(case, seed)
     if reason := refusal(kernel, case, device):
         return reason
@@ -119,7 +135,11 @@ def attempt(kernel: str, case: Case, device: Device, seed: int) -> Result | str:
 
 
 def refusal(kernel: str, case: Case, device: Device) -> str:
-    """Why torch has no such kernel for the case here, empty if it has; asked with a forward alone."""
+    """Why torch has no such kernel for the case here, empty if it has; asked with a forward alone.
+
+    Args:
+        kernel: name of the kernel.
+    """
     import torch
 
     q, k, v = (tensor.to(device.torch_type) for tensor in draw(case, 0)[:3])
@@ -144,7 +164,12 @@ def draw(case: Case, seed: int) -> list[torch.Tensor]:
 
 
 def results(kernel: str, inputs: Sequence[torch.Tensor], case: Case) -> list[torch.Tensor]:
-    """PARTS by one kernel."""
+    """PARTS by one kernel.
+
+    Args:
+        kernel: name of the kernel.
+        inputs: q, k, v and the gradient of the output.
+    """
     import torch
 
     *leaves, upstream = inputs
@@ -154,7 +179,14 @@ def results(kernel: str, inputs: Sequence[torch.Tensor], case: Case) -> list[tor
 
 
 def attend(kernel: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, case: Case) -> torch.Tensor:
-    """One call of scaled_dot_product_attention with no other kernel allowed."""
+    """One call of scaled_dot_product_attention with no other kernel allowed.
+
+    Args:
+        kernel: name of the kernel.
+        q: queries, shape (batch, heads, tokens, width).
+        k: keys, shape (batch, heads, tokens, width).
+        v: values, shape (batch, heads, tokens, width).
+    """
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -188,7 +220,13 @@ def exact(inputs: Sequence[torch.Tensor], case: Case) -> list[torch.Tensor]:
 
 
 def judge(name: str, ran: Sequence[Result], limit: float) -> list[Check]:
-    """The worst error of each part, and that everything is finite."""
+    """The worst error of each part, and that everything is finite.
+
+    Args:
+        name: name of the checks.
+        ran: result of each case.
+        limit: largest accepted relative error.
+    """
     checks = []
     for number, part in enumerate(PARTS):
         error = numerics.worst(result.errors[number] for result in ran)

@@ -60,7 +60,7 @@ C_INTERFACE_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One product to measure: C (m, n) = A (m, k) @ B (k, n), A and B stored transposed where `layout` says T."""
+    """One product to measure: C (m, n) = A (m, k) @ B (k, n), A and B stored transposed where `layout` has T."""
 
     dtype: str
     layout: str
@@ -137,7 +137,13 @@ def without_torch(request: Request) -> Verdict:
 
 
 def absent(reason: str, c: Findings, versions: dict[str, str]) -> Verdict:
-    """The verdict where there is no device: `no-device`, unless a library is broken besides."""
+    """The verdict where there is no device: `no-device`, unless a library is broken besides.
+
+    Args:
+        reason: one sentence.
+        c: findings of the libraries by their C interface.
+        versions: versions of the libraries by name.
+    """
     broken = any(check.status == "fail" for check in c.checks)
     return Verdict(
         probe="blas",
@@ -219,7 +225,11 @@ def select_back_end(name: str) -> str | None:
 
 
 def multiply_case(case: Case, device: Device, seed: int) -> Result:
-    """Multiply fresh random matrices on `device` into a poisoned output and compare with fp64 on the CPU."""
+    """Multiply fresh random matrices on `device` into a poisoned output and compare with fp64 on the CPU.
+
+    Args:
+        seed: seed of the matrices.
+    """
     import torch
 
     m, n, k = case.shape
@@ -241,7 +251,13 @@ def stored(matrix: torch.Tensor, letter: str) -> torch.Tensor:
 
 
 def multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    """Write A (m, k) @ B (k, n) into `out` (m, n), or a batch of them."""
+    """Write A (m, k) @ B (k, n) into `out` (m, n), or a batch of them.
+
+    Args:
+        a: shape (m, k), or (batch, m, k).
+        b: shape (k, n), or (batch, k, n).
+        out: shape (m, n), or (batch, m, n); written.
+    """
     import torch
 
     if a.dim() == 3:

@@ -1,8 +1,8 @@
 """Probe `checkpoint`: a training that was killed goes on from its checkpoint to the same bits.
 
 A process trains on the device and keeps a checkpoint every few steps, until it is killed by SIGKILL at a moment
-it does not choose. The newest whole checkpoint is loaded here, trained on to the end, and compared with a
-training that nobody disturbed.
+it does not choose. The newest whole checkpoint is loaded here, trained on to the end, and compared with an
+uninterrupted training.
 """
 
 from __future__ import annotations
@@ -110,7 +110,12 @@ def measure(request: Request) -> Verdict:
 
 
 def kill_a_training(folder: Path, request: Request, seed: int) -> int | None:
-    """Start a training that writes to `folder`, kill it once it has kept some, return how it ended."""
+    """Start a training that writes to `folder`, kill it once it has kept some, return how it ended.
+
+    Args:
+        folder: folder of the checkpoints.
+        seed: seed of the training.
+    """
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--train", str(seed), "--folder", str(folder)]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     deadline = time.monotonic() + START_SHARE * request.timeout_seconds
@@ -139,7 +144,12 @@ def killed_checks(returncode: int | None, kept: int) -> list[Check]:
 
 
 def resume(device: Device, seed: int, folder: Path) -> tuple[int, list[Check]]:
-    """The step gone on from, and checks against a training that nobody disturbed."""
+    """Return the step resumed from, and checks against an uninterrupted training.
+
+    Args:
+        seed: seed of the training.
+        folder: folder of the checkpoints.
+    """
     whole = advance(Training(device, seed), STEPS)
     files, _ = checkpoint_store.read(checkpoint_store.stored(folder)[0])
     again = Training(device, seed)
@@ -191,7 +201,12 @@ def load(content: bytes, device: Device) -> dict[str, Any]:
 
 
 def train_for_ever(device: Device, seed: int, folder: Path) -> int:
-    """What the process does that is killed: its steps, and the last ones over and over, keeping checkpoints."""
+    """What the process does that is killed: its steps, and the last ones over and over, keeping checkpoints.
+
+    Args:
+        seed: seed of the training.
+        folder: folder of the checkpoints.
+    """
     training = Training(device, seed)
     while True:
         training.step()

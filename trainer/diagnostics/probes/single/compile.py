@@ -110,7 +110,12 @@ def weights(network: torch.nn.Module) -> torch.Tensor:
 
 
 def train(device: Device, seed: int, *, compiled: bool) -> Trained:
-    """Train for STEPS steps from the same weights on the same batches, then time further ones."""
+    """Train for STEPS steps from the same weights on the same batches, then time further ones.
+
+    Args:
+        seed: seed of weights and batches.
+        compiled: train the compiled model.
+    """
     import torch
 
     network = model(seed).to(device.torch_type)
@@ -145,7 +150,13 @@ def draw(seed: int, device: Device) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def step(forward: torch.nn.Module, optimizer: torch.optim.Optimizer, batch: tuple[torch.Tensor, torch.Tensor]) -> float:
-    """One step; returns its loss."""
+    """One step; returns its loss.
+
+    Args:
+        forward: the model, possibly compiled.
+        optimizer: optimizer of its weights.
+        batch: inputs and targets.
+    """
     import torch
 
     optimizer.zero_grad()
@@ -163,7 +174,12 @@ def compiled_graphs() -> int:
 
 
 def checks(eager: Trained, fused: Trained, graphs: int, begin: torch.Tensor) -> list[Check]:
-    """Something was compiled, the weights moved, and they and the losses agree."""
+    """Something was compiled, the weights moved, and they and the losses agree.
+
+    Args:
+        graphs: number of graphs that were compiled.
+        begin: weights before training, flattened.
+    """
     losses = max(abs(a - b) / abs(a) for a, b in zip(eager.losses, fused.losses, strict=True))
     error = numerics.relative_error(fused.weights, eager.weights.double())
     moved = numerics.relative_error(eager.weights, begin.double())

@@ -59,7 +59,7 @@ FEW = (SHAPES[0], SHAPES[3])
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Errors of PARTS for one shape and dtype, elements not finite, and memory taken beside the tensors."""
+    """Errors of PARTS for one shape and dtype, elements not finite, and memory taken in addition to the tensors."""
 
     shape: str
     dtype: str
@@ -98,14 +98,19 @@ def library(device: Device) -> str:
 
 
 def modes(device: Device) -> tuple[str, ...]:
-    """The modes beside torch's default."""
+    """The modes other than torch's default."""
     if device.kind == "rocm":
         return tuple(f"find mode {name}" for name in FIND_MODES)
     return ("search",) if device.kind == "cuda" else ("without oneDNN",)
 
 
 def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Result] | Check:
-    """A few convolutions in another mode; a failed check where its process hung or ended."""
+    """A few convolutions in another mode; a failed check where its process hung or ended.
+
+    Args:
+        mode: name of the mode.
+        seed: seed of the random numbers.
+    """
     import torch
 
     if device.kind == "rocm":
@@ -118,7 +123,12 @@ def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Resu
 
 
 def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
-    """The same in a process with MIOpen's find mode set, and torch told to search."""
+    """The same in a process with MIOpen's find mode set, and torch's search for kernels switched on.
+
+    Args:
+        mode: name of a find mode.
+        seed: seed of the random numbers.
+    """
     value = FIND_MODES[mode.removeprefix("find mode ")]
     limit = request.timeout_seconds * MODE_SHARE
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--results", str(seed)]
@@ -131,13 +141,23 @@ def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
 
 
 def every(shapes: Sequence[Shape], device: Device, seed: int) -> list[Result]:
-    """Each shape in each dtype that is trained in on this kind of device."""
+    """Each shape in each dtype that is trained in on this kind of device.
+
+    Args:
+        shapes: shapes to convolve.
+        seed: seed of the random numbers.
+    """
     dtypes = ("float32", "bfloat16") if device.kind == "cpu" else tuple(LIMITS)
     return [one(shape, dtype, device, seed) for shape, dtype in itertools.product(shapes, dtypes)]
 
 
 def one(shape: Shape, dtype: str, device: Device, seed: int) -> Result:
-    """Convolve fresh random numbers forward and backward and compare with fp64 on the CPU."""
+    """Convolve fresh random numbers forward and backward and compare with fp64 on the CPU.
+
+    Args:
+        dtype: number format, such as "bf16".
+        seed: seed of the random numbers.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -168,7 +188,12 @@ def parts(tensors: Sequence[torch.Tensor], shape: Shape) -> list[torch.Tensor]:
 
 
 def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """The convolution itself."""
+    """The convolution itself.
+
+    Args:
+        x: shape (rows, channels, height, width).
+        w: shape (channels out, channels in, height, width).
+    """
     import torch
 
     function = torch.nn.functional.conv1d if x.dim() == 3 else torch.nn.functional.conv2d
@@ -176,7 +201,7 @@ def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 
 def in_layout(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """The tensor with its channels last in memory, where the shape says so."""
+    """The tensor with its channels last in memory, where the shape requires it."""
     import torch
 
     return tensor.to(memory_format=torch.channels_last) if shape.channels_last else tensor
@@ -196,7 +221,7 @@ def judge(mode: str, results: Sequence[Result]) -> list[Check]:
 
 
 def workspace_numbers(results: Sequence[Result], device: Device) -> list[Number]:
-    """The most memory that one convolution took beside its tensors; unknown on a CPU."""
+    """The most memory that one convolution took in addition to its tensors; unknown on a CPU."""
     if device.kind == "cpu":
         return []
     most = max(result.workspace_bytes for result in results)

@@ -66,22 +66,46 @@ def where(device: Device) -> str:
 
 
 def on_device(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Tensor:
-    """Copy first, convert there."""
+    """Copy first, convert there.
+
+    Args:
+        source: tensor on the host, shape (elements,).
+        dtype: type to convert to.
+        target: device type of torch.
+    """
     return source.to(target, copy=True).to(dtype).cpu()
 
 
 def on_the_way(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Tensor:
-    """One call that copies and converts, as `model.to(device, dtype)` does."""
+    """One call that copies and converts, as `model.to(device, dtype)` does.
+
+    Args:
+        source: tensor on the host, shape (elements,).
+        dtype: type to convert to.
+        target: device type of torch.
+    """
     return source.to(target, dtype, copy=True).cpu()
 
 
 def on_the_way_back(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Tensor:
-    """One call that copies back and converts."""
+    """One call that copies back and converts.
+
+    Args:
+        source: tensor on the host, shape (elements,).
+        dtype: type to convert to.
+        target: device type of torch.
+    """
     return source.to(target, copy=True).to("cpu", dtype)
 
 
 def strided(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Tensor:
-    """Convert there what does not lie in one piece: every element of the first column of two."""
+    """Convert there what does not lie in one piece: every element of the first column of two.
+
+    Args:
+        source: tensor on the host, shape (elements,).
+        dtype: type to convert to.
+        target: device type of torch.
+    """
     pair = source.to(target, copy=True).repeat_interleave(2).view(-1, 2)
     return pair[:, 0].to(dtype).contiguous().cpu()
 
@@ -96,7 +120,13 @@ ROUTES: dict[str, Route] = {
 
 
 def count(pair: tuple[str, str], route: str, device: Device, seed: int) -> Count:
-    """Convert by one route and compare the bits with those of the definition."""
+    """Convert by one route and compare the bits with those of the definition.
+
+    Args:
+        pair: names of source and destination type.
+        route: name of one of ROUTES.
+        seed: seed of the bit patterns.
+    """
     import torch
 
     target: torch.dtype = getattr(torch, pair[1])
@@ -186,7 +216,13 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def check(pair: tuple[str, str], route: str, counted: Count) -> Check:
-    """No wrong bits; a subnormal that became zero is counted and not held against the card."""
+    """No wrong bits; a subnormal that became zero is counted and not held against the card.
+
+    Args:
+        pair: names of source and destination type.
+        route: name of one of ROUTES.
+        counted: what was wrong.
+    """
     detail = f"{counted.zeros} of them zeros" if counted.wrong else ""
     return at_most(f"{pair[0]} to {pair[1]} {route}", counted.wrong, 0, "wrong elements", detail)
 

@@ -88,7 +88,13 @@ def memory(target: str) -> tuple[int, int]:
 
 
 def memory_checks(target: str, total: int, free: int) -> list[Check]:
-    """There is memory, there is room for the round trip, and no more is free than there is."""
+    """There is memory, there is room for the round trip, and no more is free than there is.
+
+    Args:
+        target: name of the device.
+        total: bytes of memory.
+        free: bytes that are free.
+    """
     return [
         at_least(f"{target} free memory", free, 4 * ROUND_TRIP_BYTES, "bytes"),
         at_most(f"{target} free within total", free, total, "bytes"),
@@ -96,7 +102,13 @@ def memory_checks(target: str, total: int, free: int) -> list[Check]:
 
 
 def memory_numbers(target: str, total: int, free: int) -> list[Number]:
-    """Total and free memory, for the record."""
+    """Total and free memory, for the record.
+
+    Args:
+        target: name of the device.
+        total: bytes of memory.
+        free: bytes that are free.
+    """
     return [
         Number(name=f"{target} memory total", value=total, unit="bytes"),
         Number(name=f"{target} memory free", value=free, unit="bytes"),
@@ -104,7 +116,7 @@ def memory_numbers(target: str, total: int, free: int) -> list[Number]:
 
 
 def look(target: str) -> Reading:
-    """What the sensors of `target` tell; nothing where there are none. Of a CPU, its clock."""
+    """Return the readings of the sensors of `target`; nothing where there are none. For a CPU, its clock."""
     if target == "cpu":
         return Reading(clock_mhz=cpu_clock())
     ask = sensor(target)
@@ -112,19 +124,19 @@ def look(target: str) -> Reading:
 
 
 def cpu_clock(cpuinfo: Path = CPUINFO) -> float | None:
-    """The mean clock of this machine's processors in MHz, None where the kernel does not tell."""
+    """The mean clock of this machine's processors in MHz, None where the kernel does not report it."""
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     clocks = [float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
     return round(sum(clocks) / len(clocks), 1) if clocks else None
 
 
 def heat_check(target: str, reading: Reading) -> Check:
-    """An idle card is below its critical temperature; where no sensor tells, that is said."""
+    """An idle card is below its critical temperature; without a sensor the check is not applicable."""
     name = f"{target} temperature"
     if reading.temperature_c is None:
         return not_applicable(name, "no sensor of the temperature is here")
     if reading.limit_c is None:
-        return not_applicable(name, f"{reading.temperature_c:g} °C, and the sensor tells no critical value")
+        return not_applicable(name, f"{reading.temperature_c:g} °C, and the sensor reports no critical value")
     return at_most(name, reading.temperature_c, reading.limit_c, "°C")
 
 

@@ -85,7 +85,12 @@ def seed_checks(device: Device, seed: int) -> list[Check]:
 
 
 def seeded(draw: Draw, device: Device, seed: int) -> torch.Tensor:
-    """What is drawn after the default generators were seeded."""
+    """What is drawn after the default generators were seeded.
+
+    Args:
+        draw: draws a tensor on a device.
+        seed: seed of the default generators.
+    """
     import torch
 
     torch.manual_seed(seed)

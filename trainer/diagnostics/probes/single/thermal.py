@@ -1,7 +1,8 @@
 """Probe `thermal`: a minute of load on the card: what clock, heat and power do, and whether results stay right.
 
-A card that throttles is slower and not broken: that is said and not failed. A wrong result under load, a
-temperature at the critical value, or a card that loses half of its speed is. A CPU gets a few seconds, and says so.
+A card that throttles is slower and not broken: that is reported and not failed. A wrong result under load, a
+temperature at the critical value, or a card that loses half of its speed is. A CPU gets a few seconds, and the verdict
+states it.
 """
 
 from __future__ import annotations
@@ -102,7 +103,13 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def window(
     work: Callable[[], torch.Tensor], first: torch.Tensor, device: Device, look: Callable[[], Reading] | None
 ) -> Window:
-    """Half a second of products, a few queued at a time."""
+    """Half a second of products, a few queued at a time.
+
+    Args:
+        work: one product.
+        first: its first result, which later ones must equal.
+        look: reads the sensors; None without any.
+    """
     begun, done, last = time.monotonic(), 0, first
     while (took := time.monotonic() - begun) < WINDOW_SECONDS:
         for _ in range(8):
@@ -145,7 +152,7 @@ def heat_check(windows: Sequence[Window]) -> Check:
     if not hot:
         return not_applicable("temperature", "no sensor: neither amdgpu's hwmon nor what torch asks is here")
     if limit is None:
-        return not_applicable("temperature", "the sensor tells no critical value")
+        return not_applicable("temperature", "the sensor reports no critical value")
     return at_most("temperature", max(reading.temperature_c or 0 for reading in hot), limit, "°C")
 
 
@@ -161,7 +168,12 @@ def throttling(windows: Sequence[Window]) -> tuple[str, bool | None]:
 
 
 def summarise(device: Device, windows: Sequence[Window], seconds: float) -> str:
-    """One sentence on the load and on throttling."""
+    """One sentence on the load and on throttling.
+
+    Args:
+        windows: the windows in order.
+        seconds: duration of the load.
+    """
     if device.kind == "cpu":
         return f"A short load of {seconds:g} s on the CPU in place of a minute on a card kept its results right."
     words, throttled = throttling(windows)
@@ -185,7 +197,13 @@ def numbers(device: Device, windows: Sequence[Window]) -> list[Number]:
 
 
 def extremes(field: str, unit: str, windows: Sequence[Window]) -> list[Number]:
-    """First, least, largest and last value of one sensor; none where it is silent."""
+    """First, least, largest and last value of one sensor; none where it is silent.
+
+    Args:
+        field: field of `Reading`.
+        unit: unit of the values.
+        windows: the windows in order.
+    """
     values = [value for window in windows if (value := getattr(window.reading, field)) is not None]
     if not values:
         return []

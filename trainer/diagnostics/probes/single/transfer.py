@@ -1,7 +1,7 @@
 """Probe `transfer`: copies to the card and back keep every bit, also in a training-like loop with workers.
 
-Pinned and pageable, contiguous and strided, both directions. Each side sums its bytes up where they lie, so that
-a copy is not judged by another copy. On a CPU the copies stay in host memory, and the verdict says so.
+Pinned and pageable, contiguous and strided, both directions. Each side sums its bytes up on its own device, so that
+a copy is not judged by another copy. On a CPU the copies stay in host memory, and the verdict states it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,13 @@ def summarise(device: Device, load: Load) -> str:
 
 
 def copies(memory: str, layout: str, device: Device, load: Load, seed: int) -> tuple[list[Check], list[Number]]:
-    """Copy one block there and back; each side's checksum, and GB/s both ways."""
+    """Copy one block there and back; each side's checksum, and GB/s both ways.
+
+    Args:
+        memory: kind of host memory: pinned or pageable.
+        layout: contiguous or strided.
+        seed: seed of the random bytes.
+    """
     host = laid_out(block(load.copy_bytes, seed), layout, pinned=memory == "pinned")
     sent = numerics.checksum(host)
     there = copy(host, device.torch_type)
@@ -87,7 +93,14 @@ def copies(memory: str, layout: str, device: Device, load: Load, seed: int) -> t
 
 
 def speeds(name: str, host: torch.Tensor, there: torch.Tensor, layout: str, device: Device) -> list[Number]:
-    """GB/s of both directions."""
+    """GB/s of both directions.
+
+    Args:
+        name: name of the numbers.
+        host: rows on the host.
+        there: the same rows on the device.
+        layout: contiguous or strided.
+    """
     source = laid_out_on_device(there, layout)
     ways: dict[str, Callable[[], object]] = {
         "to the device": lambda: copy(host, device.torch_type),
@@ -114,7 +127,13 @@ def block(size: int, seed: int) -> torch.Tensor:
 
 
 def laid_out(rows: torch.Tensor, layout: str, *, pinned: bool) -> torch.Tensor:
-    """The same rows in memory that is pinned or not; strided: every other half of rows twice as long."""
+    """The same rows in memory that is pinned or not; strided: every other half of rows twice as long.
+
+    Args:
+        rows: contiguous rows on the host.
+        layout: contiguous or strided.
+        pinned: use pinned memory.
+    """
     import torch
 
     if layout == "contiguous":
@@ -132,7 +151,13 @@ def laid_out_on_device(rows: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 def copy(rows: torch.Tensor, target: str, *, pinned: bool = False) -> torch.Tensor:
-    """Copy `rows` to `target` into memory of its own; without waiting where the source is pinned."""
+    """Copy `rows` to `target` into memory of its own; without waiting where the source is pinned.
+
+    Args:
+        rows: tensor to copy.
+        target: device that receives it.
+        pinned: the host's side is pinned.
+    """
     import torch
 
     if target == "cpu":
@@ -155,7 +180,11 @@ class Batches:
 
 
 def loop(device: Device, load: Load, seed: int) -> int:
-    """Batches whose bytes on the device are not those that the worker drew; the card computes meanwhile."""
+    """Batches whose bytes on the device are not those that the worker drew; the card computes meanwhile.
+
+    Args:
+        seed: seed of the random bytes.
+    """
     wrong, busy = 0, Busy(device)
     for words, told in loader(device, load, seed):
         there = copy(words, device.torch_type)
@@ -165,7 +194,11 @@ def loop(device: Device, load: Load, seed: int) -> int:
 
 
 def loader(device: Device, load: Load, seed: int) -> Iterator[tuple[torch.Tensor, str]]:
-    """Batches from workers, pinned where there is a card."""
+    """Batches from workers, pinned where there is a card.
+
+    Args:
+        seed: seed of the random bytes.
+    """
     from torch.utils.data import DataLoader
 
     batches: Any = Batches(load, seed)

@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.cli.commands import diagnose as command
 from rocmatrix.cli.options.host import Diagnose
-from rocmatrix.diagnosis import own
+from rocmatrix.diagnosis import project_errors
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
 FAULT = "RuntimeError: HIP error: invalid device function\n"
@@ -127,7 +127,7 @@ def test_the_project_s_own_errors_are_known_with_their_next_step(tmp_path, capsy
     path.write_text(f"step 1\n{line}\n  what:  the details\n")
     status, out, _ = diagnosed(path, capsys)
     code = line.split("Z ")[-1].split()[0]
-    entry = own.entries()[code]
+    entry = project_errors.entries()[code]
     assert status == 0
     assert out.startswith(f"{code}: {title}\n  seen:   line 2")
     assert f"cause:  {entry.meaning}" in out

@@ -14,30 +14,30 @@ ROOT = Path(__file__).resolve().parents[5]
 BROKEN = Request(gpu="MI50", rocm="7.2")
 
 
-def test_an_explanation_for_programs_is_json_and_nothing_else(capsys):
+def test_explanation_for_programs_is_json_and_nothing_else(capsys):
     matrix.explain(BROKEN, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "broken"
     assert told["refusal"]["where"] == "rule gfx906-rocblas-from-6.4"
 
 
-def test_a_refusal_is_an_explanation_and_no_failure(capsys):
+def test_refusal_is_an_explanation_and_no_failure(capsys):
     matrix.explain(BROKEN, as_json=False)
     assert "gfx906-rocblas-from-6.4" in capsys.readouterr().out
 
 
-def test_an_unknown_card_ends_with_2(capsys):
+def test_unknown_card_ends_with_2(capsys):
     with pytest.raises(SystemExit, match="2"):
         matrix.explain(Request(gpu="RX 7900 XTT"), as_json=True)
     assert capsys.readouterr().err.startswith("RM010")
 
 
-def test_the_grid_for_programs_is_json_and_nothing_else(capsys):
+def test_grid_for_programs_is_json_and_nothing_else(capsys):
     matrix.matrix(as_json=True, html=None)
     assert json.loads(capsys.readouterr().out)["schema"] == 2
 
 
-def test_a_page_is_written_and_its_size_said(tmp_path, capsys):
+def test_page_is_written_and_its_size_reported(tmp_path, capsys):
     matrix.matrix(as_json=False, html=tmp_path / "matrix.html")
     assert (tmp_path / "matrix.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     captured = capsys.readouterr()
@@ -46,7 +46,7 @@ def test_a_page_is_written_and_its_size_said(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("place", ["", "no/such/folder/page.html"])
-def test_a_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
+def test_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
     with pytest.raises(SystemExit, match="2"):
         matrix.matrix(as_json=False, html=tmp_path / place)
     assert capsys.readouterr().err.startswith("RM206")
@@ -57,7 +57,7 @@ def test_what_is_outdated_is_listed_without_a_network(capsys):
     assert json.loads(capsys.readouterr().out)["indexes"] == []
 
 
-def test_a_reader_that_has_enough_is_no_defect():
+def test_reader_that_has_enough_is_no_defect():
     program = "from rocmatrix.cli.commands import matrix; matrix.matrix(as_json=True, html=None)"
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -86,7 +86,7 @@ def test_every_statement_is_listed_with_its_sources_and_age(capsys):
     assert "statements, " in capsys.readouterr().err
 
 
-def test_a_python_that_is_no_version_ends_with_2(capsys):
+def test_python_that_is_no_version_ends_with_2(capsys):
     with pytest.raises(SystemExit, match="2"):
         matrix.explain(Request(gpu="gfx1100"), python="three", as_json=True)
     assert capsys.readouterr().err.startswith("RM404")

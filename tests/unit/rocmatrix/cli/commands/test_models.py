@@ -27,14 +27,14 @@ def test_dry_runs_print_the_commands(capsys):
     ]
 
 
-def test_compress_without_a_model_says_what_is_needed(capsys):
+def test_compress_without_a_model_states_what_is_needed(capsys):
     with pytest.raises(SystemExit) as caught:
         command.compress({}, dry_run=True)
     assert caught.value.code
     assert "RM404" in capsys.readouterr().err
 
 
-def test_the_tasks_take_the_trainers_options():
+def test_tasks_take_the_trainers_options():
     for one, own in ((task.compress, {"dry-run"}), (task.report, {"dry-run", "run"})):
         names = {name for argument in one.get_arguments() for name in argument.names}
         assert own | {option["name"].replace("_", "-") for option in flags.trainer_options(one.name)} <= names

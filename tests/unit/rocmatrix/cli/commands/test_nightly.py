@@ -60,7 +60,7 @@ def test_a_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until
         nightly.nightly(choices)
     assert ended.value.code == 2
     told = capsys.readouterr().err
-    assert "RM671 Another night is under way" in told
+    assert "RM671 Another night is running" in told
     assert str(first.pid) in told
     assert begun == []
     assert Journal(tmp_path / "evidence.db").nights() == []

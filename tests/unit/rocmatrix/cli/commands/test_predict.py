@@ -19,7 +19,7 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: RUNNER)
 
 
-def test_a_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, capsys):
+def test_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, capsys):
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
     command.predict({"model": "TRAINING/a b", "data": "bars.csv", "output": ""}, dry_run=True)
     assert capsys.readouterr().out == "python3 -P -m trainer predict '--model=TRAINING/a b' --data=bars.csv\n"
@@ -37,7 +37,7 @@ def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypat
     assert json.loads(capsys.readouterr().out) == {"event": "done", "rows": 3}
 
 
-def test_the_task_takes_the_trainers_options():
+def test_task_takes_the_trainers_options():
     names = {name for argument in task.predict.get_arguments() for name in argument.names}
     assert {"model", "data", "output", "dry-run"} <= names
     assert {option["name"] for option in flags.trainer_options("predict")} == {"model", "data", "output"}

@@ -35,7 +35,7 @@ def test_no_device_number_is_written_down_for_it_differs_between_boots(two_cards
     assert not {"major", "minor"} & {key for node in nodes(cdi.specification(two_cards()[0]), "all") for key in node}
 
 
-def test_a_run_by_name_names_cards_and_keeps_the_numeric_group(two_cards):
+def test_run_by_name_names_cards_and_keeps_the_numeric_group(two_cards):
     hardware, spec = two_cards(cards=[1])
     named = cdi.by_name(spec, hardware)
     assert [row.value for row in named.of(CdiDevice)] == ["amd.com/gpu=1"]
@@ -55,7 +55,7 @@ def test_nothing_to_name_is_an_error(tmp_path, machine, code):
         cdi.cdi_file(survey(machine(tmp_path)))
 
 
-def test_a_card_without_its_node_is_an_error(tmp_path):
+def test_card_without_its_node_is_an_error(tmp_path):
     machine = sysfs.mi50(tmp_path)
     (machine.root / "dev/kfd").unlink()
     with pytest.raises(RocmatrixError, match="RM302"):
@@ -65,7 +65,7 @@ def test_a_card_without_its_node_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"), [("amd.json", '{"kind": "amd.com/gpu"}'), ("a.yaml", "kind: amd.com/gpu")]
 )
-def test_a_second_file_of_the_kind_is_refused_by_name(tmp_path, name, content):
+def test_second_file_of_the_kind_is_refused_by_name(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(RocmatrixError, match=name):
         cdi.conflict(tmp_path / "rocmatrix.json", [tmp_path])
@@ -90,7 +90,7 @@ def validator():
     return jsonschema.Draft7Validator(whole, registry=registry)
 
 
-def test_the_published_schema_takes_it(validator, two_cards):
+def test_published_schema_takes_it(validator, two_cards):
     made = cdi.specification(two_cards()[0])
     validator.validate(made)
     made["devices"][0]["containerEdits"]["deviceNodes"][0]["uid"] = -1

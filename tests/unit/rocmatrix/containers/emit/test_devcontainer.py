@@ -39,7 +39,7 @@ def test_devices_and_groups_are_arguments_and_groups_are_numbers(two_cards):
     assert not [a for a in arguments if a.startswith(("--privileged", "--read-only", "--tmpfs", "--user", "--mount"))]
 
 
-def test_the_user_has_the_hosts_numbers_and_the_image_is_the_cells(two_cards):
+def test_user_has_the_hosts_numbers_and_the_image_is_the_cells(two_cards):
     _, spec = two_cards(user="1234:567")
     document = made(spec)
     assert document["build"]["args"] == {
@@ -50,19 +50,19 @@ def test_the_user_has_the_hosts_numbers_and_the_image_is_the_cells(two_cards):
     assert (document["remoteUser"], document["updateRemoteUserUID"]) == ("developer", False)
 
 
-def test_the_run_folder_is_not_mounted_but_caches_are(two_cards):
+def test_run_folder_is_not_mounted_but_caches_are(two_cards):
     mounts = made(two_cards()[1])["mounts"]
     assert [mount.partition("target=")[2] for mount in mounts] == ["/cache", "/home/developer/.cache/pip"]
 
 
-def test_the_edited_trainer_comes_before_the_one_in_the_image(two_cards):
+def test_edited_trainer_comes_before_the_one_in_the_image(two_cards):
     environment = made(two_cards()[1])["containerEnv"]
     assert environment["PYTHONPATH"].split(":") == ["${containerWorkspaceFolder}", "/opt/rocmatrix"]
     assert not {"HOME", "USER"} & set(environment)
     assert environment["TRITON_CACHE_DIR"] == "/cache/triton"
 
 
-def test_the_command_runs_once_the_container_is_made(two_cards):
+def test_command_runs_once_the_container_is_made(two_cards):
     _, spec = two_cards(entrypoint="python", command=["-m", "trainer", "smoke"])
     assert made(spec)["postCreateCommand"] == ["python", "-m", "trainer", "smoke"]
 
@@ -80,7 +80,7 @@ def test_what_is_left_out_is_explained(two_cards):
     assert "hostRequirements.gpu" in [row.flag for row in rows if row.value is None]
 
 
-def test_a_portable_spec_is_refused():
+def test_portable_spec_is_refused():
     with pytest.raises(ValueError, match="compose variables"):
         devcontainer_json(portable_spec(cells.GFX1100))
 
@@ -97,7 +97,7 @@ def test_notes_change_nothing(values):
 
 
 @pytest.mark.skipif(not SCHEMA, reason="ROCMATRIX_DEVCONTAINER_SCHEMA names no devContainer.base.schema.json")
-def test_the_published_schema_takes_it(two_cards):
+def test_published_schema_takes_it(two_cards):
     jsonschema = pytest.importorskip("jsonschema")
     validator = jsonschema.Draft201909Validator(json.loads(Path(SCHEMA).read_text(encoding="utf-8")))
     document = made(two_cards()[1])

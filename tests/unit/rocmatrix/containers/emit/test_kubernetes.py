@@ -79,7 +79,7 @@ def test_groups_are_those_that_were_named(emit, placement):
 
 
 @EMITTED
-def test_the_least_is_given(emit, placement):
+def test_least_is_given(emit, placement):
     document = yaml.safe_load(emit(spec(), placement))
     whole, (container,) = pod(document), pod(document)["containers"]
     identity = {"runAsUser": 1000, "runAsGroup": 1001, "runAsNonRoot": True}
@@ -113,7 +113,7 @@ def test_cards_are_counted_and_a_cpu_cell_asks_for_none():
 
 
 @EMITTED
-def test_a_site_says_where_pods_may_land(emit, placement):
+def test_site_decides_where_pods_may_run(emit, placement):
     document = yaml.safe_load(emit(spec(), replace(placement, site=FULL)))
     whole = pod(document)
     assert document["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
@@ -175,7 +175,7 @@ def test_several_processes_on_one_node_are_started_by_torchrun():
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("site", [SITE, FULL])
-def test_a_job_follows_the_published_schema(version, processes, site):
+def test_job_follows_the_published_schema(version, processes, site):
     validator = pytest.importorskip("kubernetes_validate", reason="the schemas come with requirements/dev.txt")
     document = yaml.safe_load(kubernetes_job(spec(data="a/b"), replace(ONE, processes=processes, site=site)))
     validator.validate(document, version, strict=True)
@@ -185,7 +185,7 @@ def test_a_job_follows_the_published_schema(version, processes, site):
 
 
 @pytest.mark.parametrize("site", [TWO.site, FULL])
-def test_a_train_job_follows_the_published_models(site):
+def test_train_job_follows_the_published_models(site):
     models = pytest.importorskip("kubeflow_trainer_api.models", reason="the models come with requirements/dev.txt")
 
     def read_back(document):
@@ -215,7 +215,7 @@ def test_what_a_pod_cannot_have_is_refused(setting):
         kubernetes_job(replace(asked, settings=(*asked.settings, setting)), ONE)
 
 
-def test_a_file_of_this_host_is_refused():
+def test_file_of_this_host_is_refused():
     with pytest.raises(ValueError, match=r"/srv/bars\.csv"):
         kubernetes_job(spec(data="/srv/bars.csv"), ONE)
 
@@ -229,7 +229,7 @@ def test_shared_memory_of_the_node_is_for_a_job_alone():
 
 
 @pytest.mark.parametrize("name", ["", "Run", "1run", "run_1", "run-", "r" * 64])
-def test_a_name_that_no_cluster_takes_is_refused(name):
+def test_name_that_no_cluster_takes_is_refused(name):
     with pytest.raises(ValueError, match="RFC 1035"):
         Placement(name=name, site=SITE)
 

@@ -52,6 +52,6 @@ def test_image_and_command_close_the_command_line(two_cards):
     assert argv[-4:] == ["--entrypoint=bash", spec.image, "-c", "id"]
 
 
-def test_a_portable_spec_is_no_command():
+def test_portable_spec_is_no_command():
     with pytest.raises(ValueError, match="compose variables"):
         podman_run_argv(portable_spec(cells.GFX1100), rootless=True, selinux=False)

@@ -55,7 +55,7 @@ def test_what_is_emitted_is_what_was_looked_at(under, cell, host):
     assert_golden(f"cluster/{host}.{under.__name__.replace('_', '-')}.sbatch", script)
 
 
-def test_a_native_script_is_what_was_looked_at():
+def test_native_script_is_what_was_looked_at():
     script = sbatch_script(
         replace(BATCH, request=SlurmRequest(time_limit="4:00:00")),
         natively("/opt/venv/bin/python", {"PYTHONPATH": "/a b"}, cards=True),
@@ -103,7 +103,7 @@ def test_every_word_reaches_the_step_as_it_is(argument, content, python):
     assert {"--rdzv-id=7-0", "--rdzv-endpoint=head:20007", "--nnodes=2", "--nproc-per-node=2"} <= set(words)
 
 
-def test_a_container_has_the_jobs_name_and_is_removed_by_it():
+def test_container_has_the_jobs_name_and_is_removed_by_it():
     script = sbatch_script(BATCH, in_docker(spec(cells.CPU), cards=False))
     words = read_by_a_shell(script)
     assert "--name=rocmatrix-7" in words
@@ -111,7 +111,7 @@ def test_a_container_has_the_jobs_name_and_is_removed_by_it():
     assert script.count('docker rm --force "rocmatrix-$SLURM_JOB_ID"') == 2
 
 
-def test_a_job_with_an_engines_cards_takes_whole_nodes():
+def test_job_with_an_engines_cards_takes_whole_nodes():
     with_cards = sbatch_script(BATCH, in_docker(spec(cells.GFX906), cards=True))
     without = sbatch_script(BATCH, in_docker(spec(cells.CPU), cards=False))
     assert "#SBATCH --exclusive\n" in with_cards
@@ -178,6 +178,6 @@ def test_what_a_site_cannot_ask_for_is_refused(wrong):
         SlurmRequest(**wrong)
 
 
-def test_a_path_with_a_space_is_quoted():
+def test_path_with_a_space_is_quoted():
     script = sbatch_script(replace(BATCH, log="/srv/my runs/%j.log"), Launcher(words=("true",)))
     assert '#SBATCH --output="/srv/my runs/%j.log"\n' in script

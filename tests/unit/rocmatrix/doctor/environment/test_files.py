@@ -37,7 +37,7 @@ def write(folder, name, text):
     return path
 
 
-def test_a_dockerfile_gives_its_stages_variables_and_pairs(tmp_path):
+def test_dockerfile_gives_its_stages_variables_and_pairs(tmp_path):
     path = write(tmp_path, "Dockerfile", DOCKERFILE)
     base, last = dockerfile.of_dockerfile(path)
     assert [(row.name, row.value, row.where) for row in base.variables] == [
@@ -141,7 +141,7 @@ def test_what_compose_itself_makes_of_the_same_file_is_the_same(tmp_path):
         (lambda p: tuple(compose.env_file(p)), "x.env", "A=1\n'broken\n", "RM311"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_an_error_in_words(tmp_path, read, name, text, code):
+def test_unreadable_file_is_a_coded_error(tmp_path, read, name, text, code):
     path = tmp_path / name
     if text is not None:
         path.write_text(text)

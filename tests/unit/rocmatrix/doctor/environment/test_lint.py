@@ -161,7 +161,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("rule", "severity", "fires", "silent"), CASES)
-def test_a_rule_fires_and_is_silent_beside_it(rule, severity, fires, silent):
+def test_rule_fires_and_is_silent_next_to_it(rule, severity, fires, silent):
     assert found(**fires).get(rule) == severity
     assert rule not in found(**silent)
 
@@ -178,7 +178,7 @@ def test_what_is_not_known_of_a_run_makes_a_finding_a_note_with_its_condition():
     assert "reported" in finding.source or "verified in source" in finding.source
 
 
-def test_errors_come_first_and_an_inherited_variable_is_told_once():
+def test_errors_come_first_and_an_inherited_variable_is_reported_once():
     rows = (
         Assignment(name="AMD_LOG_LEVEL", value="4", where="a:1"),
         Assignment(name="HIP_DISABLE_IPC", value="1", where="a:2"),
@@ -192,7 +192,7 @@ def test_no_cell_of_the_matrix_sets_a_variable_that_a_rule_is_against():
     assert [f for f in findings if f.severity != "note"] == []
 
 
-def test_a_shell_is_judged_on_the_cards_of_the_host_or_as_the_cell_it_will_run(tmp_path):
+def test_shell_is_judged_on_the_cards_of_the_host_or_as_the_cell_it_will_run(tmp_path):
     hardware = survey(machines.mi50(tmp_path))
     shell = {"HSA_OVERRIDE_GFX_VERSION": "9.0.6", "TORCH_BLAS_PREFER_HIPBLASLT": "0"}
     rule = {f.rule: f for f in lint.lint([subject.of_shell(shell, hardware)], RULES)}
@@ -233,7 +233,7 @@ def test_pairs_that_were_never_built(torch, rocm, severity, words):
     assert (told, words in truth) == (severity, True), truth
 
 
-def test_a_mistake_in_the_rules_is_told_with_its_line(tmp_path):
+def test_mistake_in_the_rules_is_reported_with_its_line(tmp_path):
     text = (ROOT / rules.ENVIRONMENT_FILE).read_text()
     (tmp_path / "matrix").mkdir()
     broken = text.replace("severity: error", "severity: fatal", 1).replace('value: "(?i)^hccl$"', 'value: "(?i^hccl$"')
@@ -247,7 +247,7 @@ def test_a_mistake_in_the_rules_is_told_with_its_line(tmp_path):
     assert "unknown key 'insted'; did you mean instead" in told
 
 
-def test_a_rule_needs_one_subject_and_an_id_of_its_own(tmp_path):
+def test_rule_needs_one_subject_and_an_id_of_its_own(tmp_path):
     text = (ROOT / rules.ENVIRONMENT_FILE).read_text()
     (tmp_path / "matrix").mkdir()
     (tmp_path / rules.ENVIRONMENT_FILE).write_text(re.sub(r"  names: \[HIP_DISABLE_IPC\]\n", "", text))

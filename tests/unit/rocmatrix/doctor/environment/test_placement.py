@@ -55,7 +55,7 @@ def test_torch_of_a_rocm_index_or_on_a_rocm_image_is_let_be(tmp_path, text):
     assert "torch-from-default-index" not in of_dockerfile(tmp_path, text)
 
 
-def test_a_tag_that_lacks_python_and_torch_was_never_published(tmp_path):
+def test_tag_that_lacks_python_and_torch_was_never_published(tmp_path):
     assert of_dockerfile(tmp_path, "FROM rocm/pytorch:rocm6.0_ubuntu22.04\n") == ["image-tag-form"]
     whole = "FROM rocm/pytorch:rocm6.1.3_ubuntu22.04_py3.10_pytorch_release-2.1.2\n"
     assert of_dockerfile(tmp_path, whole) == []
@@ -69,13 +69,13 @@ def test_torchvision_of_another_torch_is_found_and_its_own_is_let_be(tmp_path):
     assert of_dockerfile(tmp_path, wrong.replace("0.23.0", "0.24.1")) == []
 
 
-def test_a_companion_that_a_rule_calls_broken_on_the_images_rocm_is_found(tmp_path):
+def test_companion_that_a_rule_calls_broken_on_the_images_rocm_is_found(tmp_path):
     image = "FROM rocm/pytorch:rocm{}_ubuntu22.04_py3.10_pytorch_release_2.6.0\nRUN pip install bitsandbytes\n"
     assert of_dockerfile(tmp_path, image.format("6.1")) == ["bitsandbytes-needs-rocm-6.4"]
     assert of_dockerfile(tmp_path, image.format("6.4")) == []
 
 
-def test_a_cuda_image_with_amd_devices_is_found_and_without_them_let_be(tmp_path):
+def test_cuda_image_with_amd_devices_is_found_and_without_them_let_be(tmp_path):
     rows = ("image: vllm/vllm-openai:latest", "ipc: host")
     assert of_compose(tmp_path, *rows, ON_AMD) == ["cuda-image"]
     assert of_compose(tmp_path, *rows) == []
@@ -98,12 +98,12 @@ def test_docker_run_in_a_script_is_read_over_continued_lines(tmp_path):
     assert of_script(tmp_path, text.replace("--ipc", "--device /dev/kfd --ipc")) == []
 
 
-def test_a_requirements_file_is_read_with_its_index(tmp_path):
+def test_requirements_file_is_read_with_its_index(tmp_path):
     rows = "--extra-index-url https://download.pytorch.org/whl/rocm6.1\ntorch==2.6.0\ntorchvision == 0.19.0  # old\n"
     assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch"]
 
 
-def test_the_words_of_a_run_are_divided_into_options_and_image():
+def test_words_of_a_run_are_divided_into_options_and_image():
     launch = of_command(
         shlex.split("podman run -e HSA_X=1 --group-add keep-groups -v /a:/b:z --rm -it img:1 --ipc host"), "x"
     )

@@ -23,7 +23,7 @@ def checkout(tmp_path):
 @pytest.mark.parametrize(
     "name", ["rocm7.1-torch2.10.0-gfx1100", "rocm7.2-torch2.12.1-gfx1100-py3.13", "cpu-torch2.13.0-py3.14"]
 )
-def test_a_kept_cell_is_the_derived_one_written(checkout, name):
+def test_kept_cell_is_the_derived_one_written(checkout, name):
     derived, before = MATRIX.cell(name), (checkout / "matrix.yaml").read_text()
     keeping.add(MATRIX, derived, checkout, today="2026-11-22")
     again = matrix_file.load(checkout)
@@ -34,6 +34,6 @@ def test_a_kept_cell_is_the_derived_one_written(checkout, name):
     assert (checkout / "matrix.yaml").read_text().startswith(before.rstrip("\n")[:-1])
 
 
-def test_a_written_cell_is_not_kept_twice(checkout):
+def test_written_cell_is_not_kept_twice(checkout):
     with pytest.raises(RocmatrixError, match="RM015"):
         keeping.add(MATRIX, MATRIX.cells[1], checkout, today="2026-11-22")

@@ -14,11 +14,11 @@ def changed(index, **fields):
     return MATRIX.model_copy(update={"cell_entries": cells})
 
 
-def test_the_shipped_matrix_does_not_contradict_itself():
+def test_shipped_matrix_does_not_contradict_itself():
     assert list(contradictions(MATRIX)) == []
 
 
-def test_a_base_with_a_python_that_the_release_was_not_built_for():
+def test_base_with_a_python_that_the_release_was_not_built_for():
     index = next(i for i, c in enumerate(MATRIX.cells) if c.release.rocm)
     base = MATRIX.cell_entries[index].base
     bases = MATRIX.bases | {base: MATRIX.bases[base].model_copy(update={"python": "3.7"})}
@@ -33,7 +33,7 @@ def test_two_recommended_cells_of_one_architecture():
     assert any("is the recommended cell of gfx1100 already" in message for message in found.values())
 
 
-def test_a_recommended_cell_that_a_rule_calls_broken():
+def test_recommended_cell_that_a_rule_calls_broken():
     rule = next(r for r in MATRIX.rules if r.verdict == "broken" and r.decides)
     cell = next(c for c in MATRIX.cells if c.recommended and c.architecture)
     against = rule.model_copy(
@@ -47,7 +47,7 @@ def test_a_recommended_cell_that_a_rule_calls_broken():
     assert any(f"rule {rule.id} calls it broken" in message for message in found)
 
 
-def test_a_variable_that_is_set_twice_for_one_cell():
+def test_variable_that_is_set_twice_for_one_cell():
     variable = MATRIX.environment[0]
     found = [m for _, m in contradictions(MATRIX.model_copy(update={"environment": [variable, variable]}))]
     assert any(f"{variable.name} is set 2 times" in message for message in found)
@@ -66,17 +66,17 @@ def rule(**fields):
     return Rule(when=when, reason="so", evidence=evidence, expires="2027-01-01", **fields)
 
 
-def test_two_rules_that_say_opposite_things_of_one_combination():
+def test_two_opposite_rules_on_one_combination_are_a_mistake():
     rules = [*MATRIX.rules, rule(id="x", verdict="works"), rule(id="y", verdict="broken")]
     found = dict(contradictions(MATRIX.model_copy(update={"rules": rules})))
     assert (
-        found["rules", len(MATRIX.rules)] == "it says that gfx1030 with rocm7.2-torch2.12.1 works, and rule y breaks it"
+        found["rules", len(MATRIX.rules)] == "it states that gfx1030 with rocm7.2-torch2.12.1 works; rule y breaks it"
     )
     alone = [*MATRIX.rules, rule(id="x", verdict="works"), rule(id="y", verdict="broken", given="the moon is full")]
     assert not [path for path, _ in contradictions(MATRIX.model_copy(update={"rules": alone})) if path[0] == "rules"]
 
 
-def test_an_override_that_helps_where_a_rule_calls_it_broken():
+def test_override_that_helps_where_a_rule_calls_it_broken():
     gfx, entry = next((g, e) for g, e in MATRIX.architectures.items() if g == "gfx1031")
     setting = f"HSA_OVERRIDE_GFX_VERSION={entry.overrides[0].value} is set"
     against = rule(id="x", verdict="broken", given=setting).model_copy(
@@ -86,10 +86,9 @@ def test_an_override_that_helps_where_a_rule_calls_it_broken():
     assert "rule x calls it broken there" in found["architectures", gfx, "overrides", 0]
 
 
-def test_a_default_that_nobody_reports_beside_a_cell_that_an_owner_reports():
+def test_unreported_default_next_to_a_reported_cell_is_a_mistake():
     rules = [r for r in MATRIX.rules if r.id != "gfx906-mi50-torch-2.7-rocm-6.3"]
     found = dict(contradictions(MATRIX.model_copy(update={"rules": rules})))
     index = next(i for i, c in enumerate(MATRIX.cell_entries) if c.recommended and c.architecture == "gfx906")
-    assert (
-        found["cells", index, "recommended"] == "nobody reports it, and rocm6.0-torch2.4.1-gfx906 is reported to work"
-    )
+    other = "rocm6.0-torch2.4.1-gfx906"
+    assert found["cells", index, "recommended"] == f"no source reports it, and {other} is reported to work"

@@ -42,7 +42,7 @@ def replaced(file, old, new):
     return TEXTS[file].replace(old, new, 1)
 
 
-def test_the_shipped_matrix_is_valid():
+def test_shipped_matrix_is_valid():
     matrix = matrix_file.load(ROOT)
     assert {cell.architecture for cell in matrix.cells if cell.recommended} >= {
         "gfx906", "gfx1030", "gfx1100", "gfx1101", "gfx1151", "gfx1201", "gfx90a", "gfx942", "gfx950",
@@ -50,7 +50,7 @@ def test_the_shipped_matrix_is_valid():
     assert {"rocm6.0-torch2.4.1-gfx906", "rocm6.3-torch2.7.1-gfx1100"} <= {cell.name for cell in matrix.cells}
 
 
-def test_every_statement_has_a_source_that_says_something():
+def test_every_statement_has_a_source_with_text():
     matrix = matrix_file.load(ROOT)
     written = [*matrix.rules, *matrix.environment, *matrix.cell_entries, *matrix.series, *matrix.architectures.values()]
     written += [statement for library in matrix.libraries for statement in library[1]]
@@ -61,7 +61,7 @@ def test_every_statement_has_a_source_that_says_something():
 
 
 @pytest.mark.parametrize("sources", ["[]", '[""]', '["  "]', "null"])
-def test_a_rule_without_a_source_fails_with_its_line(sources):
+def test_rule_without_a_source_fails_with_its_line(sources):
     file = "matrix/rules.yaml"
     old = "sources: [a first-hand report by an MI50 owner]"
     text = replaced(file, old, f"sources: {sources}")
@@ -71,7 +71,7 @@ def test_a_rule_without_a_source_fails_with_its_line(sources):
     )
 
 
-def test_a_rule_with_no_evidence_at_all_fails_with_its_line():
+def test_rule_with_no_evidence_at_all_fails_with_its_line():
     file = "matrix/rules.yaml"
     rule = "- id: bare\n  when: {}\n  verdict: works\n  reason: because\n"
     found = problems(file, TEXTS[file] + rule)
@@ -109,7 +109,7 @@ def test_a_rule_with_no_evidence_at_all_fails_with_its_line():
         ("matrix/wheels.yaml", "    tqdm-4.70.1-py3-none-any.whl", "    tqdm-4.70.1.whl", "should match pattern"),
     ],
 )  # fmt: skip
-def test_a_mistake_names_its_file_its_line_and_the_way_out(file, old, new, expected):
+def test_mistake_names_its_file_its_line_and_the_way_out(file, old, new, expected):
     text = replaced(file, old, new)
     found = [line for line in problems(file, text) if expected in line]
     assert found, problems(file, text)
@@ -117,14 +117,14 @@ def test_a_mistake_names_its_file_its_line_and_the_way_out(file, old, new, expec
     assert any(row.startswith(f"{file}:{line}:") for row in found), found
 
 
-def test_a_key_given_twice_is_refused():
+def test_key_given_twice_is_refused():
     file = "matrix/architectures.yaml"
     text = replaced(file, "  family: Vega 20\n", "  family: Vega 20\n  family: Vega 21\n")
     expected = f"{file}:{line_of(text, 'Vega 21')}: the key 'family' stands here a second time"
     assert problems(file, text) == [expected]
 
 
-def test_a_release_given_twice_is_refused_where_it_stands_the_second_time():
+def test_release_given_twice_is_refused_where_it_stands_the_second_time():
     file = "matrix/releases.yaml"
     text = replaced(file, '    "2.7.1": {', '    "2.8.0": {')
     second = text[: text.rindex('    "2.8.0": {')].count("\n") + 1
@@ -146,14 +146,14 @@ def test_no_yaml_at_all_is_a_named_problem(file, text):
     assert all(re.match(rf"{re.escape(file)}:\d+: ", line) for line in found), found
 
 
-def test_an_unreadable_file_is_rm002(tmp_path):
+def test_unreadable_file_is_rm002(tmp_path):
     with pytest.raises(RocmatrixError) as caught:
         matrix_file.load(tmp_path)
     assert caught.value.code == "RM002"
     assert "matrix.yaml" in caught.value.what
 
 
-def test_a_missing_part_is_rm002_with_its_name(tmp_path):
+def test_missing_part_is_rm002_with_its_name(tmp_path):
     (tmp_path / "matrix.yaml").write_text(TEXTS["matrix.yaml"])
     with pytest.raises(RocmatrixError, match=r"matrix/architectures\.yaml"):
         matrix_file.load(tmp_path)
@@ -190,7 +190,7 @@ def mutated(data, lines):
 
 @settings(max_examples=MUTATIONS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_a_mutated_matrix_is_valid_or_names_a_line(data):
+def test_mutated_matrix_is_valid_or_names_a_line(data):
     file = data.draw(st.sampled_from(sorted(TEXTS)))
     text = mutated(data, TEXTS[file].splitlines(keepends=True))
     assert all(re.match(r"matrix\S*\.yaml:\d+: \S", line) for line in problems(file, text))

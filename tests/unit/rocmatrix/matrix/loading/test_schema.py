@@ -64,12 +64,12 @@ def schema_of(part):
 
 
 @pytest.mark.parametrize("part", FILES)
-def test_the_schema_accepts_the_shipped_file(part):
+def test_schema_accepts_the_shipped_file(part):
     assert list(errors(DATA[part], schema_of(part))) == []
 
 
 @pytest.mark.parametrize("part", [part for part in FILES if part not in matrix_file.WRITTEN])
-def test_a_file_names_its_own_schema_in_its_first_line(part):
+def test_file_names_its_own_schema_in_its_first_line(part):
     file = ROOT / FILES[part]
     found = re.match(r"# yaml-language-server: \$schema=([^#\s]+)(?:#/\$defs/(\w+))?\n", file.read_text())
     assert found, file
@@ -92,7 +92,7 @@ def test_a_file_names_its_own_schema_in_its_first_line(part):
         ("libraries", lambda data: data["hipblaslt"][0].update(accepted=["gfx90"])),
     ],
 )
-def test_the_schema_refuses_what_the_loader_refuses(part, change):
+def test_schema_refuses_what_the_loader_refuses(part, change):
     data = copy.deepcopy(DATA[part])
     change(data)
     assert list(errors(data, schema_of(part)))

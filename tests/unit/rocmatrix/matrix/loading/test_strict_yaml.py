@@ -23,13 +23,13 @@ def test_data_lines_and_raw_text_agree_with_the_file():
     assert document.raw(("a",)) is None
 
 
-def test_a_path_that_is_not_there_stands_where_its_parent_does():
+def test_path_that_is_not_there_stands_where_its_parent_does():
     document = yaml_lines.parse(TEXT, file="x")
     assert document.line(("a", "c", "missing", 3)) == 4
     assert yaml_lines.parse("", file="x").line(("a",)) == 1
 
 
-def test_a_sound_file_pays_for_no_lines():
+def test_sound_file_pays_for_no_lines():
     document = yaml_lines.parse(TEXT, file="x")
     assert "nodes" not in vars(document)
     document.problem(("a",), "wrong")
@@ -56,7 +56,7 @@ def test_anchors_aliases_and_tags_are_refused(text, kind):
 
 
 @pytest.mark.parametrize("text", ["a: b&c", "a: docs/* branches", "a: 'x &y'", 'a: ">=1,!=2"', "# &x *y !z\na: 1"])
-def test_the_same_characters_within_a_text_are_not(text):
+def test_same_characters_within_a_text_are_not(text):
     assert yaml_lines.parse(text, file="x").problems == []
 
 
@@ -66,7 +66,7 @@ def test_depth_has_a_bound(depth):
     assert bool(document.problems) == (depth > yaml_lines.DEEPEST)
 
 
-def test_a_key_given_twice_and_a_key_that_is_no_text_are_named():
+def test_key_given_twice_and_a_key_that_is_no_text_are_named():
     document = yaml_lines.parse("a: 1\nb: 2\na: 3\n[c]: 4", file="x")
     assert [str(problem) for problem in document.problems] == [
         "x:3: the key 'a' stands here a second time",

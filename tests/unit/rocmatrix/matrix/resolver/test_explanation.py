@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rocmatrix.matrix.resolver.explanation import SCHEMA, Subject, argue, rules_on, sections
+from rocmatrix.matrix.resolver.explanation import SCHEMA, Subject, explain, rules_on, sections
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
@@ -21,8 +21,8 @@ def abouts(argued, name):
     return [point.about for point in points(argued, name)]
 
 
-def test_a_reported_pair_is_argued_from_both_sides():
-    argued = argue(MATRIX, RX_7900_XT, today=TODAY)
+def test_reported_pair_is_argued_from_both_sides():
+    argued = explain(MATRIX, RX_7900_XT, today=TODAY)
     assert argued.judged.verdict == "degraded"
     assert argued.cell.name == "rocm6.2-torch2.5.1-gfx1100"  # derived: an owner wants to see the failure again
     assert argued.refusal is None
@@ -49,43 +49,43 @@ def test_a_reported_pair_is_argued_from_both_sides():
         (Request(), "measured", "cpu-torch2.13.0", None),
     ],
 )
-def test_a_request_has_its_verdict_and_answer(request_, verdict, cell, refusal):
-    argued = argue(MATRIX, request_, today=TODAY)
+def test_request_has_its_verdict_and_answer(request_, verdict, cell, refusal):
+    argued = explain(MATRIX, request_, today=TODAY)
     assert argued.judged.verdict == verdict
     assert (argued.cell and argued.cell.name) == cell
     assert (argued.refusal and argued.refusal.code) == refusal
 
 
-def test_the_release_argued_about_is_one_that_no_rule_breaks():
-    argued = argue(MATRIX, Request(gpu="gfx906", torch="2.8.0"), today=TODAY)
+def test_release_argued_about_is_one_that_no_rule_breaks():
+    argued = explain(MATRIX, Request(gpu="gfx906", torch="2.8.0"), today=TODAY)
     assert argued.subject.release.name == "rocm6.3-torch2.8.0"
     assert argued.judged.verdict == "expected"
 
 
 def test_this_machines_card_is_argued_about():
-    argued = argue(MATRIX, Request(gpu="auto"), today=TODAY, cards=("gfx1151",))
+    argued = explain(MATRIX, Request(gpu="auto"), today=TODAY, cards=("gfx1151",))
     assert argued.subject.architecture == "gfx1151"
     assert "Strix Halo" in argued.cards
 
 
-def test_an_unknown_name_is_an_error_and_no_argument():
+def test_unknown_name_is_an_error_and_no_argument():
     with pytest.raises(RocmatrixError, match="RM010"):
-        argue(MATRIX, Request(gpu="RX 7900 XTT"), today=TODAY)
+        explain(MATRIX, Request(gpu="RX 7900 XTT"), today=TODAY)
     with pytest.raises(RocmatrixError, match="RM010"):
-        argue(MATRIX, Request(cell="rocm6.3-torch2.7.1-gfx110"), today=TODAY)
+        explain(MATRIX, Request(cell="rocm6.3-torch2.7.1-gfx110"), today=TODAY)
 
 
-def test_a_statement_expires_by_the_day_that_is_given():
-    fresh = argue(MATRIX, RX_7900_XT, today=TODAY)
+def test_statement_expires_by_the_day_that_is_given():
+    fresh = explain(MATRIX, RX_7900_XT, today=TODAY)
     assert not any(point.expired for section in fresh.sections for point in section.points)
-    later = argue(MATRIX, RX_7900_XT, today="2027-06-01")
+    later = explain(MATRIX, RX_7900_XT, today="2027-06-01")
     marked = {point.about: point.expired for point in points(later, "rules")}
     assert marked == {"gfx1100-torch-2.5.1-hipblas": False, "gfx1100-torch-2.5.1-compile-and-fsdp": True}
     assert not any(point.expired for point in points(later, "libraries"))
-    assert any(point.expired for point in points(argue(MATRIX, RX_7900_XT, today="2028-01-01"), "libraries"))
+    assert any(point.expired for point in points(explain(MATRIX, RX_7900_XT, today="2028-01-01"), "libraries"))
 
 
-def test_a_rule_is_good_on_the_day_it_expires():
+def test_rule_is_good_on_the_day_it_expires():
     rule = MATRIX.rules[0]
     assert not rule.expired(rule.expires)
     assert rule.expired("2999-01-01")
@@ -96,7 +96,7 @@ def test_every_refusal_that_cites_a_rule_shows_it_among_the_reasons():
     refused = 0
     for gpu in MATRIX.architectures:
         for version in torch:
-            argued = argue(MATRIX, Request(gpu=gpu, torch=version), today=TODAY)
+            argued = explain(MATRIX, Request(gpu=gpu, torch=version), today=TODAY)
             if argued.refusal is not None and argued.refusal.code == "RM012":
                 refused += 1
                 assert argued.refusal.where.removeprefix("rule ") in abouts(argued, "rules")
@@ -106,7 +106,7 @@ def test_every_refusal_that_cites_a_rule_shows_it_among_the_reasons():
     assert refused > 100
 
 
-def test_no_rule_is_left_out_or_said_twice():
+def test_no_rule_is_left_out_or_reported_twice():
     for gfx in MATRIX.architectures:
         for release in MATRIX.releases:
             subject = Subject(architecture=gfx, torch=release.torch, rocm=release.rocm, release=release)
@@ -119,7 +119,7 @@ def test_no_rule_is_left_out_or_said_twice():
 
 
 def test_programs_get_every_point_with_source_confidence_and_date():
-    described = json.loads(json.dumps(argue(MATRIX, RX_7900_XT, today=TODAY).described()))
+    described = json.loads(json.dumps(explain(MATRIX, RX_7900_XT, today=TODAY).described()))
     assert described["schema"] == SCHEMA
     assert described["refusal"] is None
     assert described["cell"]["name"] == "rocm6.2-torch2.5.1-gfx1100"
@@ -128,46 +128,46 @@ def test_programs_get_every_point_with_source_confidence_and_date():
     assert all(point["sources"] and point["confidence"] and point["date"] and point["expires"] for point in told)
 
 
-def test_programs_are_told_whether_the_cell_is_locked():
-    locked = argue(MATRIX, Request(gpu="gfx1100"), today=TODAY).described()["cell"]
+def test_json_states_whether_the_cell_is_locked():
+    locked = explain(MATRIX, Request(gpu="gfx1100"), today=TODAY).described()["cell"]
     assert locked["locked"] is True
     assert {"cell", "why"} <= set(locked["passed_over"][0])
-    unlocked = argue(MATRIX, Request(gpu="gfx1031"), today=TODAY).described()["cell"]
+    unlocked = explain(MATRIX, Request(gpu="gfx1031"), today=TODAY).described()["cell"]
     assert unlocked["locked"] is False
     assert "no hash" in unlocked["unlocked_because"]
 
 
-def test_an_open_axis_is_said_with_the_reason_for_its_value():
-    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.2"), today=TODAY)
+def test_open_axis_is_reported_with_the_reason_for_its_value():
+    argued = explain(MATRIX, Request(gpu="MI50", rocm="6.2"), today=TODAY)
     taken = {axis.axis: axis for axis in argued.chosen}
     assert set(taken) == {"torch", "python"}
     assert taken["torch"].value == "2.5.0"
     assert "rocm6.2-torch2.5.1 (rule gfx906-mi50-torch-2.5.1)" in taken["torch"].why
-    with_cell = argue(MATRIX, Request(), today=TODAY, cards=("gfx1100",))
+    with_cell = explain(MATRIX, Request(), today=TODAY, cards=("gfx1100",))
     assert {axis.axis: axis.value for axis in with_cell.chosen} == {
         "gpu": "gfx1100", "rocm": "7.2", "torch": "2.12.1", "python": "3.12"
     }  # fmt: skip
     assert next(axis.why for axis in with_cell.chosen if axis.axis == "gpu") == "this machine has a gfx1100"
 
 
-def test_a_request_that_names_every_axis_chooses_none_but_the_python():
-    argued = argue(MATRIX, Request(gpu="gfx1100", rocm="7.2", torch="2.12.1"), today=TODAY)
+def test_request_that_names_every_axis_chooses_none_but_the_python():
+    argued = explain(MATRIX, Request(gpu="gfx1100", rocm="7.2", torch="2.12.1"), today=TODAY)
     assert [axis.axis for axis in argued.chosen] == ["python"]
-    named = argue(MATRIX, Request(cell="rocm7.2-torch2.12.1-gfx1100"), today=TODAY, python="3.12")
+    named = explain(MATRIX, Request(cell="rocm7.2-torch2.12.1-gfx1100"), today=TODAY, python="3.12")
     assert [(axis.axis, axis.value) for axis in named.chosen] == [("python", "3.12")]
 
 
 @pytest.mark.parametrize("request_", [Request(gpu="MI50", rocm="6.2"), Request(gpu="MI50", rocm="6.2", torch="2.5.0")])
-def test_the_rule_of_a_patch_release_beside_it_is_shown(request_):
-    argued = argue(MATRIX, request_, today=TODAY)
+def test_rule_of_a_patch_release_next_to_it_is_shown(request_):
+    argued = explain(MATRIX, request_, today=TODAY)
     beside = {point.about: point for point in points(argued, "neighbours")}
     assert beside["gfx906-mi50-torch-2.5.1"].verdict == "broken"
     assert beside["gfx906-mi50-torch-2.5.1"].says.startswith("rocm6.2-torch2.5.1: ")
     assert "gfx906-mi50-torch-2.5.1" not in abouts(argued, "rules")
 
 
-def test_a_rule_on_the_release_itself_is_no_neighbour():
-    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.2", torch="2.5.1"), today=TODAY)
+def test_rule_on_the_release_itself_is_no_neighbour():
+    argued = explain(MATRIX, Request(gpu="MI50", rocm="6.2", torch="2.5.1"), today=TODAY)
     assert "gfx906-mi50-torch-2.5.1" in abouts(argued, "rules")
     assert "gfx906-mi50-torch-2.5.1" not in abouts(argued, "neighbours")
 
@@ -182,28 +182,28 @@ def test_a_rule_on_the_release_itself_is_no_neighbour():
         ("3.13t", "unavailable"),
     ],
 )
-def test_a_python_that_a_release_was_not_built_for_makes_it_unavailable(python, verdict):
-    argued = argue(MATRIX, Request(gpu="RX 7900 XT", rocm="7.2", torch="2.12.1"), today=TODAY, python=python)
+def test_python_that_a_release_was_not_built_for_makes_it_unavailable(python, verdict):
+    argued = explain(MATRIX, Request(gpu="RX 7900 XT", rocm="7.2", torch="2.12.1"), today=TODAY, python=python)
     assert argued.judged.verdict == verdict
     assert argued.described()["python"] == python
 
 
 @pytest.mark.parametrize("text", ["3", "3.x", "312", "python3.12", "3.12.1", "2.7", ""])
-def test_a_python_that_is_no_version_is_refused(text):
+def test_python_that_is_no_version_is_refused(text):
     with pytest.raises(RocmatrixError, match="RM404"):
-        argue(MATRIX, Request(gpu="gfx1100"), today=TODAY, python=text)
+        explain(MATRIX, Request(gpu="gfx1100"), today=TODAY, python=text)
 
 
-def test_a_card_off_the_list_is_not_supported_because_a_sister_is():
-    sister = argue(MATRIX, Request(gpu="gfx1030", rocm="7.2"), today=TODAY)
+def test_card_off_the_list_is_not_supported_because_a_sister_is():
+    sister = explain(MATRIX, Request(gpu="gfx1030", rocm="7.2"), today=TODAY)
     assert sister.judged.verdict == "supported"
     assert sister.judged.cards == ("Radeon Pro W6800", "Radeon Pro V620")
     assert sister.judged.others == "expected"
-    assert argue(MATRIX, Request(gpu="RX 6900 XT", rocm="7.2"), today=TODAY).judged.verdict == "expected"
-    assert argue(MATRIX, Request(gpu="Navi 21", rocm="7.2"), today=TODAY).subject.card is None
+    assert explain(MATRIX, Request(gpu="RX 6900 XT", rocm="7.2"), today=TODAY).judged.verdict == "expected"
+    assert explain(MATRIX, Request(gpu="Navi 21", rocm="7.2"), today=TODAY).subject.card is None
 
 
-def test_a_rule_that_speaks_of_both_releases_is_no_news_of_the_neighbour():
-    argued = argue(MATRIX, Request(gpu="MI50", rocm="6.3", torch="2.7.0"), today=TODAY)
+def test_rule_on_both_releases_is_no_news_of_the_neighbour():
+    argued = explain(MATRIX, Request(gpu="MI50", rocm="6.3", torch="2.7.0"), today=TODAY)
     assert "gfx906-mi50-torch-2.7-rocm-6.3" in abouts(argued, "rules")
     assert "gfx906-mi50-torch-2.7-rocm-6.3" not in abouts(argued, "neighbours")

@@ -7,7 +7,7 @@ import threading
 import pytest
 from packaging.version import Version
 
-from rocmatrix.matrix.resolver.freshness import SCHEMA, age, ask, heard, indexes, outdated
+from rocmatrix.matrix.resolver.freshness import SCHEMA, age, ask, compare, indexes, outdated
 from tests.fixtures.cells import MATRIX
 
 INDEX = "https://download.pytorch.org/whl/rocm7.2"
@@ -35,35 +35,35 @@ def test_newer_releases_are_newer_and_not_broken():
         assert entry.cell is None or MATRIX.cell(entry.cell).release.name == entry.release
 
 
-def test_an_architecture_left_out_of_newer_releases_stays():
+def test_architecture_left_out_of_newer_releases_stays():
     newer = {entry.release for entry in outdated(MATRIX, today="2026-11-21").newer if entry.architecture == "gfx906"}
     assert not any(RELEASES[name].rocm == "7.2" for name in newer)  # its rocBLAS has no kernels for it
     assert "rocm6.3-torch2.8.0" in newer
 
 
-def test_an_index_is_compared_with_the_matrix():
+def test_index_is_compared_with_the_matrix():
     page = (
         '<a href="/whl/torch-2.13.0%2Brocm7.2-cp312-cp312-linux.whl">x</a> torch-99.1.0+rocm7.2-cp312-cp312-linux.whl'
     )
-    answer = heard(MATRIX, INDEX, page)
+    answer = compare(MATRIX, INDEX, page)
     assert answer.unknown == ("99.1.0",)
     assert answer.unheard_because is None
-    assert heard(MATRIX, INDEX, "torch-2.13.0+rocm7.2-cp312-cp312-linux.whl").unknown == ()
+    assert compare(MATRIX, INDEX, "torch-2.13.0+rocm7.2-cp312-cp312-linux.whl").unknown == ()
 
 
 @pytest.mark.parametrize("page", ["", "<html>sign in first</html>", "torch-x.y+rocm7.2-cp312"])
-def test_a_page_without_wheels_was_not_heard(page):
-    assert "no wheel" in heard(MATRIX, INDEX, page).unheard_because
+def test_page_without_wheels_counts_as_a_failed_query(page):
+    assert "no wheel" in compare(MATRIX, INDEX, page).unheard_because
 
 
 @pytest.mark.parametrize("index", ["http://127.0.0.1:9", "no address at all"])
-def test_without_a_network_the_answer_says_so(index):
+def test_without_a_network_the_answer_reports_it(index):
     answer = ask(MATRIX, index)
     assert answer.unheard_because
     assert answer.unknown == ()
 
 
-def test_an_index_that_refuses_is_not_heard():
+def test_refusing_index_counts_as_a_failed_query():
     class Refusing(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_error(403)
@@ -81,7 +81,7 @@ def test_only_indexes_of_recommended_cells_are_asked():
 
 
 def test_programs_get_it_with_its_version():
-    answers = [heard(MATRIX, INDEX, "")]
+    answers = [compare(MATRIX, INDEX, "")]
     described = json.loads(json.dumps(outdated(MATRIX, today="2027-06-01", answers=answers).described()))
     assert described["schema"] == SCHEMA
     assert described["expired"][0].keys() >= {"rule", "expires", "sources", "confidence", "date"}

@@ -58,7 +58,7 @@ def test_every_cell_is_in_its_square_with_its_marks():
         assert square.locked == (cell.unlocked_because is None)
 
 
-def test_a_new_rule_changes_the_squares_it_selects_and_no_other():
+def test_new_rule_changes_the_squares_it_selects_and_no_other():
     evidence = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
     selector = Selector(architectures=["gfx1030"], torch="==2.12.1", rocm="==7.2")
     rule = Rule(id="x", when=selector, verdict="broken", reason="so", evidence=evidence, expires="2027-01-01")

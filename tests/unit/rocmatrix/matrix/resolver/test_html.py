@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.matrix.resolver.explanation import Subject, sections
 from rocmatrix.matrix.resolver.grid import grid
-from rocmatrix.matrix.resolver.html import arguments, page
+from rocmatrix.matrix.resolver.html import explanations, page
 from tests.fixtures.browser import chromium, dom
 from tests.fixtures.cells import MATRIX
 
@@ -59,7 +59,7 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_asks_for_nothing_else():
+def test_page_is_whole_and_asks_for_nothing_else():
     balance = Balance()
     balance.feed(PAGE)
     assert balance.open == []
@@ -77,8 +77,8 @@ def test_every_square_is_a_labelled_link_in_a_table():
     assert PAGE.count('scope="col"') == len(GRID.releases)
 
 
-def test_the_data_hold_the_same_argument_as_explain():
-    data = arguments(MATRIX, GRID, today=TODAY)
+def test_data_hold_the_same_argument_as_explain():
+    data = explanations(MATRIX, GRID, today=TODAY)
     for release in (GRID.releases[0], GRID.releases[-1]):
         for gfx in MATRIX.architectures:
             subject = Subject(architecture=gfx, torch=release.torch, rocm=release.rocm, release=release)
@@ -87,12 +87,12 @@ def test_the_data_hold_the_same_argument_as_explain():
                 assert [data["points"][n] for n in numbers[section.name]] == [p.described() for p in section.points]
 
 
-def test_the_same_day_gives_the_same_page():
+def test_same_day_gives_the_same_page():
     assert page(MATRIX, GRID, today=TODAY) == PAGE
     assert page(MATRIX, GRID, today="2030-01-01") != PAGE
 
 
-def test_a_square_shows_its_argument(browser):
+def test_square_shows_its_argument(browser):
     text = panel(browser("#gfx1100/rocm6.2-torch2.5.1"))
     assert "gfx1100 with rocm6.2-torch2.5.1 ~ degraded" in text
     assert text.index("What judges it") < text.index("What to beware of") < text.index("Libraries and drivers")
@@ -100,7 +100,7 @@ def test_a_square_shows_its_argument(browser):
     assert "Refuted." in text
 
 
-def test_a_cell_is_named_with_its_command(browser):
+def test_cell_is_named_with_its_command(browser):
     document = browser("#gfx1100/rocm6.3-torch2.7.1")
     assert "./invokew build --cell rocm6.3-torch2.7.1-gfx1100" in panel(document)
     assert document.count('aria-current="true"') == 1
@@ -112,7 +112,7 @@ def test_what_expired_is_marked(browser):
 
 
 @pytest.mark.parametrize("place", ["#nowhere/at-all", "#__proto__", "#%22%3E%3Cimg%20src=x%3E"])
-def test_a_place_that_does_not_exist_is_said(browser, place):
+def test_missing_folder_is_reported(browser, place):
     document = browser(place)
     assert "There is no square" in panel(document)
     assert "<img" not in document

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.explanation import explain
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 
@@ -19,7 +19,7 @@ LEAST = 0.95
 def headline(question):
     """Return what the program says first."""
     request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
-    argued = argue(MATRIX, request, today="2026-11-22", python=question.get("python"))
+    argued = explain(MATRIX, request, today="2026-11-22", python=question.get("python"))
     return argued.judged.verdict
 
 
@@ -32,7 +32,7 @@ def test_at_least_95_of_100_headlines_are_right(name):
     assert 1 - len(wrong) / len(told) >= LEAST, "\n".join(wrong)
 
 
-def test_the_questions_ask_for_every_headline_that_sources_can_settle():
+def test_questions_ask_for_every_headline_that_sources_can_settle():
     questions = SETS["questions.yaml"]
     assert len(questions) >= 60
     kinds = Counter(question["answer"] for question in questions)
@@ -47,14 +47,14 @@ def test_silence_is_rare():
     assert said.count("untested") <= 2
 
 
-def test_where_lists_and_wheels_say_otherwise_a_report_is_the_reason():
+def test_report_is_the_reason_where_lists_and_wheels_differ():
     """These answers leave reports out, so only a rule with a report may differ from them, and only for the worse."""
     written = {rule.id for rule in MATRIX.rules if rule.evidence.confidence == "reported"}
     questions = SETS["questions_by_lists.yaml"]
     other = [question for question in questions if headline(question) != question["answer"]]
     for question in other:
         request = Request(gpu=question["gpu"], rocm=question["rocm"], torch=question["torch"])
-        judged = argue(MATRIX, request, today="2026-11-22").judged
+        judged = explain(MATRIX, request, today="2026-11-22").judged
         assert judged.verdict in ("broken", "degraded"), question
         assert judged.because.removeprefix("rule ") in written, question
     assert len(other) <= len(questions) // 10

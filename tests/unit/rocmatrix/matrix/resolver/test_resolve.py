@@ -55,13 +55,13 @@ NAMES = [name for entry in MATRIX.architectures.values() for name in entry.names
         (Request(cell="rocm7.2-torch2.12.1-gfx1100-py3.11"), (), "rocm7.2-torch2.12.1-gfx1100-py3.11"),
     ],
 )
-def test_a_request_ends_at_the_expected_cell(request_, cards, name):
+def test_request_ends_at_the_expected_cell(request_, cards, name):
     choice = resolve(MATRIX, request_, cards=cards)
     assert choice.cell.name == name
     assert choice.why
 
 
-def test_a_locked_cell_comes_before_an_unlocked_one():
+def test_locked_cell_comes_before_an_unlocked_one():
     choice = resolve(MATRIX, Request(gpu="gfx1100"))
     assert choice.cell.unlocked_because is None
     reasons = {other.cell: other.why for other in choice.passed_over}
@@ -91,7 +91,7 @@ def test_a_locked_cell_comes_before_an_unlocked_one():
         (Request(torch="2.15.0"), "RM014", "was built for no Python known here"),
     ],
 )
-def test_a_refusal_has_its_code_and_the_way_on(request_, code, words):
+def test_refusal_has_its_code_and_the_way_on(request_, code, words):
     with pytest.raises(RocmatrixError) as caught:
         resolve(MATRIX, request_)
     assert caught.value.code == code
@@ -145,7 +145,7 @@ def test_whatever_a_person_types_is_answered(rocm, torch, gpu, cards):
     check_total(Request(rocm=rocm, torch=torch, gpu=gpu), cards)
 
 
-def test_a_caution_never_blocks_and_a_verdict_does():
+def test_caution_never_blocks_and_a_verdict_does():
     request = Request(gpu="gfx1100")
     chosen = resolve(MATRIX, request).cell
     evidence = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
@@ -186,7 +186,7 @@ def test_force_overrides_rules_and_nothing_else():
     assert forced_or_refused(Request(rocm="6.3", torch="2.5.1", gpu="gfx1100")) == "RM012"  # nothing was built
 
 
-def test_a_forced_request_gets_a_cell_that_the_matrix_lacks():
+def test_forced_request_gets_a_cell_that_the_matrix_lacks():
     choice = resolve(MATRIX, Request(gpu="MI50", rocm="7.2"), force=True)
     assert choice.cell.name == "rocm7.2-torch2.14.1-gfx906"
     assert choice.cell.unlocked_because is None  # the release is locked for other cards
@@ -194,7 +194,7 @@ def test_a_forced_request_gets_a_cell_that_the_matrix_lacks():
     assert [rule.id for rule in choice.forced] == ["gfx906-rocblas-from-6.4"]
 
 
-def test_a_broken_cell_is_forced_by_name_and_by_axes():
+def test_broken_cell_is_forced_by_name_and_by_axes():
     cell = resolve(MATRIX, Request(gpu="gfx1100", rocm="6.3")).cell
     evidence = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
     selector = Selector(architectures=["gfx1100"], rocm="==6.3")
@@ -208,13 +208,13 @@ def test_a_broken_cell_is_forced_by_name_and_by_axes():
 
 
 @pytest.mark.parametrize("cards", [("gfx803",), ("gfx1036",), ("gfx1103",)])
-def test_a_card_that_no_locked_cell_serves_leaves_the_cpu_and_says_so(cards):
+def test_card_that_no_locked_cell_serves_leaves_the_cpu_and_reports_it(cards):
     choice = resolve(MATRIX, Request(), cards=cards)
     assert choice.cell.architecture is None
     assert cards[0] in choice.why
 
 
-def test_a_card_that_is_served_comes_before_one_that_is_not():
+def test_card_that_is_served_comes_before_one_that_is_not():
     assert resolve(MATRIX, Request(), cards=("gfx1036", "gfx1100")).cell.architecture == "gfx1100"
 
 
@@ -241,7 +241,7 @@ def test_axes_that_contradict_each_other_are_refused_and_none_is_dropped(request
 
 
 @pytest.mark.parametrize("axes", [{"gpu": "RX 7900 XT"}, {"gpu": "auto"}, {"rocm": "6.3"}, {"torch": "2.7.1"}])
-def test_a_cell_may_be_named_with_axes_that_agree(axes):
+def test_cell_may_be_named_with_axes_that_agree(axes):
     name = "rocm6.3-torch2.7.1-gfx1100"
     assert resolve(MATRIX, Request(cell=name, **axes)).cell.name == name
 
@@ -261,7 +261,7 @@ def broken(architecture, release):
 SQUARES = [(gfx, release) for gfx in MATRIX.architectures for release in MATRIX.releases if release.rocm]
 
 
-def test_an_image_is_offered_on_exactly_the_squares_that_no_rule_calls_broken():
+def test_image_is_offered_on_exactly_the_squares_that_no_rule_calls_broken():
     for gfx, release in SQUARES:
         cell = offered(Request(gpu=gfx, rocm=release.rocm, torch=release.torch))
         assert (cell is not None) == (bool(release.pythons) and not broken(gfx, release)), (gfx, release.name)
@@ -289,21 +289,21 @@ def test_every_recorded_lock_that_a_base_has_the_python_for_is_an_image():
     torch=st.none() | st.sampled_from(TORCH),
     gpu=st.sampled_from([*MATRIX.architectures, *(name for name in NAMES if NAMES.count(name) == 1)]),
 )
-def test_a_request_that_leaves_axes_open_is_offered_where_one_of_its_squares_is(rocm, torch, gpu):
+def test_request_that_leaves_axes_open_is_offered_where_one_of_its_squares_is(rocm, torch, gpu):
     cell = offered(Request(rocm=rocm, torch=torch, gpu=gpu))
     gfx = architecture_of(MATRIX, gpu)
     asked = [r for r in MATRIX.releases if r.rocm and r.rocm == (rocm or r.rocm) and r.torch == (torch or r.torch)]
     assert (cell is not None) == any(release.pythons and not broken(gfx, release) for release in asked)
 
 
-def test_a_name_with_companions_leads_to_the_cell_with_them():
+def test_name_with_companions_leads_to_the_cell_with_them():
     cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906-with-accelerate-flash-attn-peft")
     assert cell.companions == ("accelerate", "flash-attn", "peft")
     assert cell.release.name == "rocm6.3-torch2.7.1"
 
 
 @pytest.mark.parametrize("words", ["peft-accelerate", "peftaccelerate", "peft-", "", "nothing", "peft-peft"])
-def test_a_name_with_other_words_than_companions_in_order_is_unknown(words):
+def test_name_with_other_words_than_companions_in_order_is_unknown(words):
     with pytest.raises(RocmatrixError, match="RM010"):
         MATRIX.cell(f"rocm6.3-torch2.7.1-gfx906-with-{words}")
 

@@ -23,11 +23,11 @@ def test_every_rule_companion_release_list_and_cell_is_among_them():
     assert sum(s.claim for s in FOUND) == sum(rule.claim is not None for rule in MATRIX.rules)
 
 
-def test_no_statement_rests_on_a_source_that_nobody_can_open():
+def test_no_statement_rests_on_a_private_source():
     assert [(s.file, s.entry, source) for s, source in without_a_source(FOUND)] == []
 
 
-def test_no_hash_rests_on_a_source_that_nobody_can_open():
+def test_no_hash_rests_on_a_private_source():
     assert [source for hashes in MATRIX.hashes for source in hashes.sources if UNOPENABLE.search(source)] == []
 
 
@@ -36,7 +36,7 @@ def test_no_hash_rests_on_a_source_that_nobody_can_open():
     ["an unnamed public file", "an unnamed public file (NaN)", "a public Dockerfile pin (digest)", "community notes",
      "a public how-to for an MI50", "A public document"],
 )  # fmt: skip
-def test_a_source_without_a_name_is_found(source):
+def test_source_without_a_name_is_found(source):
     evidence = Evidence(sources=["ROCm/ROCm#1", source], confidence="reported", date="2026-11-22")
     statement = StatementAt(file="f", entry="e", says="s", evidence=evidence, expires="2027-01-01")
     assert [found for _, found in without_a_source([statement])] == [source]
@@ -45,7 +45,7 @@ def test_a_source_without_a_name_is_found(source):
 
 
 @pytest.mark.parametrize("source", ["ROCm/ROCm#4437", "public lock files (matrix/wheels.yaml names them)"])
-def test_a_source_with_a_name_passes(source):
+def test_source_with_a_name_passes(source):
     assert not UNOPENABLE.search(source)
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from rocmatrix.matrix.resolver import text as terminal
-from rocmatrix.matrix.resolver.explanation import argue
+from rocmatrix.matrix.resolver.explanation import explain
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.judgement import Judgement
 from rocmatrix.matrix.resolver.resolve import Request
@@ -31,21 +31,21 @@ def printed(renderable, *, colour=False, width=terminal.PROSE_WIDTH):
         ("mi50-on-6.2", Request(gpu="MI50", rocm="6.2"), "2026-11-21"),
     ],
 )
-def test_an_argument_reads_as_it_was_looked_at(name, request_, today):
-    text = printed(terminal.argument(argue(MATRIX, request_, today=today)))
+def test_argument_reads_as_it_was_looked_at(name, request_, today):
+    text = printed(terminal.explanation(explain(MATRIX, request_, today=today)))
     assert "\x1b" not in text
     assert_golden(f"explain/{name}.txt", text)
 
 
-def test_a_terminal_gets_colour_and_the_words_stay():
-    argued = argue(MATRIX, Request(rocm="7.2", gpu="MI50"), today="2026-11-21")
-    text = printed(terminal.argument(argued), colour=True)
+def test_terminal_gets_colour_and_the_words_stay():
+    argued = explain(MATRIX, Request(rocm="7.2", gpu="MI50"), today="2026-11-21")
+    text = printed(terminal.explanation(argued), colour=True)
     assert "\x1b[31m✗ broken" in text
 
 
 def test_what_expired_is_marked():
-    argued = argue(MATRIX, Request(gpu="gfx1100"), today="2030-01-01")
-    assert "EXPIRED" in printed(terminal.argument(argued))
+    argued = explain(MATRIX, Request(gpu="gfx1100"), today="2030-01-01")
+    assert "EXPIRED" in printed(terminal.explanation(argued))
 
 
 def test_every_verdict_has_a_symbol_of_its_own():
@@ -54,7 +54,7 @@ def test_every_verdict_has_a_symbol_of_its_own():
     assert set(terminal.STYLES) == set(terminal.SYMBOLS) | {"works"}
 
 
-def test_the_grid_has_a_line_for_every_architecture_and_says_what_its_symbols_mean():
+def test_grid_has_a_line_for_every_architecture_and_states_what_its_symbols_mean():
     whole = grid(MATRIX)
     text = printed(terminal.grid(whole), width=terminal.GRID_WIDTH)
     lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("gfx")}

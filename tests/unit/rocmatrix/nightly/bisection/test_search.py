@@ -17,7 +17,7 @@ def ends(history):
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_a_simulated_history_that_changes_once_gives_its_first_bad_version(good, bad):
+def test_simulated_history_that_changes_once_gives_its_first_bad_version(good, bad):
     history = ["good"] * good + ["bad"] * bad
     found = search(ends(history), answers(history))
     assert (found.good, found.bad, found.skipped) == (good - 1, good, ())
@@ -27,7 +27,7 @@ def test_a_simulated_history_that_changes_once_gives_its_first_bad_version(good,
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.sets(st.integers(0, 120)))
-def test_with_versions_that_give_no_answer_the_step_lies_in_what_is_left(good, bad, silent):
+def test_search_with_unanswered_versions_narrows_to_the_rest(good, bad, silent):
     history = ["good"] * good + ["bad"] * bad
     for place in silent & set(range(1, len(history) - 1)):
         history[place] = "skip"
@@ -38,7 +38,7 @@ def test_with_versions_that_give_no_answer_the_step_lies_in_what_is_left(good, b
 
 
 @given(st.lists(ANSWERS, max_size=60))
-def test_a_simulated_history_that_changes_at_will_still_gives_a_step(middle):
+def test_simulated_history_that_changes_at_will_still_gives_a_step(middle):
     history = ["good", *middle, "bad"]
     found = search(ends(history), answers(history))
     assert (history[found.good], history[found.bad]) == ("good", "bad")
@@ -47,7 +47,7 @@ def test_a_simulated_history_that_changes_at_will_still_gives_a_step(middle):
 
 
 @given(st.lists(ANSWERS, min_size=1, max_size=30))
-def test_a_history_on_record_asks_nothing_and_its_changes_are_told(history):
+def test_recorded_history_runs_nothing_and_reports_its_changes(history):
     known = dict(enumerate(history))
     told = [answer for answer in history if answer != "skip"]
     assert len(changes(known)) == sum(a != b for a, b in pairwise(told))
@@ -66,7 +66,7 @@ def test_without_a_pair_there_is_nothing_to_search():
         search({0: "bad", 1: "good"}, pytest.fail)
 
 
-def test_a_plan_shows_the_order_in_which_all_would_be_asked():
+def test_plan_shows_the_order_in_which_all_would_be_asked():
     known = {0: "good", 8: "bad"}
     assert list(order(known, Span(good=0, bad=8))) == [4, 6, 7]
     history = ["good"] * 8 + ["bad"]

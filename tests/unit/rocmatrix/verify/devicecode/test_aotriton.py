@@ -13,16 +13,16 @@ from tests.fixtures import device_code as synthetic
 CODE = synthetic.code_object("gfx942")
 
 
-def test_an_image_tells_its_target_and_size():
+def test_image_has_its_target_and_size():
     (code,) = aotriton.read(io.BytesIO(synthetic.aks2(b"", CODE, CODE)))
     assert (str(code.target), code.size) == ("gfx942", 2 * len(CODE))
 
 
-def test_an_image_whose_kernels_did_not_compile_holds_none():
+def test_image_whose_kernels_did_not_compile_holds_none():
     assert aotriton.read(io.BytesIO(synthetic.aks2(b"", b""))) == []
 
 
-def test_a_file_of_a_family_holds_code_for_each_processor_of_it():
+def test_file_of_a_family_holds_code_for_each_processor_of_it():
     """As in torch/lib/aotriton.images/amd-gfx11xx: one file, several processors, told apart by the entries' names."""
     arches = ["gfx1100", "gfx1151", "gfx1151"]
     image = synthetic.aks2(*map(synthetic.code_object, arches), arches=arches)
@@ -34,28 +34,28 @@ def test_a_file_of_a_family_holds_code_for_each_processor_of_it():
     ]
 
 
-def test_a_directory_that_names_another_processor_than_its_code_is_damage():
+def test_directory_that_names_another_processor_than_its_code_is_damage():
     with pytest.raises(DamagedError, match="names code for gfx950, and the code is for gfx942"):
         aotriton.read(io.BytesIO(synthetic.aks2(CODE, arches=["gfx950"])))
 
 
-def test_a_member_that_is_no_image_is_damage():
+def test_member_that_is_no_image_is_damage():
     with pytest.raises(DamagedError, match="no AKS2"):
         list(aotriton.read_zip(io.BytesIO(synthetic.aks2_zip(CODE))))
 
 
-def test_a_zip_holds_an_image_each():
+def test_zip_holds_an_image_each():
     data = synthetic.aks2_zip(synthetic.aks2(CODE), synthetic.aks2(b""), synthetic.aks2(CODE))
     assert [str(code.target) for code in aotriton.read_zip(io.BytesIO(data))] == ["gfx942", "gfx942"]
 
 
 @pytest.mark.parametrize("cut", [3, 15, 16, 40])
-def test_a_cut_image_is_damage(cut):
+def test_cut_image_is_damage(cut):
     with pytest.raises(DamagedError):
         aotriton.read(io.BytesIO(synthetic.aks2(CODE)[:cut]))
 
 
-def test_a_directory_larger_than_the_image_is_damage():
+def test_directory_larger_than_the_image_is_damage():
     with pytest.raises(DamagedError, match="directory"):
         aotriton.read(io.BytesIO(b"AKS2" + (5).to_bytes(4, "little") * 2 + (9).to_bytes(4, "little")))
 

@@ -56,14 +56,14 @@ def test_only_the_beginning_of_a_compressed_bundle_is_unfolded():
     assert read(packed.getvalue())[0].size > 30_000_000
 
 
-def test_an_entry_that_names_another_processor_than_its_code_is_damage():
+def test_entry_that_names_another_processor_than_its_code_is_damage():
     wrong = synthetic.plain_bundle({"gfx1100": synthetic.code_object("gfx906")})
     for data in (wrong, synthetic.compressed_bundle(wrong)):
         with pytest.raises(DamagedError, match="entry for gfx1100 holds code for gfx906"):
             read(data)
 
 
-def test_an_entry_id_of_no_known_form_is_damage():
+def test_entry_id_of_no_known_form_is_damage():
     with pytest.raises(DamagedError, match="hipv4-amdgcn-amd-amdhsa--fast1100"):
         read(synthetic.plain_bundle({"fast1100": b""}))
 
@@ -82,7 +82,7 @@ def test_an_entry_id_of_no_known_form_is_damage():
         (b"no bundle at all", "neither a bundle nor"),
     ],
 )
-def test_damage_is_told_in_words(data, words):
+def test_damage_is_reported_with_its_reason(data, words):
     with pytest.raises(DamagedError, match=words):
         read(data)
 
@@ -112,7 +112,7 @@ def test_garbage_is_damage_or_nothing_and_never_an_architecture(magic, rest):
 
 
 @given(st.integers(0, len(PLAIN) - 1), st.integers(0, 255), st.booleans())
-def test_a_changed_byte_changes_no_architecture(at, value, packed):
+def test_changed_byte_changes_no_architecture(at, value, packed):
     """It is code for the same target, or damage: table and code would have to be changed alike."""
     data = bytearray(synthetic.compressed_bundle(PLAIN) if packed else PLAIN)
     data[at % len(data)] = value

@@ -78,6 +78,6 @@ def test_pieces_are_read_as_one(pieces, size):
     assert read == b"".join(pieces)
 
 
-def test_a_cut_stream_is_an_error():
+def test_cut_stream_is_an_error():
     with pytest.raises(tarfile.TarError):
         list(in_tar(io.BytesIO(trees.tar(FILES)[:2000])))

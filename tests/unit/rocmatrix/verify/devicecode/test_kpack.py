@@ -29,7 +29,7 @@ def test_what_is_archived_is_read_back(libraries):
     assert {str(code.target): code.size for code in read(synthetic.kpack(libraries))} == sizes
 
 
-def test_a_target_that_is_listed_without_a_kernel_is_damage():
+def test_target_that_is_listed_without_a_kernel_is_damage():
     with pytest.raises(DamagedError, match="lists gfx906, but holds no kernel"):
         read(synthetic.kpack({"libtorch_hip.so": {"gfx1100": 5}}, arches=["gfx1100", "gfx906"]))
 
@@ -53,7 +53,7 @@ def archive(table):
         (archive(b"\x91" * 3000), "table"),
     ],
 )
-def test_damage_is_told_in_words(data, words):
+def test_damage_is_reported_with_its_reason(data, words):
     with pytest.raises(DamagedError, match=words):
         read(data)
 

@@ -29,7 +29,7 @@ from rocmatrix.verify.devicecode.names import target_of
         ("/x/share/miopen/db/gfx1030.kdb", "gfx1030"),
     ],
 )
-def test_a_name_tells_the_target(path, target):
+def test_file_name_gives_the_target(path, target):
     assert str(target_of(path)) == target
 
 

@@ -144,7 +144,7 @@ def places(found):
     return {finding.what: set(finding.places) for finding in found.findings}
 
 
-def test_an_environment_as_pip_leaves_it_passes(cell, tmp_path):
+def test_environment_as_pip_leaves_it_passes(cell, tmp_path):
     assert places(check(cell, tmp_path)) == {}
 
 
@@ -217,7 +217,7 @@ def test_links_lead_where_venv_leads_them(cell, tmp_path, name, target, what):
     assert f"/opt/venv/{name}" in places(check(cell, tmp_path, files, links={name: target}))[what]
 
 
-def test_a_hard_link_counts_by_its_content(cell, tmp_path):
+def test_hard_link_counts_by_its_content(cell, tmp_path):
     files = installed_files()
     del files[f"{SITE}/pkg/__init__.py"]
     for target, expected in ((f"{SITE}/pkg/data.bin", True), ("/srv/same", False)):
@@ -236,7 +236,7 @@ def test_a_hard_link_counts_by_its_content(cell, tmp_path):
         ("pkg-1.0.dist-info/RECORD,,", "evil.pth,,\npkg-1.0.dist-info/RECORD,,"),
     ],
 )
-def test_a_record_that_was_rewritten_is_named(cell, tmp_path, old, new):
+def test_record_that_was_rewritten_is_named(cell, tmp_path, old, new):
     path = f"{SITE}/pkg-1.0.dist-info/RECORD"
     files = installed_files()
     text = files[path][0].decode()
@@ -249,7 +249,7 @@ def test_a_record_that_was_rewritten_is_named(cell, tmp_path, old, new):
     "line",
     ["include-system-site-packages = true", "home = /tmp", "version = 3.13.0", "executable = /tmp/python3.12", "x = y"],
 )
-def test_a_configuration_that_venv_does_not_write_fails(cell, tmp_path, line):
+def test_configuration_that_venv_does_not_write_fails(cell, tmp_path, line):
     name = line.partition(" = ")[0]
     kept = [old for old in CONFIGURATION.splitlines() if not old.startswith(f"{name} =")]
     text = "\n".join([*kept, line]).encode()
@@ -265,7 +265,7 @@ def test_without_the_locked_wheels_nothing_passes(cell, tmp_path):
     assert finding.places[0] == "pkg-1.0-py3-none-any.whl (other bytes than the lock names)"
 
 
-def test_a_note_of_hashes_beside_the_wheels_is_not_believed(cell, tmp_path):
+def test_hashes_stored_with_the_wheels_are_ignored(cell, tmp_path):
     """The wheelhouse keeps hashes of files that have not changed since; a proof hashes them itself."""
     path = tmp_path / "pkg-1.0-py3-none-any.whl"
     good = path.read_bytes()
@@ -279,12 +279,12 @@ def test_a_note_of_hashes_beside_the_wheels_is_not_believed(cell, tmp_path):
     assert check(cell, tmp_path).status == "failed"
 
 
-def test_an_unlocked_cell_has_nothing_to_compare_with(tmp_path):
+def test_unlocked_cell_has_nothing_to_compare_with(tmp_path):
     unlocked = next(cell for cell in cells.MATRIX.cells if cell.unlocked_because)
     assert check(unlocked, tmp_path).status == "failed"
 
 
-def test_a_tree_without_an_environment_fails(cell, tmp_path):
+def test_tree_without_an_environment_fails(cell, tmp_path):
     (finding,) = installed.check(Tree(), cell, tmp_path).findings
     assert finding.places == (environment.CONFIGURATION,)
 
@@ -310,7 +310,7 @@ def test_what_the_distribution_installs_comes_from_its_own_wheel():
     assert environment.bundled(tree, found, locked={"pip"}) == []
 
 
-def test_a_wheel_that_pip_could_not_install_is_an_error(tmp_path):
+def test_wheel_that_pip_could_not_install_is_an_error(tmp_path):
     path = tmp_path / "bad-1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bad/__init__.py", "")
@@ -318,7 +318,7 @@ def test_a_wheel_that_pip_could_not_install_is_an_error(tmp_path):
         wheel.opened(path, name=path.name, site=SITE)
 
 
-def test_rows_tell_owner_and_attributes(cell, tmp_path):
+def test_rows_hold_owner_and_attributes(cell, tmp_path):
     tree = tree_of(installed_files(), links={f"/opt/venv/{k}": v for k, v in LINKS.items()})
     path = f"{SITE}/pkg/__init__.py"
     tree.rows[path] = replace(tree.rows[path], gid=7)
@@ -327,7 +327,7 @@ def test_rows_tell_owner_and_attributes(cell, tmp_path):
     assert places(installed.check(tree, cell, tmp_path)) == {MODE: {f"{path} (644 0:7 security.capability)"}}
 
 
-def test_the_environments_own_folder_is_looked_at(cell, tmp_path):
+def test_environments_own_folder_is_looked_at(cell, tmp_path):
     tree = tree_of(installed_files(), links={f"/opt/venv/{k}": v for k, v in LINKS.items()})
     tree.rows["/opt/venv"] = replace(tree.rows["/opt/venv"], uid=999)
     assert places(installed.check(tree, cell, tmp_path)) == {MODE: {"/opt/venv (755 999:0)"}}

@@ -95,12 +95,12 @@ def test_anything_else_is_refused_without_unmarshalling(stored, words, monkeypat
     assert recompile.difference(SOURCE, stored, PATH).startswith(words)
 
 
-def test_code_beside_a_source_that_does_not_compile_is_refused():
+def test_code_of_a_source_that_does_not_compile_is_refused():
     broken = b"def ("
     assert recompile.difference(broken, compiled(told=broken), PATH) == "of a source that does not compile"
 
 
-def test_the_program_compares_a_tree_and_names_what_differs(tmp_path):
+def test_program_compares_a_tree_and_names_what_differs(tmp_path):
     for name in ("good", "dotted.name", "bad", "gone"):
         path = tmp_path / f"{name}.py"
         path.write_text(f"NAME = {name!r}\n")

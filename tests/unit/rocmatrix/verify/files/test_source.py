@@ -27,7 +27,7 @@ def places(made, root):
     return {place for finding in source.check(made, root).findings for place in finding.places}
 
 
-def test_the_checkouts_files_pass_whatever_its_groups_may_do(tmp_path):
+def test_checkouts_files_pass_whatever_its_groups_may_do(tmp_path):
     write(tmp_path, FILES | {"trainer/__pycache__/a.pyc": b"code"})
     assert places(tree(), tmp_path) == set()
     made = tree()

@@ -95,7 +95,7 @@ def test_what_neither_brings_is_named(path, with_base):
 
 @pytest.mark.parametrize("path", [*LISTED])
 @pytest.mark.parametrize("with_base", [True, False])
-def test_a_file_with_other_bytes_is_named(path, with_base):
+def test_file_with_other_bytes_is_named(path, with_base):
     made = tree()
     base = base_of(made) if with_base else None
     made.rows[path] = row(b"other")
@@ -118,7 +118,7 @@ def test_what_scripts_write_is_held_to_the_base_where_nothing_was_installed_on_t
 
 
 @pytest.mark.parametrize("path", ["/etc/alternatives/evil", "/etc/ssl/certs/evil.pem", "/etc/systemd/system/x"])
-def test_a_file_where_scripts_write_links_is_named(path):
+def test_file_where_scripts_write_links_is_named(path):
     made = tree()
     made.rows[path] = row(b"code")
     assert places(made) == {path}
@@ -134,7 +134,7 @@ def test_a_file_where_scripts_write_links_is_named(path):
         ("/usr/lib/x.so", "/etc/python3.12/x"),
     ],
 )
-def test_a_link_that_no_package_makes_is_named(path, link):
+def test_link_that_no_package_makes_is_named(path, link):
     made = tree()
     made.rows[path] = row(kind="link", link=link, mode=0o777)
     assert places(made) == {path}
@@ -186,7 +186,7 @@ def test_layers_are_the_bases_and_the_recipes(layers, words):
         ("/etc/shadow", "root:$6$abc:1::::::", "/etc/shadow: root has a password"),
     ],
 )
-def test_users_that_let_somebody_in_are_named(file, line, place):
+def test_users_that_allow_a_login_are_named(file, line, place):
     made = tree()
     made.texts[file] += f"{line}\n".encode()
     assert places(made) == {place}
@@ -201,7 +201,7 @@ def test_paths_count_as_on_a_system_whose_folders_were_merged():
     assert (merged("/usr/bin/su"), merged("/library")) == ("/usr/bin/su", "/library")
 
 
-def test_a_digest_that_is_none_explains_nothing():
+def test_digest_that_is_none_explains_nothing():
     made = Tree()
     made.texts["/var/lib/dpkg/info/x.md5sums"] = b"  usr/bin/x\nz  usr/bin/y\n"
     packages = Packages(made)

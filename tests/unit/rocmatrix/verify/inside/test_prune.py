@@ -45,7 +45,7 @@ def test_other_architectures_go_and_own_and_shared_files_stay(tmp_path):
 
 
 @pytest.mark.parametrize(("architecture", "stays"), [("gfx1103", True), ("gfx1151", True), ("gfx1201", False)])
-def test_a_familys_folder_stays_for_every_card_of_the_family(tmp_path, architecture, stays):
+def test_familys_folder_stays_for_every_card_of_the_family(tmp_path, architecture, stays):
     family = "torch/lib/aotriton.images/amd-gfx11xx/flash/attn_fwd.aks2"
     other = "torch/lib/aotriton.images/amd-gfx942/flash/attn_fwd.aks2"
     write(tmp_path, wheel_tree(architecture) | {family: aks2(code_object("gfx1100")), other: b"AKS2"})
@@ -70,7 +70,7 @@ def test_it_refuses_before_anything_is_removed(tmp_path, files, architecture, wh
     assert names(tmp_path) == set(files)
 
 
-def test_an_empty_own_file_does_not_count_as_one(tmp_path):
+def test_empty_own_file_does_not_count_as_one(tmp_path):
     files = {path: b"" if "gfx1100" in path else data for path, data in wheel_tree("gfx1100", "gfx906").items()}
     write(tmp_path, files)
     with pytest.raises(prune.RefusedError, match="rocblas has no file"):
@@ -84,7 +84,7 @@ def test_bytes_that_do_not_go_down_are_a_failure(tmp_path, monkeypatch):
         prune.prune(tmp_path, "gfx1100")
 
 
-def test_a_file_that_goes_though_it_was_to_stay_is_a_failure(tmp_path, monkeypatch):
+def test_file_that_goes_though_it_was_to_stay_is_a_failure(tmp_path, monkeypatch):
     write(tmp_path, wheel_tree("gfx1100", "gfx906"))
 
     def all_of_it(libraries):
@@ -128,7 +128,7 @@ def test_it_runs_with_nothing_but_the_files_that_the_build_hands_over(tmp_path):
     assert len(runs[1].stderr.splitlines()) == 1
 
 
-def test_the_ignore_file_of_the_context_names_the_files_that_are_hashed():
+def test_ignore_file_of_the_context_names_the_files_that_are_hashed():
     lines = (ROOT / "rocmatrix" / ".dockerignore").read_text().splitlines()
     let_through = [line.removeprefix("!") for line in lines if line.startswith("!")]
     matched = {

@@ -42,7 +42,7 @@ def record(folder: Path, method: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_figures_are_those_of_the_files(folder: Path, method: str) -> None:
+def test_figures_are_those_of_the_files(folder: Path, method: str) -> None:
     """Read back from disk and measured again: same loss and bytes, for the model before and after."""
     compression = record(folder, method)["metrics"]["compression"]
     for name, told in (("one", compression["before"]), (f"one-{method}", compression["after"])):
@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_files(folder: Path, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_file_is_smaller_and_the_model_still_good(folder: Path, method: str) -> None:
+def test_file_is_smaller_and_the_model_still_good(folder: Path, method: str) -> None:
     compression = record(folder, method)["metrics"]["compression"]
     before, after = compression["before"], compression["after"]
     assert after["file_bytes"] < 0.5 * before["file_bytes"]
@@ -81,7 +81,7 @@ def test_pruned_weights_are_zero_in_the_share_asked_for(folder: Path) -> None:
     assert content["metrics"]["compression"]["sparsity"] == pytest.approx(0.75, abs=1e-3)
 
 
-def test_the_smallest_weights_go_first() -> None:
+def test_smallest_weights_go_first() -> None:
     network = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 4))
     masks = masks_of(network, 0.5)
     kept = torch.cat([dict(network.named_parameters())[name].abs()[mask] for name, mask in masks.items()])
@@ -90,14 +90,14 @@ def test_the_smallest_weights_go_first() -> None:
     assert kept.min() >= gone.max()
 
 
-def test_distilling_halves_the_widths_and_tells_what_the_teacher_adds(folder: Path) -> None:
+def test_distilling_halves_the_widths_and_reports_what_the_teacher_adds(folder: Path) -> None:
     content = record(folder, "distill")
     assert content["model"]["widths"][1:-1] == [32, 32]
     alone = content["metrics"]["compression"]["without_teacher"]["test"]["loss"]
     assert alone != content["metrics"]["compression"]["after"]["test"]["loss"]
 
 
-def test_a_figure_that_is_not_finite_is_null_with_its_reason(
+def test_figure_that_is_not_finite_is_null_with_its_reason(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither the smaller model nor the event is lost for it; what the run said of its own figures is not repeated."""
@@ -135,11 +135,11 @@ def test_other_data_and_no_data_are_refused(folder: Path, tmp_path: Path, capsys
         assert capsys.readouterr().err.startswith(("RM524", "table")) is True
 
 
-def test_an_unknown_method_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_method_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compress", "--model", str(folder / "one"), "--how", "prun"]) == 2
     assert "did you mean prune?" in capsys.readouterr().err
 
 
-def test_an_existing_folder_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_folder_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compress", "--model", str(folder / "one"), "--how", "int8"]) == 2
     assert "RM540" in capsys.readouterr().err

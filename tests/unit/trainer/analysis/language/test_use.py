@@ -210,7 +210,7 @@ def test_gguf_of_another_family_is_refused(tmp_path):
     assert caught.value.code == "RM707"
 
 
-def test_interleaving_puts_halves_beside_each_other():
+def test_interleaving_puts_halves_next_to_each_other():
     import numpy as np
 
     assert interleaved(np.arange(8)[:, None], 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]

@@ -65,7 +65,7 @@ def test_each_command_of_the_chain_uses_what_the_one_before_left(walked, capsys,
 
 
 @pytest.mark.parametrize("command", [["generate", "--prompt", "a"], ["chat"], ["merge", "--output", "m"]])
-def test_a_folder_of_another_kind_of_run_is_refused(command, tmp_path, capsys):
+def test_folder_of_another_kind_of_run_is_refused(command, tmp_path, capsys):
     record = {"scaler": {}, "data": {"name": "bars.csv"}}
     (tmp_path / "metadata.json").write_text(json.dumps(record))
     assert main([command[0], "--model", str(tmp_path), *command[1:]]) == 2

@@ -54,7 +54,7 @@ def page(folder: Path) -> str:
     return (folder / "report.html").read_text()
 
 
-def test_the_page_is_never_written_over_its_data_or_model(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_is_never_written_over_its_data_or_model(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in (classes.parent / "table.csv", classes / "model.safetensors"):
         before = file.read_bytes()
         assert main(["report", str(classes), "--repeats", "1", "--output", str(file)]) == 2
@@ -62,9 +62,7 @@ def test_the_page_is_never_written_over_its_data_or_model(classes: Path, capsys:
 
 
 @pytest.mark.parametrize("which", ["bars", "classes"])
-def test_the_page_is_one_file_without_script_and_speaks_to_those_who_do_not_see(
-    which: str, request: pytest.FixtureRequest
-) -> None:
+def test_page_is_one_file_without_script_and_describes_its_figures(which: str, request: pytest.FixtureRequest) -> None:
     text = page(request.getfixturevalue(which))
     assert not re.findall(r"<script|<link|<img|@import|url\(|https?://|javascript:", text)
     assert '<html lang="en">' in text
@@ -76,7 +74,7 @@ def test_the_page_is_one_file_without_script_and_speaks_to_those_who_do_not_see(
     assert not re.search(r'="-?(nan|inf)"', text)
 
 
-def test_the_page_itself_says_that_data_are_synthetic(bars: Path, classes: Path) -> None:
+def test_page_states_that_data_are_synthetic(bars: Path, classes: Path) -> None:
     assert "<title>Run one on synthetic data</title>" in page(bars)
     assert "SYNTHETIC data, no market&#x27;s: synthetic: seeded generator" in page(bars)
     assert "synthetic" not in page(classes).lower()
@@ -102,13 +100,13 @@ def test_names_from_a_table_are_text_and_never_markup(tmp_path: Path) -> None:
     assert "<script" not in page(run(tmp_path, written(table, tmp_path), "--target", "z"))
 
 
-def test_the_same_run_gives_the_same_page(classes: Path, tmp_path: Path) -> None:
+def test_same_run_gives_the_same_page(classes: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert main(["report", str(classes), "--repeats", "2", "--output", str(tmp_path / name)]) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == page(classes).encode()
 
 
-def test_an_input_that_is_not_used_has_no_importance() -> None:
+def test_input_that_is_not_used_has_no_importance() -> None:
     network = nn.Linear(3, 1)
     with torch.no_grad():
         network.weight.copy_(torch.tensor([[0.0, 1.0, 3.0]]))
@@ -125,7 +123,7 @@ def test_an_input_that_is_not_used_has_no_importance() -> None:
     assert importances(network, inputs, targets, ["none", "one", "three"], seed=1, **given) != found
 
 
-def test_the_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
+def test_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
     subject = read_subject(bars, None)
     found = last_profile(subject.metadata, subject.config.data.data)
     assert found is not None
@@ -147,7 +145,7 @@ def test_ticks_are_round_and_inside(low: float, high: float) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_browser_draws_the_page(bars: Path, tmp_path: Path, dark: bool) -> None:
+def test_browser_draws_the_page(bars: Path, tmp_path: Path, dark: bool) -> None:
     shot = tmp_path / "page.png"
     argv = [browser.chromium(), "--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={tmp_path}/profile"]
     argv += ["--blink-settings=preferredColorScheme=0"] if dark else ["--blink-settings=preferredColorScheme=1"]

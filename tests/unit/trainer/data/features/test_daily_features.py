@@ -46,7 +46,7 @@ def test_bars_not_yet_there_change_no_bit_either(make_bars: Callable[..., Bars],
     assert feature_matrix(bars[:end]).tobytes() == feature_matrix(bars)[:end].tobytes()
 
 
-def test_the_property_test_would_catch_a_look_ahead(make_bars: Callable[..., Bars]) -> None:
+def test_property_test_would_catch_a_look_ahead(make_bars: Callable[..., Bars]) -> None:
     past, now = make_bars(COUNT), 100
     changed = with_future_of(past, make_bars(COUNT, 1), now)
     centred = [np.convolve(bars.close, np.ones(3) / 3, "same") for bars in (past, changed)]
@@ -95,7 +95,7 @@ def test_values_agree_with_their_formulas(make_bars: Callable[..., Bars]) -> Non
     np.testing.assert_allclose(feature_matrix(bars)[t], list(expected.values()), rtol=1e-12)
 
 
-def test_a_market_that_stands_still_has_finite_features() -> None:
+def test_market_that_stands_still_has_finite_features() -> None:
     flat = np.full(COUNT, 100.0)
     dates = np.datetime64("2020-01-01T00:00:00") + np.arange(COUNT) * np.timedelta64(60, "s")
     bars = Bars(

@@ -73,7 +73,7 @@ def test_bars_not_yet_there_change_no_bit_either(end: int) -> None:
     assert features(bars_of()[:end]).tobytes() == whole()[:end].tobytes()
 
 
-def test_a_feature_that_looks_ahead_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feature_that_looks_ahead_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The finished session's range, used during that session, is the usual leak."""
     honest = intraday.session_features
 
@@ -100,7 +100,7 @@ def test_neither_tiny_chunks_nor_workers_change_a_bit_over_several_blocks() -> N
     assert features(bars, 5_000, workers=2).tobytes() == one.tobytes()
 
 
-def test_a_bar_of_overnight_trading_between_sessions_changes_nothing() -> None:
+def test_bar_of_overnight_trading_between_sessions_changes_nothing() -> None:
     bars = bars_of()
     night = replace(bars[:1], date=bars.date[COUNT // 2 : COUNT // 2 + 1].astype("M8[D]").astype("M8[s]"))
     place = int(np.searchsorted(bars.date, night.date[0]))
@@ -166,7 +166,7 @@ def test_sessions_follow_daylight_saving_time() -> None:
     assert (wall_clock(utc, "America/New_York") - days == np.timedelta64(34_200, "s")).all()
 
 
-def test_an_hour_that_never_was_is_found_and_one_that_was_twice_is_told_apart() -> None:
+def test_hour_that_never_was_is_found_and_one_that_was_twice_is_distinguished() -> None:
     missing = instants(np.array(["2026-03-08T02:30:00"], "M8[s]"), "America/New_York")[1]
     assert missing.all()
     twice = np.array(

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("torch_as_before")
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 50])
 def test_pieces_cover_all_rows_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "PIECE", 8)
-    found = list(pieces.pieces(count))
+    found = list(pieces.chunks(count))
     assert [row for piece in found for row in range(count)[piece]] == list(range(count))
     assert len(found) == max(1, -(-count // 8))
 

@@ -39,7 +39,7 @@ def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int
 
 @settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 3), st.integers(1, 3), st.sampled_from(["fp32", "fp64"]))
-def test_the_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks: int, name: str) -> None:
+def test_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks: int, name: str) -> None:
     data = part(rows, {"fp32": torch.float32, "fp64": torch.float64}[name])
     want = taken(data, size, start=start, ranks=ranks)
     file = mapped([data])
@@ -48,7 +48,7 @@ def test_the_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks:
         assert taken(file, size, start=start, workers=workers, ranks=ranks) == want
 
 
-def test_what_comes_is_what_the_order_says() -> None:
+def test_batches_follow_the_order() -> None:
     data, sampler = part(23), Sampler(rows=23, batch_size=4, seed=3)
     source = batches(data, sampler, epoch=1, start=0, share=lambda rows: slice(0, rows), device=CPU, workers=0)
     for (rows, inputs, targets), numbers in zip(source, sampler.order(1).split(4), strict=True):
@@ -57,12 +57,12 @@ def test_what_comes_is_what_the_order_says() -> None:
         assert torch.equal(targets, data.targets[numbers])
 
 
-def test_a_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
+def test_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", 7)
     data = part(50)
-    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.pieces(50)]
+    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
     assert len(split) == 8
     file = mapped(split, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -101,7 +101,7 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
         ("device", 0, CARD, ("device", 0)),
     ],
 )
-def test_a_way_that_is_asked_for_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
+def test_way_that_is_asked_for_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
     chosen = choose_feed(asked, workers, needs=1, device=device, free=2**22)
     assert (chosen.name, chosen.workers) == want
 

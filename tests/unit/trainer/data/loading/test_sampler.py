@@ -13,7 +13,7 @@ SIZES = st.integers(1, 200), st.integers(1, 40), st.integers(0, 2**32 - 1), st.i
 
 
 @given(*SIZES)
-def test_an_epoch_is_a_permutation_in_batches(rows: int, batch_size: int, seed: int, epoch: int) -> None:
+def test_epoch_is_a_permutation_in_batches(rows: int, batch_size: int, seed: int, epoch: int) -> None:
     sampler = Sampler(rows=rows, batch_size=batch_size, seed=seed)
     batches = list(sampler.batches(epoch))
     assert sorted(torch.cat(batches).tolist()) == list(range(rows))
@@ -22,7 +22,7 @@ def test_an_epoch_is_a_permutation_in_batches(rows: int, batch_size: int, seed: 
 
 
 @given(*SIZES, st.data())
-def test_any_batch_can_be_gone_on_from(rows: int, batch_size: int, seed: int, epoch: int, data: st.DataObject) -> None:
+def test_sampler_resumes_from_any_batch(rows: int, batch_size: int, seed: int, epoch: int, data: st.DataObject) -> None:
     sampler = Sampler(rows=rows, batch_size=batch_size, seed=seed)
     start = data.draw(st.integers(0, sampler.count(epoch)))
     whole = list(sampler.batches(epoch))
@@ -39,7 +39,7 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     assert len(orders) == 6
 
 
-def test_the_order_is_the_one_of_all_time() -> None:
+def test_order_is_the_one_of_all_time() -> None:
     """A change here makes every unfinished run part from its beginning, and every published one unrepeatable."""
     assert Sampler(rows=8, batch_size=3, seed=0).order(0).tolist() == [5, 2, 3, 1, 6, 0, 4, 7]
 
@@ -58,7 +58,7 @@ def test_workers_fetch_in_order_and_lose_nothing() -> None:
         assert all(torch.equal(rows * 2, a) and torch.equal(rows * 3, b) for rows, a, b in loaded)
 
 
-def test_a_fault_of_a_worker_reaches_the_loop() -> None:
+def test_fault_of_a_worker_reaches_the_loop() -> None:
     def broken(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         raise ZeroDivisionError
 

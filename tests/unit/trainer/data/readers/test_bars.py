@@ -98,7 +98,7 @@ def test_usual_spellings_are_understood(tmp_path: Path, header: str, row: str, s
     assert str(bars.date[0]) == shown
 
 
-def test_a_day_and_a_month_that_can_be_exchanged_are_not_guessed(tmp_path: Path) -> None:
+def test_day_and_a_month_that_can_be_exchanged_are_not_guessed(tmp_path: Path) -> None:
     rows = [f"0{day}/0{day + 1}/2024,10,12,9,11,100" for day in (1, 2, 3)]
     with pytest.raises(TrainerError, match="RM574"):
         read(write(tmp_path, [HEADER, *rows]))
@@ -109,12 +109,12 @@ def test_a_day_and_a_month_that_can_be_exchanged_are_not_guessed(tmp_path: Path)
 
 
 @pytest.mark.parametrize("zone", ["America/Nowhere", ""])
-def test_an_unknown_zone_is_named(tmp_path: Path, zone: str) -> None:
+def test_unknown_zone_is_named(tmp_path: Path, zone: str) -> None:
     with pytest.raises(TrainerError, match="RM573"):
         read(write(tmp_path, [HEADER, *ROWS]), zone=zone)
 
 
-def test_a_column_that_stands_twice_is_named_with_both_places(tmp_path: Path) -> None:
+def test_column_that_stands_twice_is_named_with_both_places(tmp_path: Path) -> None:
     with pytest.raises(TrainerError, match="RM512") as caught:
         read(write(tmp_path, [HEADER + ",Close", *(row + ",1" for row in ROWS)]))
     assert "5 ('close') and 7 ('Close')" in caught.value.what
@@ -141,7 +141,7 @@ BAD = [
 
 @pytest.mark.parametrize("chunk_size", [1, 11, 1000])
 @pytest.mark.parametrize(("kind", "line", "dropped", "repaired"), BAD)
-def test_a_bad_row_is_refused_dropped_or_repaired_and_counted(
+def test_bad_row_is_refused_dropped_or_repaired_and_counted(
     tmp_path: Path, kind: str, line: str, dropped: int, repaired: int, chunk_size: int
 ) -> None:
     path = write(tmp_path, [HEADER, *ROWS[:10], line, *ROWS[11:]])
@@ -161,7 +161,7 @@ def test_a_bad_row_is_refused_dropped_or_repaired_and_counted(
         assert (bars.high >= np.maximum(bars.open, bars.close)).all()
 
 
-def test_a_sound_file_counts_nothing(tmp_path: Path) -> None:
+def test_sound_file_counts_nothing(tmp_path: Path) -> None:
     for policy in ("error", "drop", "repair"):
         _, source = read(write(tmp_path, [HEADER, *ROWS]), on_bad_row=policy)
         assert source.bad.as_dict() == {"policy": policy, "dropped": {}, "repaired": {}, "first_lines": {}}
@@ -169,7 +169,7 @@ def test_a_sound_file_counts_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_truncated_file_keeps_its_whole_lines_under_drop(tmp_path: Path, packed: bool) -> None:
+def test_truncated_file_keeps_its_whole_lines_under_drop(tmp_path: Path, packed: bool) -> None:
     path = write(tmp_path, [HEADER, *ROWS])
     content = gzip.compress(path.read_bytes())[:-12] if packed else path.read_bytes()[:-5]
     path.write_bytes(content)

@@ -107,7 +107,7 @@ def test_export_is_read_without_an_option(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["MetaTrader 4", "Binance, no header, milliseconds", "HistData"])
-def test_file_without_header_is_said_to_have_none(tmp_path: Path, name: str) -> None:
+def test_file_without_header_is_reported_as_such(tmp_path: Path, name: str) -> None:
     source = read(tmp_path / "bars.csv", EXPORTS[name][0])[1]
     assert source.as_dict()["layout"].startswith("no header")
 

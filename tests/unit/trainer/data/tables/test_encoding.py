@@ -47,7 +47,7 @@ def test_typed_whole_numbers_are_one_category_whatever_their_type() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=6, max_size=6), st.data())
-def test_a_column_is_fitted_to_training_rows_alone(cells: list[float | None], data: st.DataObject) -> None:
+def test_column_is_fitted_to_training_rows_alone(cells: list[float | None], data: st.DataObject) -> None:
     train = np.array([0, 1, 2])
     cells[0] = 1.0
     other = [*cells[:3], *data.draw(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3))]
@@ -66,7 +66,7 @@ def test_categories_are_those_of_training_and_others_have_code_0() -> None:
     assert new.tolist() == [False] * 4 + [True, False]
 
 
-def test_a_missing_number_becomes_the_training_median_and_says_so() -> None:
+def test_missing_number_becomes_the_training_median_and_reports_it() -> None:
     parsed = parse_cells(column("1", "", "3", "8", "", "100"))
     fitted = fit_column("c", "number", "", parsed, np.arange(4))
     values, flag = encode(fitted, parsed)[0]
@@ -89,12 +89,12 @@ def test_identifiers_are_refused() -> None:
     assert "--ignore c" in caught.value.next
 
 
-def test_a_column_that_training_never_knows_is_refused() -> None:
+def test_column_that_training_never_knows_is_refused() -> None:
     with pytest.raises(TrainerError) as caught:
         fit_column("c", "number", "", parse_cells(column("", "", "1")), np.arange(2))
     assert caught.value.code == "RM583"
 
 
-def test_a_column_is_the_same_after_json() -> None:
+def test_column_is_the_same_after_json() -> None:
     made = Column(name="c", kind="category", why="words", categories=("a", "b"))
     assert Column.from_dict(made.as_dict()) == made

@@ -81,7 +81,7 @@ def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path, text: str, co
     assert "t.csv" in caught.value.where
 
 
-def test_a_packed_file_that_breaks_off_is_refused(tmp_path: Path) -> None:
+def test_packed_file_that_breaks_off_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(("a,b\n" + "1,2\n" * 1000).encode())
     (tmp_path / "t.csv.gz").write_bytes(packed[:-20])
     with pytest.raises(TrainerError) as caught:
@@ -89,7 +89,7 @@ def test_a_packed_file_that_breaks_off_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "RM516"
 
 
-def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
+def test_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pl.DataFrame({"a": [1, 2]}).write_parquet(path)
     path.write_bytes(path.read_bytes()[:-8])

@@ -81,7 +81,7 @@ def test_template_that_rewrites_turns_is_refused_for_two_answers_and_taken_for_o
         ("{{ messages.append(1) }}", "SecurityError"),
     ],
 )
-def test_template_that_fails_says_why(text, words):
+def test_template_that_fails_reports_why(text, words):
     with pytest.raises(TrainerError) as caught:
         template(text).render(CHAT)
     assert caught.value.code == "RM706"

@@ -44,7 +44,7 @@ def units(verdict: Verdict) -> dict[str, str]:
         (transformer, {"fp32 2x8x32 forward and backward": "ms"}),
     ],
 )
-def test_a_benchmark_gives_figures_with_units_and_says_that_no_card_was_measured(
+def test_benchmark_gives_figures_with_units_and_reports_that_no_card_was_measured(
     module: Any, found: dict[str, str]
 ) -> None:
     verdict = module.measure(MOMENT)
@@ -83,12 +83,12 @@ def test_copies_are_compared_with_what_was_sent(monkeypatch: pytest.MonkeyPatch)
     assert host_copy.copies("pageable", here, 0.01, size=4096)[0].status == "fail"
 
 
-def test_a_fast_wrong_product_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_wrong_product_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "mm", lambda left, right, out: out.zero_())
     assert matmul.measure(MOMENT).status == "fail"
 
 
-def test_a_product_that_would_take_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_product_that_would_take_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matmul, "ON_CPU", ((64, 64, 64), (1 << 20, 1 << 10, 1 << 10)))
     verdict = matmul.measure(MOMENT)
     left_out = [check for check in verdict.checks if check.status == "not-applicable"]
@@ -104,6 +104,6 @@ def test_gradients_that_are_not_finite_fail_the_block(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_network_that_learns_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_that_learns_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_network, "RATE", 0.0)
     assert small_network.measure(MOMENT).status == "fail"

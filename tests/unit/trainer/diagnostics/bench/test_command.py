@@ -52,7 +52,7 @@ def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_costs_only_its_own_figures(fault: str, make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fault_costs_only_its_own_figures(fault: str, make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     source, status = FAULTS[fault]
     chosen = [make("faulty", source, 0.6), make("sound", FIGURE, 60)]
     assert command.bench(chosen, "any", seconds=0.4, timeout=None) == 1
@@ -62,12 +62,12 @@ def test_a_fault_costs_only_its_own_figures(fault: str, make: Make, capsys: pyte
     assert (end["measured"], end["failures"]) == (["sound"], {"faulty": status})
 
 
-def test_the_end_says_what_was_measured_on(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_names_the_device(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.bench([make("sound", FIGURE, 60)], "any", seconds=0.1, timeout=None) == 0
     assert events(capsys)[-1]["ran_on"] == "the CPU, a CPU (x86_64); no card was measured"
 
 
-def test_a_card_that_is_expected_and_absent_is_no_measurement(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_card_that_is_expected_and_absent_is_no_measurement(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.bench([make("sound", FIGURE, 60)], "rocm", seconds=0.1, timeout=None) == 1
     *_, end = events(capsys)
     assert (end["measured"], end["ran_on"]) == ([], "nothing")
@@ -89,7 +89,7 @@ def test_wrong_usage_is_named(argv: list[str], code: str, phrase: str, capsys: p
     assert phrase in json.dumps(error)
 
 
-def test_the_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
+def test_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command.main(["--only", "nope"]) == 2
@@ -100,7 +100,7 @@ def test_the_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
     assert "./invokew bench --help" in told
 
 
-def test_what_the_wrapper_is_told_is_what_the_parser_takes() -> None:
+def test_options_of_the_wrapper_are_those_of_the_parser() -> None:
     taken = {action.dest for action in command.parser()._actions} - {"help"}
     assert taken == {option["name"] for option in command.OPTIONS}
 
@@ -113,7 +113,7 @@ def test_every_benchmark_has_a_limit_and_a_place_of_its_own() -> None:
     )
 
 
-def test_a_figure_is_the_median_and_its_spread_the_middle_half() -> None:
+def test_figure_is_the_median_and_its_spread_the_middle_half() -> None:
     figure, spread = timing.rate("copy", "GB/s", 8.0, [1.0, 2.0, 2.0, 2.5, 90.0])
     assert (figure.value, figure.unit) == (4.0, "GB/s")
     assert (spread.name, spread.value, spread.unit) == ("copy spread", 25.0, "%")

@@ -20,7 +20,7 @@ def test_no_device_is_a_status_of_its_own_and_keeps_the_versions() -> None:
     assert (verdict.status, verdict.summary, verdict.versions) == ("no-device", "No rocm card.", {"torch": "2.7.1"})
 
 
-def test_a_missing_package_is_named() -> None:
+def test_missing_package_is_named() -> None:
     verdict = entry.guarded("p", raising(ModuleNotFoundError("no", name="torch")), Request())
     assert (verdict.status, verdict.summary) == ("fail", "torch is not installed here.")
 
@@ -31,11 +31,11 @@ def test_any_other_exception_fails_with_its_first_line_and_a_traceback(capsys: p
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_an_exception_without_words_is_a_verdict_too() -> None:
+def test_exception_without_words_is_a_verdict_too() -> None:
     assert entry.guarded("p", raising(MemoryError()), Request()).summary == "MemoryError: no message"
 
 
-def test_the_request_comes_from_the_command_line() -> None:
+def test_request_comes_from_the_command_line() -> None:
     assert entry.parse_request(["--expect", "rocm", "--timeout", "9.5"]) == Request(expect="rocm", timeout_seconds=9.5)
     assert entry.parse_request([]) == Request()
     with pytest.raises(SystemExit) as raised:

@@ -31,7 +31,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, build: str, cards: int) -> None:
         ("cuda", 1, "any", "cuda", "sm_90"),
     ],
 )
-def test_a_card_is_taken_where_there_is_one(
+def test_card_is_taken_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, build: str, cards: int, expect: str, kind: str, arch: str
 ) -> None:
     pretend(monkeypatch, build, cards)
@@ -42,7 +42,7 @@ def test_a_card_is_taken_where_there_is_one(
 @pytest.mark.parametrize(
     ("build", "cards", "expect"), [("cpu", 0, "any"), ("cpu", 0, "cpu"), ("rocm", 0, "any"), ("rocm", 2, "cpu")]
 )
-def test_the_cpu_is_taken_where_that_is_allowed(
+def test_cpu_is_taken_where_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, build: str, cards: int, expect: str
 ) -> None:
     pretend(monkeypatch, build, cards)
@@ -61,7 +61,7 @@ def test_the_cpu_is_taken_where_that_is_allowed(
         ("rocm", 1, "cuda", "this torch is built for rocm"),
     ],
 )
-def test_an_expected_card_that_is_not_there_is_no_device(
+def test_expected_card_that_is_not_there_is_no_device(
     monkeypatch: pytest.MonkeyPatch, build: str, cards: int, expect: str, reason: str
 ) -> None:
     pretend(monkeypatch, build, cards)
@@ -70,7 +70,7 @@ def test_an_expected_card_that_is_not_there_is_no_device(
     assert raised.value.versions["torch"] == torch.__version__
 
 
-def test_the_reason_is_read_from_the_device_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reason_is_read_from_the_device_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = tmp_path / "kfd"
     assert "there is no" in placement.why_no_card("rocm", node)
     node.touch()
@@ -80,7 +80,7 @@ def test_the_reason_is_read_from_the_device_node(tmp_path: Path, monkeypatch: py
     assert placement.why_no_card("cuda", node) == "torch sees none"
 
 
-def test_a_missing_torch_is_noticed_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_torch_is_noticed_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert placement.has_torch()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "torch")

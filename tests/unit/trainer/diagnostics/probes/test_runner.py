@@ -66,7 +66,7 @@ def test_every_fault_becomes_a_verdict(fault: str, make_probe: Any) -> None:
     assert verdict.seconds > 0
 
 
-def test_an_honest_probe_passes(make_probe: Any) -> None:
+def test_honest_probe_passes(make_probe: Any) -> None:
     verdict = runner.run(make_probe(HONEST + RUN), "cpu")
     assert (verdict.status, verdict.summary, verdict.stderr_tail) == ("pass", "fine", "")
 
@@ -77,7 +77,7 @@ def test_what_libraries_print_on_stdout_does_not_spoil_the_verdict(make_probe: A
     assert verdict.status == "pass"
 
 
-def test_a_hang_is_a_timeout(make_probe: Any) -> None:
+def test_hang_is_a_timeout(make_probe: Any) -> None:
     verdict = runner.run(make_probe("import time; print('almost', flush=True); time.sleep(60)"), "any", 1.0)
     assert verdict.status == "timeout"
     assert "within 1 s" in verdict.summary
@@ -120,24 +120,24 @@ def test_what_hangs_crashes_or_fills_memory_costs_only_its_own_verdict(
     assert said["exhausts"].startswith("MemoryError")
 
 
-def test_a_failure_carries_the_end_of_stderr(make_probe: Any) -> None:
+def test_failure_carries_the_end_of_stderr(make_probe: Any) -> None:
     verdict = runner.run(make_probe("import sys; print('hsa_init failed', file=sys.stderr); sys.exit(1)"), "any")
     assert verdict.stderr_tail == "hsa_init failed"
 
 
 @pytest.mark.parametrize("expect", ["rocm", "cuda"])
-def test_a_pass_on_the_wrong_device_is_a_failure(make_probe: Any, expect: Any) -> None:
+def test_pass_on_the_wrong_device_is_a_failure(make_probe: Any, expect: Any) -> None:
     verdict = runner.run(make_probe(HONEST + RUN), expect)
     assert verdict.status == "fail"
     assert f"ran on cpu where {expect} was expected" in verdict.summary
 
 
-def test_a_process_stuck_in_the_driver_is_said_to_be_stuck() -> None:
+def test_process_stuck_in_the_driver_is_reported_as_stuck() -> None:
     stuck = Outcome(returncode=None, timed_out=True, stdout="", stderr="", seconds=10.0)
     assert "does not die" in runner.read_verdict(PROBE, stuck, 5.0).summary
 
 
-def test_a_probe_that_cannot_be_started_fails(make_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_that_cannot_be_started_fails(make_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     verdict = runner.run(make_probe(HONEST + RUN), "any")
     assert verdict.status == "fail"
@@ -149,7 +149,7 @@ def smoke(capfd: pytest.CaptureFixture[str], *argv: str) -> tuple[int, list[dict
     return status, [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
-def test_the_suite_passes_only_if_every_probe_did(
+def test_suite_passes_only_if_every_probe_did(
     make_probe: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     good = make_probe(HONEST + RUN)
@@ -181,19 +181,19 @@ ABSENT = """
 
 
 @pytest.mark.parametrize(("expect", "status"), [("any", "not-applicable"), ("cpu", "not-applicable"), ("rocm", "fail")])
-def test_an_absent_subject_fails_where_a_card_is_expected(make_probe: Any, expect: Any, status: str) -> None:
+def test_absent_subject_fails_where_a_card_is_expected(make_probe: Any, expect: Any, status: str) -> None:
     verdict = runner.run(make_probe(ABSENT), expect)
     assert verdict.status == status
     assert verdict.summary.startswith("No second card.")
 
 
-def test_a_subject_that_no_image_promises_may_be_absent(make_probe: Any) -> None:
+def test_subject_that_no_image_promises_may_be_absent(make_probe: Any) -> None:
     probe = dataclasses.replace(make_probe(ABSENT), may_be_absent=True)
     assert runner.run(probe, "rocm").status == "not-applicable"
 
 
 @pytest.mark.parametrize("expect", ["any", "cpu", "rocm"])
-def test_an_absent_subject_that_the_image_promises_fails(
+def test_absent_subject_that_the_image_promises_fails(
     make_probe: Any, monkeypatch: pytest.MonkeyPatch, expect: Any
 ) -> None:
     probe = dataclasses.replace(make_probe(ABSENT), may_be_absent=True)
@@ -216,7 +216,7 @@ def test_what_is_not_applicable_counts_neither_way_and_alone_is_no_success(
     assert (lines[-1]["passed"], lines[-1]["failures"]) == (0, {})
 
 
-def test_a_probe_brings_its_parts_and_one_card_leaves_out_those_of_two() -> None:
+def test_probe_brings_its_parts_and_one_card_leaves_out_those_of_two() -> None:
     named = [probe.name for probe in runner.select(["two_gpu_step"])]
     assert named[0] == "two_gpu_step"
     assert set(named[1:]) == {f"two_gpu_step_{part}" for part in ("data_parallel", "fsdp2", "pipeline")}
@@ -235,7 +235,7 @@ def test_no_probe_at_all_is_no_success(monkeypatch: pytest.MonkeyPatch, capfd: p
     assert smoke(capfd)[0] == 1
 
 
-def test_an_unknown_probe_is_named_with_its_neighbour_and_the_list(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unknown_probe_is_named_with_its_neighbour_and_the_list(capfd: pytest.CaptureFixture[str]) -> None:
     status, (error,) = smoke(capfd, "--probe", "blsa")
     assert status == 2
     assert error["code"] == "RM590"
@@ -249,18 +249,18 @@ def test_wrong_usage_is_an_error_with_a_code(argv: list[str], capfd: pytest.Capt
     assert (status, error["event"], error["code"]) == (2, "error", "RM500")
 
 
-def test_the_list_is_the_registry(capfd: pytest.CaptureFixture[str]) -> None:
+def test_list_is_the_registry(capfd: pytest.CaptureFixture[str]) -> None:
     status, lines = smoke(capfd, "--list")
     assert status == 0
     assert [line["probe"] for line in lines] == [probe.name for probe in registry.PROBES]
 
 
-def test_the_runner_needs_no_torch() -> None:
+def test_runner_needs_no_torch() -> None:
     source = "import sys, trainer.diagnostics.probes.runner; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", source], cwd=ROOT, check=False).returncode == 0
 
 
-def test_a_runner_told_to_end_takes_its_probe_along(make_probe: Any, tmp_path: Path) -> None:
+def test_terminated_runner_ends_its_probe(make_probe: Any, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     make_probe(f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
     source = (
@@ -278,7 +278,7 @@ def test_a_runner_told_to_end_takes_its_probe_along(make_probe: Any, tmp_path: P
         os.kill(int(note.read_text()), 0)
 
 
-def test_a_probe_that_fills_memory_costs_only_its_own_verdict(make_probe: Any) -> None:
+def test_probe_that_fills_memory_costs_only_its_own_verdict(make_probe: Any) -> None:
     verdict = runner.run(make_probe(FILLING), "any", share=256 << 20)
     assert verdict.status == "crash"
     assert verdict.summary.startswith("The probe filled this machine's memory and was killed when it held ")

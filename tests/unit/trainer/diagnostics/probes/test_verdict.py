@@ -27,7 +27,7 @@ checks = st.builds(
 devices = st.builds(Device, kind=st.sampled_from(["cpu", "cuda", "rocm"]), name=st.text(), arch=st.text())
 
 
-def test_a_pass_needs_one_passing_and_no_failing_check() -> None:
+def test_pass_needs_one_passing_and_no_failing_check() -> None:
     assert conclude(probe="p", summary="ok", checks=[PASSING, SKIPPED]).status == "pass"
     assert conclude(probe="p", summary="ok", checks=[PASSING, FAILING]).status == "fail"
     assert conclude(probe="p", summary="ok", checks=[SKIPPED]).status == "fail"
@@ -35,12 +35,12 @@ def test_a_pass_needs_one_passing_and_no_failing_check() -> None:
 
 
 @pytest.mark.parametrize("unearned", [(), (SKIPPED,), (PASSING, FAILING)])
-def test_an_unearned_pass_cannot_be_constructed(unearned: tuple[Check, ...]) -> None:
+def test_unearned_pass_cannot_be_constructed(unearned: tuple[Check, ...]) -> None:
     with pytest.raises(MalformedVerdictError, match="do not bear it out"):
         Verdict(probe="p", status="pass", summary="", checks=unearned)
 
 
-def test_the_summary_of_a_failure_names_check_and_detail() -> None:
+def test_summary_of_a_failure_names_check_and_detail() -> None:
     failed = conclude(probe="p", summary="all is well", checks=[PASSING, FAILING])
     assert failed.summary == "1 of 2 checks failed: error (tf32 was on)."
     assert "Nothing was checked" in conclude(probe="p", summary="all is well", checks=[SKIPPED]).summary
@@ -60,7 +60,7 @@ def test_limits_are_inclusive_and_equality_is_exact() -> None:
 
 
 @given(parts=st.lists(checks, max_size=4), device=st.none() | devices, value=finite)
-def test_a_verdict_survives_its_json_line(parts: list[Check], device: Device | None, value: float) -> None:
+def test_verdict_survives_its_json_line(parts: list[Check], device: Device | None, value: float) -> None:
     numbers = [Number(name="n", value=value, unit="s")]
     before = conclude(probe="p", summary="ok", checks=parts, numbers=numbers, device=device, versions={"torch": "2"})
     line = before.to_json()
@@ -68,7 +68,7 @@ def test_a_verdict_survives_its_json_line(parts: list[Check], device: Device | N
     assert parse(line) == before
 
 
-def test_the_json_line_is_strict_json_even_with_nan() -> None:
+def test_json_line_is_strict_json_even_with_nan() -> None:
     nan = conclude(probe="p", summary="ok", checks=[verdict.at_most("x", math.nan, math.inf, "ratio")])
     record = json.loads(nan.to_json(), parse_constant=pytest.fail)
     assert record["checks"][0]["measured"] is None
@@ -101,7 +101,7 @@ def test_anything_else_is_malformed(line: str) -> None:
         {"device": {"kind": "cpu"}},
     ],
 )
-def test_a_tampered_verdict_is_malformed(change: dict[str, object]) -> None:
+def test_tampered_verdict_is_malformed(change: dict[str, object]) -> None:
     record = json.loads(conclude(probe="p", summary="ok", checks=[PASSING]).to_json())
     with pytest.raises(MalformedVerdictError):
         parse(json.dumps(record | change))

@@ -176,7 +176,7 @@ def sent_once(world: Replicas) -> dict[str, Any]:
 
 def replace_link(world: Replicas, link: Link) -> Any:
     choice = world.member.choice
-    return type(choice)(route=choice.route, reason=choice.reason, link=link)
+    return type(choice)(transport=choice.transport, reason=choice.reason, link=link)
 
 
 def unused(world: Replicas) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def gloo_threads() -> int:
 def main() -> None:
     torch.set_num_threads(1)
     events: list[dict[str, Any]] = []
-    world = join(connect(), "cpu", tell=lambda event, **fields: events.append({"event": event, **fields}))
+    world = join(connect(), "cpu", report=lambda event, **fields: events.append({"event": event, **fields}))
     assert isinstance(world, Replicas)
     with contextlib.closing(world):
         found = {name: check(world) for name, check in CHECKS.items()}

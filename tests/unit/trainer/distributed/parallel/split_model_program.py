@@ -120,7 +120,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)  # fills what is not written with NaN, so that its use shows
     kind = sys.argv[1]
-    world = join(connect(), "cpu", parallel=kind, tell=lambda *_, **__: None)
+    world = join(connect(), "cpu", parallel=kind, report=lambda *_, **__: None)
     assert isinstance(world, World)
     if kind == "pipeline":
         unequal = {0: 20, 1: 4}

@@ -10,7 +10,7 @@ from trainer.config.train import TrainConfig
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import connect, device_of_rank, join
-from trainer.distributed.parallel.world import Lobby
+from trainer.distributed.parallel.world import BootstrapGroup
 from trainer.run.rank_setup import CEILING_S, attempt_of, launch_name, limits_of, require_alike
 from trainer.runtime.errors import TrainerError
 
@@ -111,8 +111,8 @@ def test_ranks_with_other_settings_or_other_data_are_refused() -> None:
 
 
 def test_a_broken_connection_is_no_defect_and_memory_that_runs_out_stays_what_it_is() -> None:
-    lobby = Lobby(rank=1, world_size=2, local_rank=1, store=None, address="", meeting="m")
-    with pytest.raises(TrainerError, match="RM568"), lobby.waiting():
+    bootstrap = BootstrapGroup(rank=1, world_size=2, local_rank=1, store=None, address="", rendezvous_id="m")
+    with pytest.raises(TrainerError, match="RM568"), bootstrap.waiting():
         raise RuntimeError("Connection closed by peer\nmore")
-    with pytest.raises(OutOfMemory), lobby.waiting():
+    with pytest.raises(OutOfMemory), bootstrap.waiting():
         raise OutOfMemory("HIP out of memory")

@@ -24,7 +24,7 @@ def test_two_ranks_train_like_one_process_on_the_joined_batch(found: Found) -> N
         assert len(rank["equal_to_one_process"]) == 8
 
 
-def test_memory_that_runs_out_on_one_rank_blocks_nobody_and_changes_nothing(found: Found) -> None:
+def test_memory_that_runs_out_on_one_rank_blocks_no_rank_and_changes_nothing(found: Found) -> None:
     for number, rank in enumerate(found):
         for where in ("first piece", "last piece"):
             assert rank["out_of_memory"][where]["failed"] == (number == 1)
@@ -49,7 +49,7 @@ def test_gradients_are_sent_in_the_last_micro_step_only_and_while_backward_runs(
         assert "send" in last[: last.index("backward ended")]
 
 
-def test_a_parameter_without_a_gradient_anywhere_stays_without(found: Found) -> None:
+def test_parameter_without_a_gradient_anywhere_stays_without(found: Found) -> None:
     for rank in found:
         assert rank["unused"] == {"all": [2.0, 2.0], "one": [1.0, 1.0], "none": None}
 
@@ -63,7 +63,7 @@ def test_every_way_adds_and_compression_costs_what_bf16_rounds(found: Found) -> 
         assert 1e-4 < sums["bf16 host"] < 4e-3
 
 
-def test_the_sum_is_a_hook_for_torchs_own_data_parallel(found: Found) -> None:
+def test_sum_is_a_hook_for_torchs_own_data_parallel(found: Found) -> None:
     assert [rank["torchs_own"] for rank in found] == [0.0, 0.0]
 
 
@@ -79,5 +79,5 @@ def test_values_and_votes_reach_every_rank(found: Found) -> None:
     assert [rank["values"] for rank in found] == [{**common, "share": [0, 5]}, {**common, "share": [5, 11]}]
 
 
-def test_the_way_is_told_once(found: Found) -> None:
+def test_transport_is_reported_once(found: Found) -> None:
     assert [[event["route"] for event in rank["events"]] for rank in found] == [["gloo"], []]

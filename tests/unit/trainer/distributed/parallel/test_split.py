@@ -22,7 +22,7 @@ def test_unlike_cards_get_layers_in_proportion_to_their_memory() -> None:
     assert cut([1.0] * 36, [16 * GIB, 20 * GIB]) == [slice(0, 16), slice(16, 36)]
 
 
-def test_a_heavy_layer_is_left_alone() -> None:
+def test_heavy_layer_is_left_alone() -> None:
     assert cut([1, 1, 1, 30, 1], [1, 1, 1]) == [slice(0, 3), slice(3, 4), slice(4, 5)]
 
 
@@ -46,6 +46,6 @@ def test_no_other_cut_is_better(costs: list[float], capacities: list[float]) -> 
     assert fullest(costs, capacities, slices) == min(fullest(costs, capacities, other) for other in others)
 
 
-def test_a_layers_cost_is_weights_gradients_and_two_moments() -> None:
+def test_layers_cost_is_weights_gradients_and_two_moments() -> None:
     assert cost(nn.Linear(3, 4)) == 4 * 4 * (12 + 4)
     assert cost(nn.ReLU()) == 0

@@ -23,7 +23,7 @@ def test_parts_of_a_model_train_like_one_process(found: Found) -> None:
             assert difference < 1e-12, name
 
 
-def test_a_resumed_run_is_the_same_to_the_bit(found: Found) -> None:
+def test_resumed_run_is_the_same_to_the_bit(found: Found) -> None:
     assert [rank["resumed to the bit"] for rank in found] == [True, True]
 
 
@@ -33,6 +33,6 @@ def test_each_rank_trains_its_part_only(found: Found) -> None:
     assert all(0 < part < found[0]["all"] for part in own)
 
 
-def test_the_ranks_losses_add_up_to_that_of_one_process(found: Found) -> None:
+def test_ranks_losses_add_up_to_that_of_one_process(found: Found) -> None:
     assert found[0]["losses"] == found[1]["losses"]
     assert found[0]["losses"] == pytest.approx(found[0]["losses of one process"], rel=1e-5)

@@ -20,7 +20,7 @@ LEARN = """
 import ctypes, os, signal, sys, time
 from pathlib import Path
 from trainer.distributed.watchdog.guard import guarded
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.timeouts import Limits
 
 def hold_the_gil():
     ctypes.PyDLL(None).sleep(60)
@@ -57,7 +57,7 @@ def events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("then", ["hold_the_gil", "lambda: os.kill(os.getpid(), signal.SIGSTOP)"])
-def test_a_rank_that_hangs_is_found_dumped_and_ended(tmp_path: Path, then: str) -> None:
+def test_rank_that_hangs_is_found_dumped_and_ended(tmp_path: Path, then: str) -> None:
     done, seconds = run(tmp_path, f"rank({then})")
     assert done.returncode == -signal.SIGKILL
     assert seconds < 25  # the floor is 0.5 s, the ceiling 30 s: the limit was learned
@@ -72,7 +72,7 @@ def test_a_rank_that_hangs_is_found_dumped_and_ended(tmp_path: Path, then: str) 
     assert then.startswith("lambda") or "in hold_the_gil" in stacks
 
 
-def test_a_rank_with_a_restart_left_is_ended_without_an_error(tmp_path: Path) -> None:
+def test_rank_with_a_restart_left_is_ended_without_an_error(tmp_path: Path) -> None:
     attempt = {"TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_MAX_RESTARTS": "3"}
     done, _ = run(tmp_path, "rank(hold_the_gil)", **attempt)
     assert done.returncode == -signal.SIGKILL
@@ -81,13 +81,13 @@ def test_a_rank_with_a_restart_left_is_ended_without_an_error(tmp_path: Path) ->
     assert (tmp_path / "attempt1" / "hang.json").exists()
 
 
-def test_a_healthy_rank_is_left_alone_and_leaves_nothing(tmp_path: Path) -> None:
+def test_healthy_rank_is_left_alone_and_leaves_nothing(tmp_path: Path) -> None:
     done, _ = run(tmp_path, "rank(lambda: time.sleep(0.3))")
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_a_killed_rank_leaves_no_watcher(tmp_path: Path) -> None:
+def test_killed_rank_leaves_no_watcher(tmp_path: Path) -> None:
     program = LEARN.replace("[1]", "[-1]") + "rank(lambda: (print('ready', flush=True), time.sleep(60)))"
     mark = f"{tmp_path}"
     child = subprocess.Popen([sys.executable, "-c", program, mark], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -111,7 +111,7 @@ def is_watcher(path: Path, mark: str) -> bool:
     return "trainer.distributed.watchdog.watcher" in words and f"{mark}/attempt0" in words
 
 
-def test_torchruns_variables_tell_which_ranks_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchruns_variables_give_the_ranks_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "6", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT", raising=False)

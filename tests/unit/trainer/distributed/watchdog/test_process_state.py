@@ -10,7 +10,7 @@ from pathlib import Path
 from trainer.distributed.watchdog import process_state
 
 
-def test_a_stopped_process_is_told_from_a_sleeping_one_and_a_dead_one() -> None:
+def test_stopped_process_is_distinguished_from_a_sleeping_one_and_a_dead_one() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         assert process_state.state(child.pid) in "RSD"
@@ -30,7 +30,7 @@ def test_a_stopped_process_is_told_from_a_sleeping_one_and_a_dead_one() -> None:
     assert process_state.state(child.pid) == process_state.GONE
 
 
-def test_a_name_with_brackets_does_not_confuse(tmp_path: Path) -> None:
+def test_name_with_brackets_does_not_confuse(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_text("7 (a ) b) D 1 2 3\n")
     (tmp_path / "7" / "wchan").write_text("amdgpu_fence_wait")
@@ -39,7 +39,7 @@ def test_a_name_with_brackets_does_not_confuse(tmp_path: Path) -> None:
     assert process_state.kernel_function(8, tmp_path) == ""
 
 
-def test_cards_tell_how_busy_they_are_and_what_they_draw(tmp_path: Path) -> None:
+def test_cards_report_load_and_power(tmp_path: Path) -> None:
     for index, power in ((0, "power1_average"), (1, "power1_input")):
         device = tmp_path / f"card{index}" / "device"
         (device / "hwmon" / "hwmon3").mkdir(parents=True)

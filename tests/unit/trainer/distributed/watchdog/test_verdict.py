@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.distributed.watchdog.beats import SECTIONS, Beat
-from trainer.distributed.watchdog.limits import Limits
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
+from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.verdict import culprits, late, words
 
 LIMITS = Limits(floor=1.0, ceiling=10.0)
@@ -20,7 +20,7 @@ def test_only_ranks_beyond_their_limit_are_late() -> None:
     assert [(each.rank, each.section, each.seconds, each.limit) for each in found] == [(1, "backward", 20.0, 10.0)]
 
 
-def test_time_in_which_nobody_looked_does_not_count() -> None:
+def test_time_without_a_watcher_does_not_count() -> None:
     assert late({0: beat("forward", entered=0.0)}, LIMITS, now=100.0, looking_since=95.0) == []
 
 
@@ -36,7 +36,7 @@ def test_time_in_which_nobody_looked_does_not_count() -> None:
         ({0: beat("comms"), 1: beat("end", step=9)}, {0: "S", 1: "S"}, []),
     ],
 )
-def test_the_rank_that_stopped_is_told_from_those_that_wait(
+def test_rank_that_stopped_is_distinguished_from_those_that_wait(
     beats: dict[int, Beat], states: dict[int, str], blamed: list[int]
 ) -> None:
     assert culprits(beats, states) == blamed

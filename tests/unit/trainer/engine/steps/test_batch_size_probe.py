@@ -11,7 +11,7 @@ from tests.fixtures.training import network, part, same, training, weights
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.loop import Training
 from trainer.engine.steps import batch_size_probe as advice
-from trainer.engine.steps.batch_size_probe import Advice, advice_for
+from trainer.engine.steps.batch_size_probe import Advice, suggest_batch_size
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
@@ -38,43 +38,43 @@ def bytes_of(made: Training) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("step", ["eager", "direct"])
-def test_a_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "GAIN", 0.0)
     ended = []
     for ask in (False, True):
         made = run(step)
         choice = choose_step(step, made)
-        found = advice_for(made, choice) if ask else None
+        found = suggest_batch_size(made, choice) if ask else None
         assert (found is not None) == ask
         weights(made)
         ended.append(bytes_of(made))
     assert ended[0] == ended[1]
 
 
-def test_steps_that_are_not_taken_back_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_are_not_rolled_back_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice.Memory, "restore", lambda *_: None)
     ended = []
     for ask in (False, True):
         made = run("eager")
         choice = choose_step("eager", made)
         if ask:
-            advice_for(made, choice)
+            suggest_batch_size(made, choice)
         ended.append({name: value.clone() for name, value in weights(made).items()})
     assert not same(*ended)
 
 
-def test_nothing_is_said_where_little_is_gained_or_nothing_can_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suggestion_is_absent_where_little_is_gained_or_nothing_can_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     made = run("direct")
     choice = choose_step("direct", made)
     rates = {8: 1000.0, 64: 1999.0}
     monkeypatch.setattr(advice, "rate", lambda training, choice, size, before: rates[size])
-    assert advice_for(made, choice) is None
+    assert suggest_batch_size(made, choice) is None
     rates[64] = 2000.0
-    found = advice_for(made, choice)
+    found = suggest_batch_size(made, choice)
     assert found == Advice(batch_size=8, rows_per_second=1000, larger=64, larger_rows_per_second=2000)
     assert found.words().startswith("batch 8 trains 1,000 rows/s; batch 64 would train 2,000 rows/s (measured now")
     made.sampler = Sampler(rows=639, batch_size=8, seed=0)
-    assert advice_for(made, choice) is None
+    assert suggest_batch_size(made, choice) is None
     fp16 = training("fp16")
     fp16.train, fp16.sampler = made.train, Sampler(rows=ROWS, batch_size=8, seed=0)
-    assert advice_for(fp16, choose_step("eager", fp16)) is None
+    assert suggest_batch_size(fp16, choose_step("eager", fp16)) is None

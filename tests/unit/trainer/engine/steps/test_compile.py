@@ -59,7 +59,7 @@ def test_what_is_slower_is_kept_only_where_demanded() -> None:
     assert decide("on", model(), loss, dtype=torch.float32, compile_=Slow).use
 
 
-def test_the_model_and_the_random_numbers_stay_as_they_are() -> None:
+def test_model_and_the_random_numbers_stay_as_they_are() -> None:
     tried = model()
     before = {name: value.clone() for name, value in tried.state_dict().items()}
     state = torch.get_rng_state()
@@ -69,7 +69,7 @@ def test_the_model_and_the_random_numbers_stay_as_they_are() -> None:
     assert all(parameter.grad is None for parameter in tried.parameters())
 
 
-def test_faster_and_equal_is_kept_and_the_numbers_are_said() -> None:
+def test_faster_and_equal_is_kept_and_the_numbers_are_reported() -> None:
     trial = Trial(loss_difference=1e-7, weight_difference=2e-6, eager_s=0.01, compiled_s=0.005, compile_s=12.0)
     found = judge("auto", trial, limit=1e-3)
     assert found.use
@@ -83,7 +83,7 @@ def test_no_number_is_no_agreement(difference: float) -> None:
     assert not judge("auto", trial, limit=1e-3).use
 
 
-def test_a_compiler_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: nn.Module) -> nn.Module:
         raise RuntimeError("no lowering\nlong text")
 
@@ -102,14 +102,14 @@ def test_off_tries_nothing() -> None:
     )
 
 
-def test_without_a_compiler_the_cpu_is_a_said_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_the_cpu_is_a_reported_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation.shutil, "which", lambda name: None)
     assert "needs a C++ compiler" in missing(torch.device("cpu"))
     monkeypatch.setattr(compilation.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert missing(torch.device("cpu")) == ""
 
 
-def test_a_card_without_a_c_compiler_for_tritons_driver_is_a_said_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_card_without_a_c_compiler_for_tritons_driver_is_a_reported_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(compilation.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(compilation.shutil, "which", lambda name: None)

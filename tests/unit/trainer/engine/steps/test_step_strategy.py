@@ -24,7 +24,7 @@ from trainer.models.losses import squared_error_sum
 from trainer.models.mlp import mlp
 from trainer.run.checkpointing import capture, encode
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.nan_guard import Again, NanGuard
+from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +202,7 @@ def test_auto_says_why_it_is_eager(what: str) -> None:
 def test_hooks_and_another_optimizer_are_seen() -> None:
     made = training(model=plain())
     handle = made.model[1].register_forward_hook(lambda *_: None)  # type: ignore[index]
-    assert "looks into the network" in choose_step("auto", made).reason
+    assert "observe the network" in choose_step("auto", made).reason
     handle.remove()
     made.optimizer = torch.optim.SGD(made.model.parameters(), lr=0.1)
     assert "not AdamW" in choose_step("auto", made).reason
@@ -234,7 +234,7 @@ def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     made.launches = Launches(steps={8: choose_and_take(made)})
     from trainer.engine.loop import forward_backward, step_optimizer
 
-    again = Again(
+    again = RecomputeHooks(
         fetch=lambda rows: bad.rows(rows, made.device),
         compute=lambda inputs, targets: forward_backward(made, inputs, targets, rows=len(inputs), weight=len(inputs)),
         advance=lambda: step_optimizer(made),

@@ -61,7 +61,7 @@ def test_write_twice_gives_the_same_bytes(tmp_path):
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
 
 
-def test_read_in_bf16_gives_bf16_and_the_written_config_says_so(folder, tmp_path):
+def test_read_in_bf16_gives_bf16_and_the_written_config_reports_it(folder, tmp_path):
     half = read(folder, dtype=torch.bfloat16)
     write(tmp_path / "half", half)
     assert {value.dtype for value in read(tmp_path / "half").model.state_dict().values()} == {torch.bfloat16}
@@ -74,7 +74,7 @@ def test_write_into_the_source_folder_is_refused(folder):
     assert caught.value.code == "RM540"
 
 
-def test_missing_folder_says_that_no_hub_is_reached(tmp_path):
+def test_missing_folder_reports_that_no_hub_is_reached(tmp_path):
     error = refused(tmp_path / "meta-llama" / "Llama-3.2-1B")
     assert error.code == "RM700"
     assert "hub" in error.why

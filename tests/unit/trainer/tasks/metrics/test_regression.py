@@ -20,7 +20,7 @@ def split(make_bars: Callable[..., Bars]) -> Split:
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30))
-def test_a_perfect_forecast_scores_one_and_the_baseline_zero(values: list[float]) -> None:
+def test_perfect_forecast_scores_one_and_the_baseline_zero(values: list[float]) -> None:
     target = np.array(values)
     baseline = target + 1
     assert r2(target, target, baseline) == 1
@@ -48,7 +48,7 @@ def test_least_squares_leaves_residuals_that_features_cannot_explain(split: Spli
     assert residuals.mean() == pytest.approx(0, abs=1e-9)
 
 
-def test_the_score_holds_rows_error_and_every_baseline(split: Split) -> None:
+def test_score_holds_rows_error_and_every_baseline(split: Split) -> None:
     figures = score(split.train, split.test, split.test.persistence)
     assert figures["rows"] == len(split.test)
     assert figures["rmse"] == rmse(split.test.target, split.test.persistence)
@@ -56,7 +56,7 @@ def test_the_score_holds_rows_error_and_every_baseline(split: Split) -> None:
     assert {name for name in figures if name.startswith("r2")} == {f"r2_vs_{name}" for name in BASELINES}
 
 
-def test_a_baseline_that_misses_by_rounding_alone_is_exact() -> None:
+def test_baseline_that_misses_by_rounding_alone_is_exact() -> None:
     target = np.linspace(100, 900, 50)
     assert r2(target, target + 1, np.nextafter(target, np.inf)) is None
     assert r2(target, target + 1, target + 1e-4) == pytest.approx(1 - 1e8, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Why two cards do not work together: the same by other ways, and what this machine says about itself.
+"""Why two cards do not work together: the same by other transports, and the facts of this machine.
 
 Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
 is judged from which ways helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
-from trainer.diagnostics.probes.pair.ranks.host_facts import SHM_NEEDED, Circumstances
+from trainer.diagnostics.probes.pair.ranks.host_facts import SHM_NEEDED, HostFacts
 from trainer.diagnostics.probes.verdict import Check, CheckStatus, Verdict
-from trainer.distributed.transports.route import GLOO, HOST, NCCL_NO_P2P, Route
+from trainer.distributed.transports.transport import GLOO, HOST, NCCL_NO_P2P, Transport
 
-NCCL_NO_SHM = Route(
+NCCL_NO_SHM = Transport(
     name="nccl-no-shm",
     backend="nccl",
     environment={"NCCL_SHM_DISABLE": "1"},
@@ -28,15 +28,15 @@ FIRST_SHARE = 0.4  # of the time for the first try on cards; the rest is for wha
 IPC_DENIED = "card memory cannot be shared between processes (IPC denied)"
 LEAST_SECONDS = 5.0  # in less no way can show that it works
 
-Attempt = Callable[[Route, float], str]  # a way and its seconds to why it does not work, empty if it does
-Judge = Callable[["Sequence[Try]", Circumstances], tuple[str, str]]  # to the likely cause and its evidence
+Attempt = Callable[[Transport, float], str]  # a way and its seconds to why it does not work, empty if it does
+Judge = Callable[["Sequence[Try]", HostFacts], tuple[str, str]]  # to the likely cause and its evidence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
     """One way: why it did not work or was not tried, empty if it worked, and its seconds."""
 
-    way: Route
+    way: Transport
     cause: str
     seconds: float
     tried: bool = True
@@ -53,8 +53,13 @@ class Try:
         return named or {"gloo": "the gloo backend", "host": "staging through host memory"}[self.way.name]
 
 
-def explained(verdict: Verdict, facts: Circumstances, tries: Sequence[Try] = (), judge: Judge | None = None) -> Verdict:
-    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays."""
+def explained(verdict: Verdict, facts: HostFacts, tries: Sequence[Try] = (), judge: Judge | None = None) -> Verdict:
+    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays.
+
+    Args:
+        tries: further runs by other transports.
+        judge: returns cause and evidence of the tries; None for the common rules.
+    """
     too_few = facts.cards_seen < WORLD
     diagnosis = hidden(facts) if too_few else diagnose(tries, (judge or likely)(tries, facts))
     if not diagnosis:
@@ -67,16 +72,25 @@ def explained(verdict: Verdict, facts: Circumstances, tries: Sequence[Try] = (),
     )
 
 
-def retry(ways: Sequence[Route], attempt: Attempt, ends: float) -> tuple[Try, ...]:
-    """Each of `ways` in an equal share of what is left until `ends`."""
+def retry(ways: Sequence[Transport], attempt: Attempt, ends: float) -> tuple[Try, ...]:
+    """Each of `ways` in an equal share of what is left until `ends`.
+
+    Args:
+        ways: transports to try, in order.
+        ends: end of the time, in seconds of the monotonic clock.
+    """
     tries: list[Try] = []
     for number, way in enumerate(ways):
         tries.append(one(way, attempt, (ends - time.monotonic()) / (len(ways) - number)))
     return tuple(tries)
 
 
-def one(way: Route, attempt: Attempt, seconds: float) -> Try:
-    """One way, where its time is not too short to tell anything."""
+def one(way: Transport, attempt: Attempt, seconds: float) -> Try:
+    """Try one transport, unless too little time is left for a result.
+
+    Args:
+        seconds: time limit.
+    """
     if seconds < LEAST_SECONDS:
         return Try(way=way, cause="no time was left for it", seconds=0.0, tried=False)
     started = time.monotonic()
@@ -102,13 +116,13 @@ def as_check(tried: Try) -> Check:
 
 
 def diagnose(tries: Sequence[Try], found: tuple[str, str]) -> dict[str, str]:
-    """What helped, the likely cause and what speaks for it."""
+    """Return what helped, the likely cause and its evidence."""
     helped = [tried.settings for tried in tries if tried.helped]
     none = "none of the ways that were tried" if tries else "nothing was tried"
     return {"helped": "; ".join(helped) or none, "likely cause": found[0], "evidence": found[1]}
 
 
-def hidden(facts: Circumstances) -> dict[str, str]:
+def hidden(facts: HostFacts) -> dict[str, str]:
     """Where torch sees one card and this machine has more: what hides them; empty where it has not."""
     if facts.cards_seen != 1 or facts.cards_here < WORLD:
         return {}
@@ -118,7 +132,7 @@ def hidden(facts: Circumstances) -> dict[str, str]:
     return diagnose((), ("a card is hidden", f"{seen}; {by}"))
 
 
-def likely(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
+def likely(tries: Sequence[Try], facts: HostFacts) -> tuple[str, str]:
     """The likely cause and its evidence for two processes, from which ways worked."""
     ok = {tried.way.name: tried.helped for tried in tries}
     without_shm, small = ok.get(NCCL_NO_SHM.name, False), facts.shm_free < SHM_NEEDED
@@ -137,7 +151,7 @@ def likely(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
     return next((cause, evidence) for holds, cause, evidence in causes if holds)
 
 
-def of_copies(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
+def of_copies(tries: Sequence[Try], facts: HostFacts) -> tuple[str, str]:
     """The same where one process copies from card to card: neither /dev/shm nor IPC has a part in that."""
     ok = {tried.way.name: tried.helped for tried in tries}
     without_p2p = ok.get(NCCL_NO_P2P.name, False)
@@ -147,6 +161,6 @@ def of_copies(tries: Sequence[Try], facts: Circumstances) -> tuple[str, str]:
     return between(facts), f"{how}, and {facts.iommu}"
 
 
-def between(facts: Circumstances) -> str:
+def between(facts: HostFacts) -> str:
     """What stands between the cards where peer access fails."""
     return "the IOMMU stands between the cards" if facts.iommu_translates else "peer access does not work"

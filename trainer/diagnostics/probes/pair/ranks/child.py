@@ -16,7 +16,14 @@ FLAG = "--direct"
 
 
 def main(probe: str, measure: Measure, direct: Measure, argv: Sequence[str] | None = None) -> int:
-    """The probe, or with FLAG the part of it that its child runs."""
+    """The probe, or with FLAG the part of it that its child runs.
+
+    Args:
+        probe: name of the probe.
+        measure: the parent's part.
+        direct: the part that the child runs.
+        argv: command line without the program; None for that of this process.
+    """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(FLAG, action="store_true")
     own, rest = parser.parse_known_args(argv)
@@ -26,7 +33,14 @@ def main(probe: str, measure: Measure, direct: Measure, argv: Sequence[str] | No
 def verdict(
     probe: str, module: str, request: Request, seconds: float, environment: Mapping[str, str] | None = None
 ) -> Verdict:
-    """The verdict of `module`'s child on the two cards, or what its end amounts to."""
+    """The verdict of `module`'s child on the two cards, or what its end amounts to.
+
+    Args:
+        probe: name of the probe.
+        module: dotted name of the module that the child runs.
+        seconds: time limit.
+        environment: variables in addition to this process's.
+    """
     (listed,) = [each for each in registry.PROBES if each.name == probe]
     argv = [sys.executable, "-m", module, FLAG, "--expect", request.expect, "--timeout", str(seconds)]
     outcome = run_limited(argv, seconds=seconds, env={**os.environ, **(environment or {})})

@@ -20,7 +20,13 @@ ROUNDS = 5
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each operation by each size: elements that are wrong, and the least time."""
+    """Each operation by each size: elements that are wrong, and the least time.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
+    """
     for operation in OPERATIONS:
         for size in SIZES_CPU if device.type == "cpu" else SIZES:
             found = compare(operation, size // 4, rank, device, seed)
@@ -28,7 +34,15 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
 
 def compare(operation: str, count: int, rank: int, device: torch.device, seed: int) -> dict[str, Any]:
-    """Wrong elements of one operation on fp32, and its seconds."""
+    """Wrong elements of one operation on fp32, and its seconds.
+
+    Args:
+        operation: name of the collective.
+        count: number of fp32 values.
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the pattern.
+    """
     mine = [pattern(count, each, device, seed) for each in range(WORLD)]
     run, right = by_route(OPERATIONS[operation]), RIGHT[operation](mine)
     got = run(mine[rank].clone(), rank)
@@ -39,7 +53,14 @@ def compare(operation: str, count: int, rank: int, device: torch.device, seed: i
 
 
 def pattern(count: int, rank: int, device: torch.device, seed: int) -> torch.Tensor:
-    """The whole numbers that a rank holds: they differ between ranks and from place to place."""
+    """The whole numbers that a rank holds: they differ between ranks and from place to place.
+
+    Args:
+        count: number of fp32 values.
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the pattern.
+    """
     import torch
 
     return (torch.arange(count, device=device) * (rank + 1) + seed % MODULUS).remainder(MODULUS).float() + 1

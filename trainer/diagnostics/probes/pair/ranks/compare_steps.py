@@ -15,7 +15,7 @@ from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 from trainer.diagnostics.probes.pair.ranks.judge import Subject
 from trainer.diagnostics.probes.pair.ranks.torchrun import Report
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, at_least, at_most, equal
-from trainer.distributed.transports.route import Route
+from trainer.distributed.transports.transport import Transport
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +25,14 @@ WEIGHT_LIMIT = 1e-5  # relative, after STEPS steps; the order of summation diffe
 MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
-def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Route] = two_cards.WAYS) -> Verdict:
+def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Transport] = two_cards.WAYS) -> Verdict:
     """The verdict on two ranks of `module`; `did` states what they did.
+
+    Args:
+        probe: name of the probe.
+        module: dotted name of the module that the ranks run.
+        did: what the ranks did, as text for the summary.
+        ways: transports to try after a failure.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -47,6 +53,13 @@ def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, 
     """In a rank: its weights against those of the whole model trained alone; `part` is which of them they are.
 
     `held` is how many weights the rank keeps.
+
+    Args:
+        found: this rank's weights, flattened.
+        seed: seed of the training.
+        device: device that the whole model is trained on.
+        held: number of weights that this rank keeps.
+        part: place of `found` among all weights.
     """
     alone = ddp_rank.seeded_mlp(seed).to(device)
     ddp_rank.train(alone, [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)], device)

@@ -2,7 +2,7 @@
 
 Each rank writes what it found to `<report>/rank<N>.jsonl`, one line for each phase it reaches. The findings
 do not travel through the collectives, which are what is being judged, and after a hang the last phase of
-each rank says where it stopped.
+each rank shows where it stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.diagnostics.probes import numerics, placement
-from trainer.distributed.transports.route import HOST
+from trainer.distributed.transports.transport import HOST
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The findings of DDP, one after the other."""
+    """The findings of DDP, one after the other.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
+    """
     yield "gradients", compare_gradients(rank, device, seed)
     started = time.monotonic()
     found = compare_weights(rank, device, seed)
@@ -81,7 +87,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def note(report: Path, phase: str, **found: Any) -> None:
-    """Append one phase to the rank's report."""
+    """Append one phase to the rank's report.
+
+    Args:
+        report: file that the rank reports in.
+        phase: name of the phase.
+        found: JSON values that it found.
+    """
     with report.open("a") as lines:
         lines.write(json.dumps({"phase": phase, **found}) + "\n")
 
@@ -107,6 +119,11 @@ def compare_gradients(rank: int, device: torch.device, seed: int) -> dict[str, f
     """Relative error of DDP's gradients of a linear model against the analytic mean over both shards.
 
     Each rank starts from weights of its own, which DDP replaces by those of rank 0.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
     """
     import torch
 
@@ -125,6 +142,10 @@ def analytic_gradient(weight: torch.Tensor, bias: torch.Tensor, shard: Shard) ->
     """Gradient of the mean squared error of x W^T + b in fp64, by its closed form: weight's, then bias's.
 
     With the residual r = x W^T + b - y of shape (n, o): dL/dW = 2/(n o) r^T x and dL/db = 2/(n o) sum of r.
+
+    Args:
+        weight: shape (outputs, inputs).
+        bias: shape (outputs,).
     """
     import torch
 
@@ -135,7 +156,13 @@ def analytic_gradient(weight: torch.Tensor, bias: torch.Tensor, shard: Shard) ->
 
 
 def compare_weights(rank: int, device: torch.device, seed: int) -> dict[str, Any]:
-    """Train an MLP with DDP, and alone on the joined batches; compare the weights that come of it."""
+    """Train an MLP with DDP, and alone on the joined batches; compare the weights that come of it.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
+    """
 
     shared = wrap(seeded_mlp(seed + rank).to(device), device)
     alone, start = seeded_mlp(seed).to(device), flat_weights(seeded_mlp(seed))
@@ -189,7 +216,13 @@ def joined(shards: Sequence[Shard]) -> Shard:
 
 
 def train(model: torch.nn.Module, batches: Sequence[Shard], device: torch.device) -> None:
-    """One SGD step a batch."""
+    """One SGD step a batch.
+
+    Args:
+        model: model to train, in place.
+        batches: inputs and targets of each step.
+        device: device of the model.
+    """
     import torch
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -200,7 +233,12 @@ def train(model: torch.nn.Module, batches: Sequence[Shard], device: torch.device
 
 
 def backward(model: torch.nn.Module, batch: Shard, device: torch.device) -> None:
-    """Gradients of the mean squared error on `batch`."""
+    """Gradients of the mean squared error on `batch`.
+
+    Args:
+        model: model that receives the gradients.
+        device: device of the model.
+    """
     import torch
 
     x, y = (tensor.to(device) for tensor in batch)

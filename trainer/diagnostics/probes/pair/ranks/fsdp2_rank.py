@@ -20,6 +20,11 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
     Where layers are staged, the card's own thread of a backward pass hands gradients of weights and of inputs to the
     host's in either order, and a layer is reduced as soon as that of its inputs is there: each rank then reduces other
     weights. One thread walks the graph in the order in which it was built. Seen on two H200 with torch 2.11.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
     """
     import torch
     from torch.distributed.tensor import DTensor

@@ -1,4 +1,4 @@
-"""What a machine says about itself where two of its cards fail: read from its files, and by asking another process.
+"""Facts of a machine where two of its cards fail: read from its files, and by asking another process.
 
 Facts only, never words in a log. Sources: ROCm/rccl src/misc/shmutils.cc, ROCm/ROCm docs/conceptual/iommu.rst and
 gpu-isolation.md, the kernel's Documentation/ABI/testing/sysfs-kernel-iommu_groups.
@@ -20,8 +20,8 @@ ROOT = Path("/")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
-    """What this machine says: `ipc_error` is empty where another process opened card memory, None if not tried."""
+class HostFacts:
+    """Facts of this machine: `ipc_error` is empty where another process opened card memory, None if not tried."""
 
     shm_free: int
     iommu_translates: bool
@@ -46,12 +46,12 @@ class Circumstances:
         return f"the IOMMU {'translates' if self.iommu_translates else 'passes through or is off'}"
 
 
-def read(cards: int, *, ipc_seconds: float = 0.0) -> Circumstances:
-    """Read what this machine says, where torch sees `cards`.
+def read(cards: int, *, ipc_seconds: float = 0.0) -> HostFacts:
+    """Read the facts of this machine, where torch sees `cards`.
 
     Another process is asked to open card memory for as long as `ipc_seconds`; with 0 it is not asked.
     """
-    return Circumstances(
+    return HostFacts(
         shm_free=free_bytes(ROOT / "dev/shm"),
         iommu_translates=iommu_translates(ROOT),
         cards_seen=cards,
@@ -84,7 +84,7 @@ def cards_here(root: Path) -> int:
 
 
 def text(path: Path) -> str:
-    """What a small file says, stripped; empty where it cannot be read."""
+    """Return the text of a small file, stripped; empty where it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

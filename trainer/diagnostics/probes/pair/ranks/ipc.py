@@ -42,13 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     answer, words = entry.claim_stdout(), sys.argv[1:] if argv is None else argv
     first, second = (int(word) for word in words or ("0", "1"))
     context = multiprocessing.get_context("spawn")
-    given, told = context.Queue(), context.Queue()
-    reader = context.Process(target=read, args=(given, told, second), daemon=True)
+    given, answers = context.Queue(), context.Queue()
+    reader = context.Process(target=read, args=(given, answers, second), daemon=True)
     reader.start()
     tensor = torch.arange(COUNT, device=torch.device("cuda", first), dtype=torch.int32)
     numerics.wait_for("cuda")
     given.put(tensor)
-    found = told.get(timeout=SECONDS)
+    found = answers.get(timeout=SECONDS)
     reader.join()
     right = numerics.checksum(tensor)
     message = found if isinstance(found, str) else "" if found == right else OTHER_BYTES
@@ -56,8 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def read(given: Any, told: Any, second: int) -> None:
-    """In the other process: copy the tensor to the second card and tell its checksum, or what went wrong."""
+def read(given: Any, answers: Any, second: int) -> None:
+    """In the other process: copy the tensor to the second card and send its checksum, or the error.
+
+    Args:
+        given: queue that holds the tensor.
+        answers: queue that receives the result.
+        second: number of the second card.
+    """
     try:
         tensor: torch.Tensor = given.get()
         there = tensor.to(f"cuda:{second}")
@@ -65,7 +71,7 @@ def read(given: Any, told: Any, second: int) -> None:
         del tensor
     except Exception as refused:
         found = f"{type(refused).__name__}: {str(refused).splitlines()[0]}"
-    told.put(found)
+    answers.put(found)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import CARDS, ROUTE, WORLD
 from trainer.diagnostics.probes.pair.ranks.torchrun import Place, Report
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, conclude
-from trainer.distributed.transports.route import Route
+from trainer.distributed.transports.transport import Transport
 from trainer.runtime.child_process import Outcome
 
 Named = TypeVar("Named", Check, Number)
@@ -37,7 +37,7 @@ class Subject:
     place: Place
     checks: Callable[[Sequence[Report]], list[Check]]
     numbers: Callable[[Sequence[Report]], list[Number]]
-    ways: Sequence[Route]
+    ways: Sequence[Transport]
 
 
 def measure(subject: Subject, request: Request) -> Verdict:
@@ -61,7 +61,11 @@ def ipc_seconds(ends: float) -> float:
 
 
 def once(subject: Subject, request: Request, limit: float) -> Verdict:
-    """The verdict on one run of both ranks on every pair of cards."""
+    """The verdict on one run of both ranks on every pair of cards.
+
+    Args:
+        limit: time limit of one run in seconds.
+    """
     return joined(of_pairs(subject, request, limit), subject.place)
 
 
@@ -71,7 +75,11 @@ def pairs_of(place: Place) -> tuple[tuple[int, ...], ...]:
 
 
 def of_pairs(subject: Subject, request: Request, limit: float) -> list[Verdict]:
-    """The verdicts on one pair after the other, up to the first that did not pass."""
+    """The verdicts on one pair after the other, up to the first that did not pass.
+
+    Args:
+        limit: time limit of one run in seconds.
+    """
     verdicts: list[Verdict] = []
     for pair in (chosen := pairs_of(subject.place)):
         verdicts.append(of_pair(subject, request, limit / len(chosen), pair))
@@ -81,7 +89,12 @@ def of_pairs(subject: Subject, request: Request, limit: float) -> list[Verdict]:
 
 
 def of_pair(subject: Subject, request: Request, limit: float, pair: Sequence[int]) -> Verdict:
-    """The verdict on one run of both ranks, on the cards with these numbers; on the CPU where there are none."""
+    """The verdict on one run of both ranks, on the cards with these numbers; on the CPU where there are none.
+
+    Args:
+        limit: time limit in seconds.
+        pair: torch's numbers of the two cards; empty for the CPU.
+    """
     place, seed = subject.place, numerics.fresh_seed()
     outcome, reports = two_ranks.run_ranks(subject.module, place.ran_on, seed, limit, environment=chooses(pair))
     if outcome.timed_out:
@@ -128,12 +141,21 @@ def _named(one: Named, place: int, *, several: bool) -> Named:
 
 
 def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
-    """Both ranks finished, and what the subject asks of their reports."""
+    """Both ranks finished, and what the subject asks of their reports.
+
+    Args:
+        reports: what each rank reported.
+    """
     return [*two_ranks.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
-def again(subject: Subject, way: Route, seconds: float, pair: Sequence[int] = ()) -> str:
-    """Why both ranks do not work by another way either; empty if they do."""
+def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
+    """Why both ranks do not work by another way either; empty if they do.
+
+    Args:
+        seconds: time limit.
+        pair: torch's numbers of the two cards; empty for the first two.
+    """
     outcome, reports = two_ranks.run_ranks(
         subject.module,
         subject.place.ran_on,

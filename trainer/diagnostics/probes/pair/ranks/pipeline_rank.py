@@ -19,7 +19,13 @@ CUT = 2  # layers of the first rank: Linear and Tanh; the second has the last Li
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Train this rank's layers in the pipeline, and the whole alone; compare the weights of these layers."""
+    """Train this rank's layers in the pipeline, and the whole alone; compare the weights of these layers.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the random numbers.
+    """
     import torch
 
     half, where = mine(rank, device, seed)
@@ -36,7 +42,13 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
 
 def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, torch.device]:
-    """This rank's layers, and where what passes between the ranks lies: on `device`, or for one retry on the host."""
+    """Return this rank's layers, and the device of what the ranks exchange: `device`, or the host for one retry.
+
+    Args:
+        rank: 0 or 1.
+        device: device of this rank.
+        seed: seed of the weights.
+    """
     import torch
 
     model: Any = ddp_rank.seeded_mlp(seed)
@@ -49,7 +61,13 @@ def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, t
 
 
 def pipeline(half: torch.nn.Module, rank: int, device: torch.device) -> Any:
-    """The schedule over both ranks; its loss is that piece's part of the mean over the batch."""
+    """The schedule over both ranks; its loss is that piece's part of the mean over the batch.
+
+    Args:
+        half: layers of this rank.
+        rank: 0 or 1.
+        device: device of what the ranks exchange.
+    """
     import torch
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
@@ -63,7 +81,14 @@ def pipeline(half: torch.nn.Module, rank: int, device: torch.device) -> Any:
 
 
 def step(schedule: Any, rank: int, x: torch.Tensor, y: torch.Tensor) -> None:
-    """One batch through the pipeline, forward and backward: the first rank has the inputs, the last the targets."""
+    """One batch through the pipeline, forward and backward: the first rank has the inputs, the last the targets.
+
+    Args:
+        schedule: schedule of `pipeline`.
+        rank: 0 or 1.
+        x: inputs, shape (rows, features).
+        y: targets, shape (rows, outputs).
+    """
     if rank == 0:
         schedule.step(x)
     else:

@@ -1,7 +1,7 @@
 """Start two ranks of a program under torchrun, and read what each of them reports.
 
 With two cards the ranks use NCCL, which is RCCL on ROCm. With fewer they use gloo on the CPU, and the
-verdict says so: that proves torchrun, torch and the probe, and nothing about two cards. So it passes only
+verdict states it: that proves torchrun, torch and the probe, and nothing about two cards. So it passes only
 where no two cards were promised, under `--expect any` or `--expect cpu`. Who expects `rocm` or `cuda` asks
 whether two cards work together; with one card the answer fails closed.
 """
@@ -95,6 +95,13 @@ def run_ranks(
     """Run both ranks of `module` for at most `limit` seconds; how torchrun ended, and each rank's report.
 
     Without a `backend` it is NCCL on cards and gloo on the CPU.
+
+    Args:
+        module: dotted name of the module that the ranks run.
+        seed: seed of the random numbers.
+        limit: time limit in seconds.
+        backend: torch's name of the backend; empty for NCCL on cards and gloo on the CPU.
+        environment: variables in addition to this process's.
     """
     backend = backend or ("gloo" if device.kind == "cpu" else "nccl")
     with tempfile.TemporaryDirectory() as folder:
@@ -110,6 +117,13 @@ def torchrun(module: str, folder: Path, seed: int, limit: float, backend: str) -
 
     It spells out `--standalone` with an address for the name `localhost`, and passes the address on to the
     ranks: a container without a network may resolve neither `localhost` nor its own host name.
+
+    Args:
+        module: dotted name of the module that the ranks run.
+        folder: folder for the ranks' reports.
+        seed: seed of the random numbers.
+        limit: time limit in seconds.
+        backend: torch's name of the backend.
     """
     rendezvous = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", f"--rdzv-id={secrets.token_hex(8)}"]
     here = ["--nnodes=1", f"--nproc-per-node={WORLD}", "--local-addr=127.0.0.1", "--max-restarts=0"]
@@ -129,7 +143,13 @@ def read_report(path: Path) -> Report:
 
 
 def hung(probe: str, device: Device, reports: Sequence[Report], limit: float) -> Verdict:
-    """The verdict on ranks that did not finish: where each of them stopped."""
+    """The verdict on ranks that did not finish: where each of them stopped.
+
+    Args:
+        probe: name of the probe.
+        reports: what each rank reported.
+        limit: time limit in seconds.
+    """
     stops = [f"rank {rank} {last_phase(report)}" for rank, report in enumerate(reports)]
     return Verdict(
         probe=probe,
@@ -157,7 +177,7 @@ def cards_check(expect: str, cards: int) -> Check:
 
 
 def finish_checks(outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
-    """Both ranks finished, torchrun says so too, and they were two processes."""
+    """Both ranks finished, torchrun reports success, and they were two processes."""
     found = finished(reports)
     stops = ", ".join(f"rank {rank} {last_phase(report)}" for rank, report in enumerate(reports))
     checks = [

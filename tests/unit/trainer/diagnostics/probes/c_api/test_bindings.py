@@ -31,27 +31,27 @@ def test_it_is_importable_without_torch() -> None:
 
 
 @pytest.mark.parametrize("interface", [HIP, CUDA], ids=lambda interface: interface.kind)
-def test_a_right_product_errs_by_rounding_only(fake_gpu: SimpleNamespace, interface: Interface) -> None:
+def test_right_product_errs_by_rounding_only(fake_gpu: SimpleNamespace, interface: Interface) -> None:
     error = hip.sgemm_error(make_pair(fake_gpu, interface), ctypes.c_void_p(42))
     assert 0 < error < 1e-6
 
 
-def test_a_wrong_product_shows(fake_gpu: SimpleNamespace) -> None:
+def test_wrong_product_shows(fake_gpu: SimpleNamespace) -> None:
     assert hip.sgemm_error(make_pair(fake_gpu, wrong=True), ctypes.c_void_p(42)) > 0.01
 
 
-def test_a_product_that_is_never_written_shows_as_nan(fake_gpu: SimpleNamespace) -> None:
+def test_product_that_is_never_written_shows_as_nan(fake_gpu: SimpleNamespace) -> None:
     assert math.isnan(hip.sgemm_error(make_pair(fake_gpu, silent=True), ctypes.c_void_p(42)))
 
 
-def test_an_error_is_told_in_the_librarys_words(fake_gpu: SimpleNamespace) -> None:
+def test_error_has_the_librarys_message(fake_gpu: SimpleNamespace) -> None:
     api = Api(library=fake_gpu.runtime(count_error=2), describe="hipGetErrorString")
     with pytest.raises(CallError, match="hipGetDeviceCount returned 2: the words for 2") as raised:
         api.integer("hipGetDeviceCount")
     assert raised.value.code == 2
 
 
-def test_a_library_that_cannot_name_its_errors_is_said_to_be_so(fake_gpu: SimpleNamespace) -> None:
+def test_library_without_error_names_is_reported(fake_gpu: SimpleNamespace) -> None:
     api = Api(library=fake_gpu.runtime(count_error=2), describe="hipNoSuchFunction")
     with pytest.raises(CallError, match=r"libamdhip64\.so\.9 has no hipNoSuchFunction"):
         api.integer("hipGetDeviceCount")

@@ -42,19 +42,19 @@ def test_cudas_wheels_are_found_too(site: Path) -> None:
     assert next(libraries.candidates("cublas")) == str(wheel)
 
 
-def test_a_library_that_is_nowhere_is_not_installed(site: Path) -> None:
+def test_library_that_is_nowhere_is_not_installed(site: Path) -> None:
     with pytest.raises(LibraryError, match="libnowhere is not installed"):
         load("nowhere")
 
 
-def test_a_broken_file_is_not_passed_over(site: Path) -> None:
+def test_broken_file_is_not_passed_over(site: Path) -> None:
     put(site / "_rocm_sdk_core" / "lib" / "libamdhip64.so.7", b"version https://git-lfs.github.com/spec/v1")
     with pytest.raises(LibraryError, match="libamdhip64 is there and does not load"):
         load("amdhip64")
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler to make a library with")
-def test_a_missing_dependency_is_told_from_a_missing_library(site: Path) -> None:
+def test_missing_dependency_is_distinguished_from_a_missing_library(site: Path) -> None:
     folder = put(site / "_rocm_sdk_core" / "lib" / "dep.c", b"int dep(void) { return 1; }").parent
     put(folder / "top.c", b"int dep(void); int top(void) { return dep() + 41; }")
     for command in (["-o", "libdep.so", "dep.c"], ["-o", "libtop.so", "top.c", "-L.", "-ldep", "-Wl,-rpath,$ORIGIN"]):
@@ -70,7 +70,7 @@ def test_a_missing_dependency_is_told_from_a_missing_library(site: Path) -> None
     assert "libtop is there and does not load: libdep.so" in failed.stderr
 
 
-def test_the_mapped_file_is_found() -> None:
+def test_mapped_file_is_found() -> None:
     ctypes.CDLL("libc.so.6")
     assert str(libraries.loaded_path("c")).endswith("/libc.so.6")
     assert libraries.loaded_path("nowhere") is None

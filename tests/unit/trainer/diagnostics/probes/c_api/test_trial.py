@@ -44,7 +44,7 @@ def statuses(found: Findings) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("interface", [HIP, CUDA], ids=lambda interface: interface.kind)
-def test_a_working_card_passes_every_step(fake_gpu: SimpleNamespace, install: Any, interface: Interface) -> None:
+def test_working_card_passes_every_step(fake_gpu: SimpleNamespace, install: Any, interface: Interface) -> None:
     install(fake_gpu.runtime(interface), fake_gpu.blas(interface))
     found = findings(interface)
     assert found.no_device is None
@@ -80,26 +80,26 @@ def test_any_other_error_of_the_count_is_a_failure(fake_gpu: SimpleNamespace, in
     assert statuses(found)["hipGetDeviceCount"] == "fail"
 
 
-def test_a_handle_that_is_refused_fails_with_the_librarys_words(fake_gpu: SimpleNamespace, install: Any) -> None:
+def test_handle_that_is_refused_fails_with_the_librarys_words(fake_gpu: SimpleNamespace, install: Any) -> None:
     install(fake_gpu.runtime(), fake_gpu.blas(create_error=3))
     (refused,) = [check for check in findings().checks if check.name == "hipblasCreate"]
     assert (refused.status, refused.detail) == ("fail", "hipblasCreate returned 3: STATUS_3")
 
 
 @pytest.mark.parametrize("fault", [{"wrong": True}, {"silent": True}])
-def test_a_wrong_product_fails(fake_gpu: SimpleNamespace, install: Any, fault: dict[str, bool]) -> None:
+def test_wrong_product_fails(fake_gpu: SimpleNamespace, install: Any, fault: dict[str, bool]) -> None:
     install(fake_gpu.runtime(), fake_gpu.blas(**fault))
     assert statuses(findings())["hipblasSgemm"] == "fail"
 
 
-def test_a_missing_runtime_fails_and_a_missing_companion_does_not(fake_gpu: SimpleNamespace, install: Any) -> None:
+def test_missing_runtime_fails_and_a_missing_companion_does_not(fake_gpu: SimpleNamespace, install: Any) -> None:
     install(fake_gpu.blas())
     found = statuses(findings())
     assert found["load libamdhip64"] == "fail"
     assert found["load libhipblaslt"] == "not-applicable"
 
 
-def test_a_runtime_without_its_blas_still_counts_devices(fake_gpu: SimpleNamespace, install: Any) -> None:
+def test_runtime_without_its_blas_still_counts_devices(fake_gpu: SimpleNamespace, install: Any) -> None:
     install(fake_gpu.runtime(count_error=100))
     found = findings()
     assert statuses(found)["load libhipblas"] == "fail"
@@ -123,7 +123,7 @@ def test_versions_are_unpacked(interface: Interface, number: int, text: str) -> 
         ("import time; time.sleep(60)", "hung"),
     ],
 )
-def test_a_library_that_takes_the_process_down_costs_one_check(
+def test_library_that_takes_the_process_down_costs_one_check(
     make_probe: Any, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
 ) -> None:
     begin = 'print(\'{"begin": "hipblasCreate"}\', flush=True)'
@@ -133,13 +133,13 @@ def test_a_library_that_takes_the_process_down_costs_one_check(
     assert words in check.detail
 
 
-def test_a_crash_after_the_last_step_counts_too() -> None:
+def test_crash_after_the_last_step_counts_too() -> None:
     done = '{"begin": "exit"}\n{"done": true}\n'
     (check,) = read(Outcome(returncode=-11, timed_out=False, stdout=done, stderr="", seconds=1.0)).checks
     assert (check.name, check.status, check.detail) == ("exit", "fail", "the process ended by SIGSEGV")
 
 
-def test_the_child_reports_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_child_reports_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[6]))
     monkeypatch.setenv("ROCM_PATH", str(tmp_path))
     found = c_interface.try_in_child("rocm", 30.0)

@@ -88,13 +88,13 @@ def test_ranks_that_add_instead_of_averaging_are_seen(run_with_rank: Any) -> Non
     assert gradients.measured == pytest.approx(1.0, rel=1e-4)  # twice the mean is off by once the mean
 
 
-def test_a_rank_that_sleeps_is_a_timeout_that_names_its_phase(run_with_rank: Any) -> None:
+def test_rank_that_sleeps_is_a_timeout_that_names_its_phase(run_with_rank: Any) -> None:
     verdict = run_with_rank(SLEEPING, timeout=30.0, margin=12.0)
     assert verdict.status == "timeout"
     assert "rank 1 stopped after 'started'" in verdict.summary
 
 
-def test_a_rank_that_aborts_is_a_failure_that_names_its_phase(run_with_rank: Any) -> None:
+def test_rank_that_aborts_is_a_failure_that_names_its_phase(run_with_rank: Any) -> None:
     verdict = run_with_rank(ABORTING)
     assert verdict.status == "fail"
     assert {"ranks finished", "torchrun's exit status"} <= failed(verdict.checks)
@@ -145,7 +145,7 @@ def test_each_finding_of_the_ranks_has_its_check() -> None:
     assert judge(good, []) == {"ranks finished"}
 
 
-def test_ranks_use_loopback_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_use_loopback_unless_set_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     assert two_ranks.rank_environment()["GLOO_SOCKET_IFNAME"] == "lo"
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")

@@ -22,7 +22,7 @@ GOOD = allocator.Found(
 )
 
 
-def test_the_cpu_passes_and_says_whose_allocator_it_was() -> None:
+def test_cpu_passes_and_states_whose_allocator_it_was() -> None:
     verdict = allocator.measure(Request(expect="cpu"))
     assert verdict.status == "pass"
     assert "no card's allocator was tried" in verdict.summary
@@ -41,7 +41,7 @@ def test_tensors_that_lie_over_each_other_are_seen(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_a_run_that_dies_on_the_way_says_after_how_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_dies_on_the_way_states_after_how_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, taken = allocator.Memory.take, []
 
     def take(self: allocator.Memory, size: int, fill: int) -> torch.Tensor:
@@ -72,7 +72,7 @@ def test_each_finding_has_its_check(change: dict[str, Any], failing: str) -> Non
     assert [failing in name for name in failed] == ([True] if failing else [])
 
 
-def test_a_setting_that_torch_ignores_is_said_and_one_that_dies_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_that_torch_ignores_is_reported_and_one_that_dies_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [(0, json.dumps(asdict(GOOD))), (0, json.dumps(asdict(GOOD)))]
     seen: list[str] = []
 

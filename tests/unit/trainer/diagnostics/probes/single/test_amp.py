@@ -51,7 +51,7 @@ class ForgetsToUnscale(torch.amp.GradScaler):
         return super().step(optimizer)
 
 
-def test_the_cpu_trains_in_bf16() -> None:
+def test_cpu_trains_in_bf16() -> None:
     verdict = amp.measure(Request(expect="cpu"))
     assert verdict.status == "pass", verdict.summary
     assert "bfloat16 autocast" in verdict.summary
@@ -66,26 +66,26 @@ def test_the_cpu_trains_in_bf16() -> None:
         (ForgetsToUnscale, {"loss falls", "training goes on"}),
     ],
 )
-def test_a_faulty_scaler_is_seen(
+def test_faulty_scaler_is_seen(
     monkeypatch: pytest.MonkeyPatch, scaler: Callable[..., torch.amp.GradScaler], names: set[str]
 ) -> None:
     monkeypatch.setattr(amp, "make_scaler", lambda device: scaler("cpu", init_scale=amp.INITIAL_SCALE))
     assert failed(amp.measure(Request(expect="cpu"))) == names
 
 
-def test_a_scaler_that_does_not_skip_fails_through_the_runner(make_probe: Any) -> None:
+def test_scaler_that_does_not_skip_fails_through_the_runner(make_probe: Any) -> None:
     verdict = runner.run(make_probe(UNSKIPPING, name="amp"), "cpu")
     assert verdict.status == "fail"
     assert {"overflow leaves the weights alone", "overflow halves the scale"} <= failed(verdict)
 
 
-def test_an_autocast_that_lowers_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autocast_that_lowers_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = torch.autocast
     monkeypatch.setattr(torch, "autocast", lambda device, dtype, **_: honest(device, dtype=dtype, enabled=False))
     assert failed(amp.measure(Request(expect="cpu"))) == {"autocast computes in bfloat16"}
 
 
-def test_a_low_precision_loss_that_is_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_low_precision_loss_that_is_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = amp.Trainer.loss
 
     def off(self: amp.Trainer, autocast: bool = True) -> torch.Tensor:

@@ -34,7 +34,7 @@ def failed(verdict: Verdict) -> list[str]:
     return [check.name for check in verdict.checks if check.status == "fail"]
 
 
-def test_the_cpu_passes_with_the_kernels_it_has() -> None:
+def test_cpu_passes_with_the_kernels_it_has() -> None:
     verdict = attention.measure(Request(expect="cpu"))
     assert verdict.status == "pass", failed(verdict)
     assert "no card was tried" in verdict.summary
@@ -46,7 +46,7 @@ def test_the_cpu_passes_with_the_kernels_it_has() -> None:
     assert masks == set(attention.MASKS)
 
 
-def test_a_wrong_gradient_behind_a_right_output_fails_through_the_runner(make_probe: Any) -> None:
+def test_wrong_gradient_behind_a_right_output_fails_through_the_runner(make_probe: Any) -> None:
     verdict = runner.run(make_probe(WRONG_GRADIENT, name="attention"), "cpu")
     assert verdict.status == "fail"
     assert failed(verdict)
@@ -71,7 +71,7 @@ def test_faults_of_the_math_kernel_are_seen(monkeypatch: pytest.MonkeyPatch, wro
     assert {name.split()[2] for name in names} == expected[wrong]
 
 
-def test_an_error_that_is_no_refusal_is_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_that_is_no_refusal_is_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: Any) -> torch.Tensor:
         raise RuntimeError("HIP error: the device is gone (injected)")
 

@@ -63,7 +63,7 @@ def use_tf32(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
     torch.matmul(a, b, out=out)
 
 
-def test_the_cpu_passes_and_says_that_no_card_was_tried() -> None:
+def test_cpu_passes_and_reports_that_no_card_was_tried() -> None:
     verdict = blas.measure(Request(expect="cpu"))
     assert verdict.status == "pass", verdict.summary
     assert "no card was tried" in verdict.summary
@@ -92,7 +92,7 @@ def test_unwritten_elements_are_counted(monkeypatch: pytest.MonkeyPatch) -> None
     assert holes.measured == per_layout * len(blas.LAYOUTS) * len(blas.LIMITS)
 
 
-def test_a_fault_in_one_layout_is_seen_there_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_in_one_layout_is_seen_there_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "multiply", ignore_the_layout)
     assert failed(blas.measure(Request(expect="cpu"))) == [name for name in GROUPS if " T" in name]
 
@@ -102,27 +102,27 @@ def test_tf32_in_place_of_fp32_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed(blas.measure(Request(expect="cpu"))) == [name for name in GROUPS if "float32" in name]
 
 
-def test_a_wrong_product_fails_through_the_runner(make_probe: Any) -> None:
+def test_wrong_product_fails_through_the_runner(make_probe: Any) -> None:
     verdict = runner.run(make_probe(WRONG_GEMM, name="blas"), "cpu")
     assert verdict.status == "fail"
     assert "CPU float32 NN" in verdict.summary
 
 
-def test_a_layout_changes_the_memory_and_not_the_matrix() -> None:
+def test_layout_changes_the_memory_and_not_the_matrix() -> None:
     matrix = torch.arange(6.0).view(2, 3)
     for letter, strides in (("N", (3, 1)), ("T", (1, 2))):
         assert torch.equal(blas.stored(matrix, letter), matrix)
         assert blas.stored(matrix, letter).stride() == strides
 
 
-def test_a_back_end_that_torch_lacks_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_back_end_that_torch_lacks_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.backends.cuda, "preferred_blas_library")
     reason = blas.select_back_end("cublaslt")
     assert reason
     assert "has no preferred_blas_library" in reason
 
 
-def test_a_back_end_that_torch_falls_back_from_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_back_end_that_torch_falls_back_from_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cuda, "preferred_blas_library", lambda name=None: "_BlasBackend.Cublas")
     assert blas.select_back_end("cublas") is None
     assert blas.select_back_end("cublaslt") == "torch fell back to cublas on this card"
@@ -139,7 +139,7 @@ def test_both_back_ends_are_measured_on_a_card(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(("error", "status"), [(0.0, "pass"), (0.5, "fail")])
-def test_a_torch_without_a_choice_is_judged_by_its_own_and_not_by_the_c_interface_alone(
+def test_torch_without_a_choice_is_judged_by_its_own_and_not_by_the_c_interface_alone(
     error: float, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blas, "select_back_end", lambda name: "torch has none")
@@ -150,7 +150,7 @@ def test_a_torch_without_a_choice_is_judged_by_its_own_and_not_by_the_c_interfac
     assert "torch's own choice float32 NN" in {check.name for check in verdict.checks}
 
 
-def test_a_c_interface_that_misses_torchs_card_contradicts_it() -> None:
+def test_c_interface_that_misses_torchs_card_contradicts_it() -> None:
     blind = Findings(checks=(LOADED,), versions={}, no_device="hipGetDeviceCount counts 0 devices")
     assert [check.status for check in blas.c_checks(blind, CARD)] == ["pass", "fail"]
     assert [check.status for check in blas.c_checks(blind, CPU)] == ["pass", "not-applicable"]
@@ -170,14 +170,14 @@ def test_libraries_without_torch_and_without_a_card_are_no_device(monkeypatch: p
         assert "hipGetDeviceCount returned 100" in verdict.summary
 
 
-def test_a_broken_library_outweighs_the_missing_card(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_library_outweighs_the_missing_card(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Check(name="load libhipblas", status="fail", detail="undefined symbol")
     without_torch(monkeypatch, Findings(checks=(LOADED, broken), versions={}, no_device="none"))
     verdict = blas.measure(Request())
     assert (verdict.status, "undefined symbol" in verdict.summary) == ("fail", True)
 
 
-def test_a_working_c_interface_without_torch_passes_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_working_c_interface_without_torch_passes_and_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     without_torch(monkeypatch, Findings(checks=(LOADED, Check(name="hipblasSgemm", status="pass")), versions={}))
     verdict = blas.measure(Request(expect="rocm"))
     assert verdict.status == "pass"

@@ -35,7 +35,7 @@ def _algorithms_as_before() -> Any:
     torch.use_deterministic_algorithms(False)
 
 
-def test_a_killed_training_goes_on_to_the_same_bits() -> None:
+def test_killed_training_resumes_to_the_same_bits() -> None:
     probe = Probe(
         name="checkpoint", module="trainer.diagnostics.probes.single.checkpoint", summary="", timeout_seconds=120
     )
@@ -49,7 +49,7 @@ def test_moments_that_were_not_kept_are_seen(make_probe: Any) -> None:
     assert [check.name for check in verdict.checks if check.status == "fail"] == ["weights against undisturbed"]
 
 
-def test_a_training_that_ends_by_itself_or_keeps_nothing_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_that_ends_by_itself_or_keeps_nothing_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(folder: Path, request: Request, seed: int) -> int:
         return 1
 

@@ -20,7 +20,7 @@ HANGING = """
 NEEDS_COMPILER = pytest.mark.skipif(bool(probe.why_not(placement.cpu())), reason="no C++ compiler here")
 
 
-def test_without_a_compiler_it_is_not_applicable_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_it_is_not_applicable_and_reports_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/nonexistent/g++")
     verdict = probe.measure(Request(expect="cpu"))
     assert verdict.status == "not-applicable"
@@ -29,13 +29,13 @@ def test_without_a_compiler_it_is_not_applicable_and_says_why(monkeypatch: pytes
 
 
 @NEEDS_COMPILER
-def test_a_compiler_that_hangs_is_a_timeout(make_probe: Any) -> None:
+def test_compiler_that_hangs_is_a_timeout(make_probe: Any) -> None:
     verdict = runner.run(make_probe(HANGING, name="compile"), "cpu", 6.0)
     assert verdict.status == "timeout"
 
 
 @NEEDS_COMPILER
-def test_a_model_that_was_never_compiled_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_that_was_never_compiled_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "compile_model", lambda network: network)
     monkeypatch.setattr(probe, "compiled_graphs", lambda: 0)
     verdict = probe.measure(Request(expect="cpu"))

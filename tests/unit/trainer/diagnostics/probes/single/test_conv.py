@@ -16,14 +16,14 @@ def failed(verdict: Verdict) -> list[str]:
     return [check.name for check in verdict.checks if check.status == "fail"]
 
 
-def test_the_cpu_passes_with_and_without_onednn() -> None:
+def test_cpu_passes_with_and_without_onednn() -> None:
     verdict = conv.measure(Request(expect="cpu"))
     assert verdict.status == "pass", failed(verdict)
     assert "no card was tried" in verdict.summary
     assert sum(check.name.startswith("without oneDNN") for check in verdict.checks) == 2 * len(conv.PARTS) + 1
 
 
-def test_a_wrong_weight_gradient_is_seen_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_weight_gradient_is_seen_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = conv.parts
 
     def parts(tensors: Any, shape: conv.Shape) -> list[torch.Tensor]:
@@ -44,7 +44,7 @@ def test_a_wrong_weight_gradient_is_seen_alone(monkeypatch: pytest.MonkeyPatch) 
         ({"returncode": 1, "timed_out": False}, "1"),
     ],
 )
-def test_a_find_mode_that_hangs_or_dies_is_a_failed_check(
+def test_find_mode_that_hangs_or_dies_is_a_failed_check(
     monkeypatch: pytest.MonkeyPatch, outcome: dict[str, Any], words: str
 ) -> None:
     ended = Outcome(stdout="", stderr="", seconds=1.0, **outcome)

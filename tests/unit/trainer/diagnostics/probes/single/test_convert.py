@@ -28,14 +28,14 @@ def failed(verdict: Verdict) -> list[str]:
     return [check.name for check in verdict.checks if check.status == "fail"]
 
 
-def test_the_cpu_passes_by_every_route_and_says_that_no_card_was_tried() -> None:
+def test_cpu_passes_by_every_route_and_reports_that_no_card_was_tried() -> None:
     verdict = convert.measure(Request(expect="cpu"))
     assert verdict.status == "pass", failed(verdict)
     assert "no card was tried" in verdict.summary
     assert len(verdict.checks) == 6 * 4
 
 
-def test_a_conversion_that_gives_zeros_fails_through_the_runner(make_probe: Any) -> None:
+def test_conversion_that_gives_zeros_fails_through_the_runner(make_probe: Any) -> None:
     verdict = runner.run(make_probe(ZEROING, name="convert"), "cpu")
     assert verdict.status == "fail"
     assert len(failed(verdict)) == 6
@@ -67,7 +67,7 @@ def test_subnormals_that_become_zero_are_counted_and_not_held_against_a_card(mon
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 65504.0, 2.0**-24, 3.1415927, 2.0**-14, 1e-5, -7.25])
-def test_the_definition_agrees_with_pythons_own_fp16(value: float) -> None:
+def test_definition_agrees_with_pythons_own_fp16(value: float) -> None:
     (pattern,) = struct.unpack("<h", struct.pack("<e", value))
     exact = convert.exact(torch.tensor([value], dtype=torch.float32), torch.float16)
     assert int(exact.view(torch.int16)[0]) == pattern

@@ -30,7 +30,7 @@ def statuses(verdict: Verdict) -> dict[str, str]:
     return {check.name: check.status for check in verdict.checks}
 
 
-def test_the_cpu_passes_and_says_that_no_card_was_examined() -> None:
+def test_cpu_passes_and_reports_that_no_card_was_examined() -> None:
     verdict = device.measure(Request(expect="cpu"))
     assert verdict.status == "pass"
     assert verdict.summary.startswith("No card was examined")
@@ -54,12 +54,12 @@ def test_one_wrong_byte_is_seen(monkeypatch: pytest.MonkeyPatch, path: str) -> N
     assert [check.measured for check in verdict.checks if check.status == "fail"] == [1]
 
 
-def test_a_card_without_free_memory_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_card_without_free_memory_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "memory", lambda target: (1 << 34, 1 << 20))
     assert statuses(device.measure(Request(expect="cpu")))["cpu free memory"] == "fail"
 
 
-def test_the_drivers_own_version_is_named_where_it_has_one(tmp_path: Path) -> None:
+def test_drivers_own_version_is_named_where_it_has_one(tmp_path: Path) -> None:
     card = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
     assert device.driver_version(card, tmp_path) == {"kernel": platform.release()}
     (tmp_path / "amdgpu").mkdir()
@@ -68,7 +68,7 @@ def test_the_drivers_own_version_is_named_where_it_has_one(tmp_path: Path) -> No
     assert device.driver_version(placement.cpu(), tmp_path) == {"kernel": platform.release()}
 
 
-def test_a_device_that_vanishes_is_a_failure_and_no_crash(make_probe: Any) -> None:
+def test_device_that_vanishes_is_a_failure_and_no_crash(make_probe: Any) -> None:
     verdict = runner.run(make_probe(VANISHING, name="device"), "rocm")
     assert verdict.status == "fail"
     assert verdict.summary == "RuntimeError: HIP error: no ROCm-capable device is detected"

@@ -20,7 +20,7 @@ def failed(verdict: Verdict) -> list[str]:
     return [check.name for check in verdict.checks if check.status == "fail"]
 
 
-def test_the_cpu_repeats() -> None:
+def test_cpu_repeats() -> None:
     verdict = rng.measure(Request(expect="cpu"))
     assert verdict.status == "pass", failed(verdict)
     assert len(verdict.checks) == 2 * 3 + 4 + 7 + 1
@@ -33,7 +33,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_generator_that_does_not_listen_is_seen(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+def test_generator_that_does_not_listen_is_seen(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     draw, words = FAULTS[fault]
     monkeypatch.setitem(rng.DRAWS, "normal", draw)
     names = failed(rng.measure(Request(expect="cpu")))

@@ -25,13 +25,13 @@ def failed(found: list[thermal.Window]) -> list[str]:
     return [check.name for check in thermal.checks(CARD, found) if check.status == "fail"]
 
 
-def test_a_short_load_on_the_cpu_is_called_one() -> None:
+def test_short_load_on_the_cpu_is_called_one() -> None:
     verdict = thermal.measure(Request(expect="cpu", timeout_seconds=4.4))
     assert verdict.status == "pass"
     assert verdict.summary.startswith("A short load of 2.2 s on the CPU in place of a minute on a card")
 
 
-def test_a_wrong_result_under_load_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_result_under_load_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, calls = thermal.product, []
 
     def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -46,7 +46,7 @@ def test_a_wrong_result_under_load_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [check.name for check in verdict.checks if check.status == "fail"] == ["wrong under load"]
 
 
-def test_a_card_that_holds_its_clock_passes_and_has_its_figures() -> None:
+def test_card_that_holds_its_clock_passes_and_has_its_figures() -> None:
     found = windows([2400.0] * 12)
     assert failed(found) == []
     assert "no throttling seen" in thermal.summarise(CARD, found, 60.0)
@@ -54,7 +54,7 @@ def test_a_card_that_holds_its_clock_passes_and_has_its_figures() -> None:
     assert {"TFLOP/s", "°C", "MHz"} <= units
 
 
-def test_throttling_is_said_and_not_failed() -> None:
+def test_throttling_is_reported_and_not_failed() -> None:
     found = windows([2400.0] * 6 + [1500.0] * 6, hot=108.0)
     assert failed(found) == []
     words = thermal.summarise(CARD, found, 60.0)
@@ -76,6 +76,6 @@ def test_without_sensors_throttling_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(("kind", "limit", "seconds"), [("rocm", 150, 60), ("rocm", 40, 20), ("cpu", 150, 3)])
-def test_the_load_fits_the_time_limit(kind: str, limit: float, seconds: float) -> None:
+def test_load_fits_the_time_limit(kind: str, limit: float, seconds: float) -> None:
     device = Device(kind=kind, name="", arch="")  # type: ignore[arg-type]
     assert thermal.load_seconds(device, limit) == seconds

@@ -30,7 +30,7 @@ def failed(verdict: Verdict) -> list[str]:
     return [check.name for check in verdict.checks if check.status == "fail"]
 
 
-def test_the_cpu_passes_and_says_that_pinned_memory_was_not_tried() -> None:
+def test_cpu_passes_and_reports_that_pinned_memory_was_not_tried() -> None:
     verdict = transfer.measure(Request(expect="cpu"))
     assert verdict.status == "pass", failed(verdict)
     assert "no card was tried" in verdict.summary
@@ -48,7 +48,7 @@ def test_one_bit_that_a_copy_turns_fails_through_the_runner(make_probe: Any) -> 
     )
 
 
-def test_a_checksum_sees_what_is_wrong_missing_or_moved() -> None:
+def test_checksum_sees_what_is_wrong_missing_or_moved() -> None:
     rows = transfer.block(transfer.ROW * 4, seed=3)
     right = numerics.checksum(rows)
     assert numerics.checksum(rows.clone()) == right
@@ -57,7 +57,7 @@ def test_a_checksum_sees_what_is_wrong_missing_or_moved() -> None:
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "strided"])
-def test_a_layout_changes_the_memory_and_not_the_bytes(layout: str) -> None:
+def test_layout_changes_the_memory_and_not_the_bytes(layout: str) -> None:
     rows = transfer.block(transfer.ROW * 2, seed=1)
     laid = transfer.laid_out(rows, layout, pinned=False)
     assert torch.equal(laid, rows)

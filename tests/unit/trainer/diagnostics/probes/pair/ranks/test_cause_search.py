@@ -11,9 +11,9 @@ import pytest
 
 from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
 from trainer.diagnostics.probes.pair.ranks.cause_search import NCCL_NO_SHM, Try
-from trainer.diagnostics.probes.pair.ranks.host_facts import Circumstances
+from trainer.diagnostics.probes.pair.ranks.host_facts import HostFacts
 from trainer.diagnostics.probes.verdict import Verdict
-from trainer.distributed.transports.route import GLOO, HOST, NCCL_NO_P2P, Route
+from trainer.distributed.transports.transport import GLOO, HOST, NCCL_NO_P2P, Transport
 
 FAILED = Verdict(probe="collectives", status="fail", summary="2 of 9 checks failed: all-reduce 1024 bytes.")
 WORDS = {
@@ -24,7 +24,7 @@ WORDS = {
 }
 
 
-def facts(**changes: Any) -> Circumstances:
+def facts(**changes: Any) -> HostFacts:
     settings: dict[str, Any] = {
         "shm_free": 8 << 30,
         "iommu_translates": False,
@@ -33,7 +33,7 @@ def facts(**changes: Any) -> Circumstances:
         "hiding": {},
         "ipc_error": "",
     }
-    return Circumstances(**(settings | changes))
+    return HostFacts(**(settings | changes))
 
 
 def tries(*worked: str) -> Sequence[Try]:
@@ -59,7 +59,7 @@ def tries(*worked: str) -> Sequence[Try]:
         ((), {}, "no way works", "none of the ways that were tried"),
     ],
 )
-def test_the_cause_follows_from_what_helped_and_from_what_the_machine_says(
+def test_cause_follows_from_what_helped_and_from_facts_of_the_machine(
     worked: tuple[str, ...], changes: dict[str, Any], cause: str, helped: str
 ) -> None:
     found = two_cards.explained(FAILED, facts(**changes), tries(*worked))
@@ -83,13 +83,13 @@ def test_each_rung_can_help_and_each_can_fail(works: tuple[bool, ...]) -> None:
     assert found.summary.startswith(FAILED.summary)
 
 
-def test_a_verdict_says_what_helped_in_one_sentence() -> None:
+def test_verdict_states_what_helped_in_one_sentence() -> None:
     found = two_cards.explained(FAILED, facts(), tries("nccl-no-p2p", "host"))
     assert found.summary.endswith("Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: peer access does not work).")
 
 
-def test_a_way_without_time_is_not_tried_and_proves_nothing() -> None:
-    asked: list[Route] = []
+def test_way_without_time_is_not_tried_and_proves_nothing() -> None:
+    asked: list[Transport] = []
     made = two_cards.retry(two_cards.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
     assert asked == []
     found = two_cards.explained(FAILED, facts(), made)
@@ -104,7 +104,7 @@ def test_ways_that_end_early_leave_their_time_to_the_next() -> None:
     assert given == pytest.approx([20, 80 / 3, 40, 80], abs=0.5)
 
 
-def test_a_card_that_is_hidden_is_named_with_what_hides_it() -> None:
+def test_card_that_is_hidden_is_named_with_what_hides_it() -> None:
     hidden = facts(cards_seen=1, hiding={"HIP_VISIBLE_DEVICES": "0"}, ipc_error=None)
     found = two_cards.explained(FAILED, hidden)
     assert found.diagnosis["likely cause"] == "a card is hidden"
@@ -136,5 +136,5 @@ def test_copies_within_one_process_fail_for_other_reasons(
     assert "IOMMU" in found.diagnosis["evidence"] or "/dev/shm" in found.diagnosis["evidence"]
 
 
-def test_the_ways_are_those_of_the_trainer_and_shared_memory_off() -> None:
+def test_ways_are_those_of_the_trainer_and_shared_memory_off() -> None:
     assert two_cards.WAYS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)

@@ -59,7 +59,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_child_that_passes_is_the_verdict(name: str, run: Any) -> None:
+def test_child_that_passes_is_the_verdict(name: str, run: Any) -> None:
     verdict = run(name, RIGHT)
     assert (verdict.status, verdict.summary, verdict.diagnosis) == ("pass", "fine", {})
 
@@ -151,7 +151,7 @@ def test_data_parallel_steps_on_each_card(many: int, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_hidden_card_is_named_where_one_is_seen(
+def test_hidden_card_is_named_where_one_is_seen(
     name: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in circumstances.HIDING:

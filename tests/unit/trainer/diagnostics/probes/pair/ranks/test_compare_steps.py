@@ -75,7 +75,7 @@ def failed(verdict: Verdict) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_two_gloo_ranks_pass_and_say_that_no_two_cards_were_tested(name: str) -> None:
+def test_two_gloo_ranks_pass_and_report_that_no_two_cards_were_tested(name: str) -> None:
     (probe,) = runner.select([name])
     verdict = runner.run(probe, "cpu")
     if verdict.status == "not-applicable":
@@ -85,7 +85,7 @@ def test_two_gloo_ranks_pass_and_say_that_no_two_cards_were_tested(name: str) ->
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_in_the_ranks_fails(name: str, make_probe: Any, tmp_path: Path) -> None:
+def test_fault_in_the_ranks_fails(name: str, make_probe: Any, tmp_path: Path) -> None:
     source, words = FAULTS[name]
     (tmp_path / "faulty_rank.py").write_text(source)
     verdict = runner.run(make_probe(PROBE.format(module=name), name=name), "cpu", 90)
@@ -101,13 +101,13 @@ def test_what_takes_two_cards_is_not_applicable_on_a_cpu(probe: Any) -> None:
 
 
 @pytest.mark.parametrize("probe", [two_gpu_step_fsdp2, two_gpu_step_pipeline])
-def test_a_torch_that_lacks_it_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_that_lacks_it_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "why_not", lambda: "It was not tried: torch 2.4 has none.")
     verdict = probe.measure(Request(expect="cpu"))
     assert (verdict.status, verdict.summary) == ("not-applicable", "It was not tried: torch 2.4 has none.")
 
 
-def test_an_operation_that_a_rank_left_out_is_seen() -> None:
+def test_operation_that_a_rank_left_out_is_seen() -> None:
     one = {"phase": "all-reduce 1024 bytes", "operation": "all-reduce", "bytes": 1024, "wrong": 0, "seconds": 1e-3}
     reports: Any = [[one, {"phase": "done"}] for _ in range(2)]
     checks = collectives.sum_checks(reports, expected=2)

@@ -9,7 +9,7 @@ from trainer.diagnostics.probes import numerics
 from trainer.diagnostics.probes.pair.ranks import ddp_rank
 
 
-def test_the_closed_form_is_autograds_gradient() -> None:
+def test_closed_form_is_autograds_gradient() -> None:
     model = torch.nn.Linear(ddp_rank.FEATURES, ddp_rank.OUTPUTS).double()
     x, y = (tensor.double() for tensor in ddp_rank.draw_shards(7, step=0)[0])
     ddp_rank.backward(model, (x, y), torch.device("cpu"))
@@ -17,7 +17,7 @@ def test_the_closed_form_is_autograds_gradient() -> None:
     assert numerics.relative_error(ddp_rank.flat_gradients(model), closed) < 1e-12
 
 
-def test_the_mean_over_equal_shards_is_the_gradient_of_the_joined_batch() -> None:
+def test_mean_over_equal_shards_is_the_gradient_of_the_joined_batch() -> None:
     weight, bias = (p.detach() for p in torch.nn.Linear(ddp_rank.FEATURES, ddp_rank.OUTPUTS).parameters())
     shards = ddp_rank.draw_shards(7, step=3)
     mean = torch.stack([ddp_rank.analytic_gradient(weight, bias, shard) for shard in shards]).mean(dim=0)

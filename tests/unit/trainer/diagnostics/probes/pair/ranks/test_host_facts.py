@@ -32,7 +32,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_machine_without_faults_is_read_as_one(machine: Path) -> None:
+def test_machine_without_faults_is_read_as_one(machine: Path) -> None:
     found = circumstances.read(2)
     assert (found.cards_here, found.cards_seen, found.iommu_translates, found.hiding) == (2, 2, False, {})
     assert found.shm_free > 0
@@ -40,7 +40,7 @@ def test_a_machine_without_faults_is_read_as_one(machine: Path) -> None:
     assert found.ipc_denied == ""
 
 
-def test_a_variable_that_hides_a_card_is_read(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_that_hides_a_card_is_read(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0")
     assert circumstances.read(1).hiding == {"ROCR_VISIBLE_DEVICES": "0"}
 
@@ -52,12 +52,12 @@ def test_cards_of_nvidia_are_counted_where_kfd_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "translates"), [("DMA", True), ("DMA-FQ", True), ("identity", False)])
-def test_an_iommu_translates_unless_it_passes_through(machine: Path, kind: str, translates: bool) -> None:
+def test_iommu_translates_unless_it_passes_through(machine: Path, kind: str, translates: bool) -> None:
     (machine / "sys/kernel/iommu_groups/7/type").write_text(f"{kind}\n")
     assert circumstances.read(2).iommu_translates is translates
 
 
-def test_a_full_file_system_in_place_of_shared_memory_is_seen(machine: Path) -> None:
+def test_full_file_system_in_place_of_shared_memory_is_seen(machine: Path) -> None:
     (machine / "dev/shm").rmdir()
     (machine / "dev/shm").symlink_to("/proc")  # a file system that has no room at all
     assert circumstances.read(2).shm_free == 0

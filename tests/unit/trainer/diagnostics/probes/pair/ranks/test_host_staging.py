@@ -12,7 +12,7 @@ import torch
 
 from trainer.diagnostics.probes.pair.ranks import collectives_rank, ddp_rank, fsdp2_rank, pipeline_rank
 from trainer.diagnostics.probes.pair.ranks.host_staging import Staged
-from trainer.distributed.transports.route import HOST
+from trainer.distributed.transports.transport import HOST
 
 CARD = torch.device("meta")
 
@@ -22,7 +22,7 @@ def through_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ddp_rank.ROUTE, HOST.name)
 
 
-def test_a_staged_layer_computes_what_the_layer_does_forward_and_backward() -> None:
+def test_staged_layer_computes_what_the_layer_does_forward_and_backward() -> None:
     torch.manual_seed(3)
     plain, rows = torch.nn.Linear(5, 4), torch.randn(7, 5)
     staged = Staged(torch.nn.Linear(5, 4), torch.device("cpu"))
@@ -33,7 +33,7 @@ def test_a_staged_layer_computes_what_the_layer_does_forward_and_backward() -> N
         assert torch.equal(mine.grad, right.grad)  # type: ignore[arg-type]
 
 
-def test_a_staged_layer_computes_on_the_card() -> None:
+def test_staged_layer_computes_on_the_card() -> None:
     staged = Staged(torch.nn.Linear(5, 4), CARD)
     assert {weight.device.type for weight in staged.parameters()} == {"cpu"}
     with pytest.raises(NotImplementedError, match="meta"):

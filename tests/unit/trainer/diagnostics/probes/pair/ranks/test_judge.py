@@ -154,9 +154,7 @@ def test_ranks_that_pass_are_not_tried_again(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", PROBES)
 @pytest.mark.parametrize("hangs", [True, False])
-def test_an_iommu_that_translates_is_found(
-    name: str, hangs: bool, monkeypatch: pytest.MonkeyPatch, machine: Path
-) -> None:
+def test_iommu_that_translates_is_found(name: str, hangs: bool, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
     (machine / "sys/kernel/iommu_groups/7/type").write_text("DMA-FQ\n")
     verdict = made_up(monkeypatch, name, hangs=hangs, worked=("nccl-no-p2p", "gloo", "host"))
     assert verdict.status == ("timeout" if hangs else "fail")
@@ -173,7 +171,7 @@ def test_ipc_that_is_denied_is_found(name: str, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_small_shared_memory_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
+def test_small_shared_memory_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
     (machine / "dev/shm").unlink()
     (machine / "dev/shm").symlink_to("/proc")  # a file system that has no room at all
     verdict = made_up(monkeypatch, name, worked=("nccl-no-shm", "host"))
@@ -182,7 +180,7 @@ def test_a_small_shared_memory_is_found(name: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_hidden_card_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
+def test_hidden_card_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0")
     verdict = made_up(monkeypatch, name, worked=("as it is",), cards=1)
     assert verdict.status == "fail"  # two cards were expected, however well the CPU did
@@ -191,7 +189,7 @@ def test_a_hidden_card_is_found(name: str, monkeypatch: pytest.MonkeyPatch, mach
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_where_everything_hangs_the_reason_is_still_told_in_time(
+def test_reason_is_reported_in_time_where_everything_hangs(
     name: str, monkeypatch: pytest.MonkeyPatch, machine: Path
 ) -> None:
     now = [1000.0]

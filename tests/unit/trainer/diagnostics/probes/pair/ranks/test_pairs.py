@@ -55,7 +55,7 @@ def simulated(monkeypatch):
 
 
 @pytest.mark.parametrize("cards", [2, 3, 8])
-def test_a_verdict_names_the_cards_of_every_pair(simulated, cards):
+def test_verdict_names_the_cards_of_every_pair(simulated, cards):
     verdict, tried = simulated(cards)
     assert (verdict.status, set(verdict.cards), verdict.present) == ("pass", set(IDS[:cards]), IDS[:cards])
     assert tuple(tried) == torchrun.pairs(cards)
@@ -70,14 +70,14 @@ def test_any_card_that_is_silent_fails_the_probe_and_is_not_named(simulated, sil
     assert set(tried[silent // 2 :]) == {torchrun.pairs(8)[silent // 2]}  # what is tried again is the pair that failed
 
 
-def test_cards_without_an_address_and_partitions_of_one_are_told_apart(monkeypatch):
+def test_cards_without_an_address_and_partitions_of_one_are_distinguished(monkeypatch):
     addresses = ["0000:03:00", "0000:03:00", None, "0000:43:00"]
     monkeypatch.setattr(placement, "card_count", lambda: 4)
     monkeypatch.setattr(placement, "pci_address", lambda index: addresses[index])
     assert placement.card_ids() == ("0000:03:00#0", "0000:03:00#1", "card 2", "0000:43:00")
 
 
-def test_a_probe_of_two_cards_has_time_for_every_pair(tmp_path):
+def test_probe_of_two_cards_has_time_for_every_pair(tmp_path):
     (tmp_path / "dri").mkdir()
     for count, pairs in ((0, 1), (2, 1), (3, 2), (8, 4)):
         for number in range(count):

@@ -14,7 +14,7 @@ from itertools import accumulate, islice
 
 import ahocorasick_rs
 
-from rocmatrix.diagnosis.decoration import views
+from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import DROPPED, WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.signature import Signature
 

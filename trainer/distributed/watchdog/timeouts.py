@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainer.distributed.watchdog.beats import Beat
+from trainer.distributed.watchdog.heartbeat import Beat
 
 LEARNED_AFTER = 8  # passes; the first ones compile, tune kernels and fill caches
 PATIENCE = 10.0  # times the longest stay that ended well

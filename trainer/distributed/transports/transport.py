@@ -8,7 +8,7 @@ AUTOMATIC = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Route:
+class Transport:
     """One way. `backend` is what torch calls it; `on_host` copies tensors through pinned host memory before."""
 
     name: str
@@ -18,27 +18,32 @@ class Route:
     on_host: bool = False
 
 
-NCCL = Route(name="nccl", backend="nccl", why="card to card; RCCL on ROCm")
-NCCL_NO_P2P = Route(
+NCCL = Transport(name="nccl", backend="nccl", why="card to card; RCCL on ROCm")
+NCCL_NO_P2P = Transport(
     name="nccl-no-p2p",
     backend="nccl",
     environment={"NCCL_P2P_DISABLE": "1"},
     why="the same without peer access, which is what hangs on many PCIe machines (ROCm/rccl#1129)",
 )
-GLOO = Route(name="gloo", backend="gloo", why="torch's own copies through the host, over sockets")
-HOST = Route(
+GLOO = Transport(name="gloo", backend="gloo", why="torch's own copies through the host, over sockets")
+HOST = Transport(
     name="host", backend="gloo", on_host=True, why="our copies through pinned memory; gloo never sees a device tensor"
 )
-ROUTES = {route.name: route for route in (NCCL, NCCL_NO_P2P, GLOO, HOST)}
+TRANSPORTS = {transport.name: transport for transport in (NCCL, NCCL_NO_P2P, GLOO, HOST)}
 
 
-def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Route]:
+def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Transport]:
     """Return the ways to try, in order, for tensors on `device_type` (`cpu` or `cuda`).
 
     One that was asked for by name is the only one. CPU tensors have gloo; a torch without NCCL skips it.
+
+    Args:
+        device_type: "cpu" or "cuda".
+        requested: a transport's name, or AUTOMATIC.
+        nccl_built: this torch was built with NCCL or RCCL.
     """
     if requested != AUTOMATIC:
-        return [ROUTES[requested]]
+        return [TRANSPORTS[requested]]
     if device_type == "cpu":
         return [GLOO]
-    return [route for route in ROUTES.values() if nccl_built or route.backend != "nccl"]
+    return [transport for transport in TRANSPORTS.values() if nccl_built or transport.backend != "nccl"]

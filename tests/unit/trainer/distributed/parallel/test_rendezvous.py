@@ -13,8 +13,8 @@ import pytest
 import torch.distributed as dist
 
 from trainer.distributed import torchrun as launch
-from trainer.distributed.parallel import meeting
-from trainer.distributed.parallel.meeting import INVITATION, meet
+from trainer.distributed.parallel import rendezvous
+from trainer.distributed.parallel.rendezvous import INVITATION, meet
 from trainer.runtime.errors import TrainerError
 
 
@@ -39,7 +39,7 @@ def test_each_start_has_a_name_of_its_own_whoever_comes_first(store: dist.HashSt
     assert len({names[0] for names in starts}) == 3
 
 
-def test_an_invitation_of_an_earlier_start_is_answered_in_vain(store: dist.HashStore) -> None:
+def test_invitation_of_an_earlier_start_is_answered_in_vain(store: dist.HashStore) -> None:
     (old, _) = start(store, 2)
     with ThreadPoolExecutor(1) as thread:
         follower = thread.submit(meet, store, 1, 2, seconds=20)
@@ -50,18 +50,18 @@ def test_an_invitation_of_an_earlier_start_is_answered_in_vain(store: dist.HashS
         assert follower.result() == new != old
 
 
-def test_a_start_that_broke_off_between_the_ranks_leaves_nothing_that_misleads(store: dist.HashStore) -> None:
+def test_start_that_broke_off_between_the_ranks_leaves_nothing_that_misleads(store: dist.HashStore) -> None:
     with pytest.raises(TrainerError, match="RM568") as caught:
-        meeting.invite(store, 3, seconds=0.1)
+        rendezvous.invite(store, 3, seconds=0.1)
     assert caught.value.what == "rank(s) 1, 2 did not come within 0.1 s"
     with pytest.raises(TrainerError, match="RM568") as caught:
-        meeting.follow(store, 1, seconds=0.1)
+        rendezvous.follow(store, 1, seconds=0.1)
     assert caught.value.what == "rank 1 was not answered by rank 0 within 0.1 s"
     names = start(store, 3, {0: 0.2})
     assert len(set(names)) == 1
 
 
-def test_a_rank_alone_in_an_empty_store_waits_for_rank_0(store: dist.HashStore) -> None:
+def test_rank_alone_in_an_empty_store_waits_for_rank_0(store: dist.HashStore) -> None:
     with pytest.raises(TrainerError, match="RM568"):
         meet(store, 1, 2, seconds=0.05)
     assert not store.check([INVITATION])

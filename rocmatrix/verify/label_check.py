@@ -1,4 +1,4 @@
-"""What an image says of itself, in its labels and settings, against the cell it is proved for."""
+"""Compare an image's labels and settings with the cell that it is proved for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ USER = "10001:10001"
 
 
 def check(labels: Mapping[str, str], *, user: str, cell: Cell) -> Check:
-    """Compare an image's labels and default user with the cell's."""
+    """Compare an image's labels and default user with the cell's.
+
+    Args:
+        labels: labels of the image by name.
+        user: the image's default user, as "uid:gid".
+    """
     lock = render.requirements_lock(cell)
     expected = {
         "cell": cell.name,

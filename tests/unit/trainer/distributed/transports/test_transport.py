@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from trainer.distributed.transports.route import ROUTES, candidates
+from trainer.distributed.transports.transport import TRANSPORTS, candidates
 
 
 def names(device: str, requested: str, nccl_built: bool = True) -> list[str]:
-    return [route.name for route in candidates(device, requested, nccl_built=nccl_built)]
+    return [transport.name for transport in candidates(device, requested, nccl_built=nccl_built)]
 
 
 def test_cards_climb_down_from_the_fastest() -> None:
     assert names("cuda", "auto") == ["nccl", "nccl-no-p2p", "gloo", "host"]
 
 
-def test_a_torch_without_nccl_starts_lower() -> None:
+def test_torch_without_nccl_starts_lower() -> None:
     assert names("cuda", "auto", nccl_built=False) == ["gloo", "host"]
 
 
@@ -20,13 +20,13 @@ def test_cpu_ranks_have_gloo() -> None:
 
 
 def test_what_was_asked_for_is_the_only_one() -> None:
-    for name in ROUTES:
+    for name in TRANSPORTS:
         assert names("cuda", name) == [name]
         assert names("cpu", name, nccl_built=False) == [name]
 
 
 def test_only_one_way_sets_anything_and_only_one_goes_through_our_own_copies() -> None:
-    assert {name: route.environment for name, route in ROUTES.items() if route.environment} == {
+    assert {name: transport.environment for name, transport in TRANSPORTS.items() if transport.environment} == {
         "nccl-no-p2p": {"NCCL_P2P_DISABLE": "1"}
     }
-    assert [name for name, route in ROUTES.items() if route.on_host] == ["host"]
+    assert [name for name, transport in TRANSPORTS.items() if transport.on_host] == ["host"]

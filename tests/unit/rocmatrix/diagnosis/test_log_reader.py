@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmatrix.diagnosis import reading
+from rocmatrix.diagnosis import log_reader
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import best
 
@@ -19,7 +19,7 @@ FOUND = "hip-invalid-device-function"
 
 
 def chunks(data, **options):
-    return list(reading.chunks(io.BytesIO(data), name="a test", **options))
+    return list(log_reader.chunks(io.BytesIO(data), name="a test", **options))
 
 
 @given(data=st.binary(min_size=1, max_size=400), size=st.integers(min_value=1, max_value=50))
@@ -35,27 +35,27 @@ def test_packed_logs_are_unpacked(pack):
     assert best(pack(LOG)) == FOUND
 
 
-def test_a_packed_log_that_breaks_off_counts_as_far_as_it_goes():
+def test_packed_log_that_breaks_off_counts_as_far_as_it_goes():
     whole = gzip.compress(LOG + bytes(range(256)) * 4000)
     assert best(whole[: len(whole) - 12]) == FOUND
 
 
-def test_what_cannot_be_unpacked_is_told():
+def test_what_cannot_be_unpacked_is_reported():
     with pytest.raises(RocmatrixError, match="RM611"):
         chunks(b"\x1f\x8b" + b"rubbish" * 10)
     with pytest.raises(RocmatrixError, match="RM611"):
         chunks(b"\x28\xb5\x2f\xfd" + b"rubbish" * 10)
 
 
-def test_an_empty_log_is_told():
+def test_empty_log_is_reported():
     with pytest.raises(RocmatrixError, match="it is empty"):
         chunks(b"")
 
 
-def test_a_folder_and_a_missing_file_are_told(tmp_path):
+def test_folder_and_a_missing_file_are_reported(tmp_path):
     for path in (tmp_path, tmp_path / "none.log"):
         with pytest.raises(RocmatrixError, match="RM610"):
-            reading.opened(path)
+            log_reader.opened(path)
 
 
 @settings(max_examples=30)
@@ -65,5 +65,5 @@ def test_bytes_of_any_kind_around_it_hide_nothing(before, after):
 
 
 def test_one_line_without_end_is_cut_and_read():
-    text = b"0" * (3 * reading.CHUNK) + LOG.replace(b"\n", b" ")
+    text = b"0" * (3 * log_reader.CHUNK) + LOG.replace(b"\n", b" ")
     assert best(text) == FOUND

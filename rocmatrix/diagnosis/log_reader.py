@@ -33,6 +33,11 @@ def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]
     """Yield a log in whole lines. Raises RM610 where it is empty, RM611 where a packed one cannot be unpacked at all.
 
     A packed log that breaks off, as one of a machine that died, counts as far as it goes.
+
+    Args:
+        stream: the log, plain or packed.
+        name: name of the log in messages, such as its path.
+        size: bytes to read at once.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
     head = buffered.peek(8)[:8]

@@ -24,7 +24,11 @@ _PASSED = b'"status": "pass"'
 
 
 def explain(log: bytes | Path, *, cell: Cell | None = None, hardware: Hardware | None = None) -> None:
-    """Say the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises."""
+    """Say the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises.
+
+    Args:
+        log: the log as bytes, or the path of a file that holds it.
+    """
     try:
         for line in _lines(log, cell, hardware):
             say(line)
@@ -43,8 +47,8 @@ def explained(log: Path, *, cell: Cell) -> Iterator[None]:
         raise
 
 
-def told(done: Finished) -> bytes | Path:
-    """Return what a job has told of its failure: its log, else its last words and its events that were no success."""
+def reported(done: Finished) -> bytes | Path:
+    """Return what a job reported of its failure: its log, else its last lines and its events other than success."""
     if done.log is not None:
         return done.log
     failed = (event for event in done.events if event.get("status") != "pass")
@@ -52,7 +56,11 @@ def told(done: Finished) -> bytes | Path:
 
 
 def surroundings(cell: Cell | None, architecture: str | None = None, hardware: Hardware | None = None) -> Surroundings:
-    """Return what a cell, or a card, and the host say of where a log comes from."""
+    """Return what a cell, or a card, and the host say of where a log comes from.
+
+    Args:
+        architecture: gfx name of the card, where no cell names it.
+    """
     from rocmatrix.diagnosis.ranking import Surroundings
 
     if cell is None:
@@ -63,10 +71,10 @@ def surroundings(cell: Cell | None, architecture: str | None = None, hardware: H
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
-    from rocmatrix.diagnosis import diagnosis, reading, signature
+    from rocmatrix.diagnosis import diagnosis, log_reader, signature
     from rocmatrix.matrix.loading import load as matrix_file
 
-    blocks = [log] if isinstance(log, bytes) else reading.chunks(reading.opened(log), name=str(log))
+    blocks = [log] if isinstance(log, bytes) else log_reader.chunks(log_reader.opened(log), name=str(log))
     name = "its last words" if isinstance(log, bytes) else str(log)
     found = diagnosis.diagnose(
         without_successes(blocks),

@@ -48,7 +48,7 @@ def wrapped(text, width):
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_prefix_hides_nothing(prefix):
+def test_prefix_hides_nothing(prefix):
     missed = [one.id for one in SIGNATURES if best(prefixed(one.sample, prefix)) != one.id]
     assert missed == []
 
@@ -98,5 +98,5 @@ def test_another_encoding_hides_nothing(encoding):
         ("ImportError: libGL.so.\n1: cannot open shared object file\n", "library-missing"),
     ],
 )
-def test_the_rest_of_a_wrapped_line_that_looks_like_a_prefix_is_kept(text, found):
+def test_rest_of_a_wrapped_line_that_looks_like_a_prefix_is_kept(text, found):
     assert best(text) == found

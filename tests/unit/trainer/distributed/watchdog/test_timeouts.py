@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.distributed.watchdog.beats import SECTIONS, Beat
-from trainer.distributed.watchdog.limits import LEARNED_AFTER, PATIENCE, Limits
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
+from trainer.distributed.watchdog.timeouts import LEARNED_AFTER, PATIENCE, Limits
 
 LIMITS = Limits(floor=2.0, ceiling=100.0)
 
@@ -36,7 +36,7 @@ def test_who_waits_for_others_is_given_their_time_too() -> None:
     assert (LIMITS.of(known, "comms") or 0) > (LIMITS.of(known, "backward") or 0)
 
 
-def test_the_start_has_the_ceiling_and_the_end_no_limit() -> None:
+def test_start_has_the_ceiling_and_the_end_no_limit() -> None:
     assert LIMITS.of(beat(start=0.1), "start") == 100
     assert LIMITS.of(beat(), "end") is None
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from trainer.distributed.transports.attempt import SIZES
 from trainer.distributed.transports.link import Link, measured
-from trainer.distributed.transports.route import Route
+from trainer.distributed.transports.transport import Transport
 from trainer.runtime.child_process import Outcome, run_limited
 from trainer.runtime.errors import TrainerError
 
@@ -42,18 +42,18 @@ class Place:
     world: int
     device: str
     address: str
-    meeting: str = "trainer"
+    rendezvous_id: str = "trainer"
 
-    def prefix(self, route: Route) -> str:
+    def prefix(self, transport: Transport) -> str:
         """Return a prefix for keys that no other trial uses."""
-        return f"{self.meeting}/comms/{route.name}"
+        return f"{self.rendezvous_id}/comms/{transport.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What one rank's trial of a way came to; `cause` is empty if it passed."""
 
-    route: str
+    transport: str
     rank: int
     cause: str
     seconds: float
@@ -65,59 +65,84 @@ class Verdict:
 class Choice:
     """The way all ranks take, why, and what its link does (None where it was not measured)."""
 
-    route: Route
+    transport: Transport
     reason: str
     link: Link | None = None
 
 
-Tell = Callable[..., None]
+Reporter = Callable[..., None]
 
 
-def choose(routes: Sequence[Route], place: Place, store: Store, *, tell: Tell, seconds: float = SECONDS) -> Choice:
-    """Return the first of `routes` that passes on all ranks; `tell` hears each verdict as an event.
+def choose(
+    transports: Sequence[Transport], place: Place, store: Store, *, report: Reporter, seconds: float = SECONDS
+) -> Choice:
+    """Return the first of `transports` that passes on all ranks; `report` receives each verdict as an event.
+
+    Args:
+        transports: candidates, best first.
+        report: receives each verdict as an event.
+        seconds: time limit of one trial.
 
     Raises:
         TrainerError: RM561 with every cause where none passes; RM561, too, where another rank does not answer.
     """
     causes: list[str] = []
-    for route in routes:
-        mine = trial(route, place, seconds=seconds)
-        verdicts = vote(route, place, store, mine, seconds=seconds)
+    for transport in transports:
+        mine = trial(transport, place, seconds=seconds)
+        verdicts = vote(transport, place, store, mine, seconds=seconds)
         failed = [verdict for verdict in verdicts if verdict.cause]
         cause = "; ".join(f"rank {verdict.rank}: {verdict.cause}" for verdict in failed)
         link = None if failed else slowest(verdicts, place.world)
-        tell("comms", route=route.name, passed=not failed, cause=cause, link=link.as_dict() if link else None)
+        report("comms", route=transport.name, passed=not failed, cause=cause, link=link.as_dict() if link else None)
         if link:
             reason = f"passed its probe on {place.world} ranks" + "".join(f"; {text}" for text in causes)
-            return Choice(route=route, reason=reason, link=link)
-        causes.append(f"{route.name} did not: {cause}")
+            return Choice(transport=transport, reason=reason, link=link)
+        causes.append(f"{transport.name} did not: {cause}")
     raise TrainerError("RM561", what="\n".join(causes), where=f"{place.world} ranks")
 
 
-def trial(route: Route, place: Place, *, seconds: float) -> Verdict:
-    """Run this rank's part of the trial in a process of its own for at most `seconds`."""
-    argv = [sys.executable, "-m", ATTEMPT, "--route", route.name, "--device", place.device, "--store", place.address]
+def trial(transport: Transport, place: Place, *, seconds: float) -> Verdict:
+    """Run this rank's part of the trial in a process of its own for at most `seconds`.
+
+    Args:
+        seconds: time limit.
+    """
+    argv = [
+        sys.executable,
+        "-m",
+        ATTEMPT,
+        "--transport",
+        transport.name,
+        "--device",
+        place.device,
+        "--store",
+        place.address,
+    ]
     ranks = ["--rank", str(place.rank), "--world", str(place.world), "--seconds", str(seconds)]
     outcome = run_limited(
-        [*argv, *ranks, "--prefix", place.prefix(route)], seconds=seconds, env=environment(route, os.environ)
+        [*argv, *ranks, "--prefix", place.prefix(transport)], seconds=seconds, env=environment(transport, os.environ)
     )
-    return judge(route, place.rank, outcome)
+    return judge(transport, place.rank, outcome)
 
 
-def environment(route: Route, base: Mapping[str, str]) -> dict[str, str]:
+def environment(transport: Transport, base: Mapping[str, str]) -> dict[str, str]:
     """Return `base` with what the way sets; NCCL's message about a failure is worth its lines."""
-    return {"NCCL_DEBUG": "WARN", **base, **route.environment}
+    return {"NCCL_DEBUG": "WARN", **base, **transport.environment}
 
 
-def judge(route: Route, rank: int, outcome: Outcome) -> Verdict:
-    """Return the verdict on a trial that ended, was killed, or printed a finding."""
+def judge(transport: Transport, rank: int, outcome: Outcome) -> Verdict:
+    """Return the verdict on a trial that ended, was killed, or printed a finding.
+
+    Args:
+        rank: number of the rank that the trial ran on.
+    """
     records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
     finding = next((record["done"] for record in records if "done" in record), None)
     injected = next((f"injected fault {record['injected']}: " for record in records if "injected" in record), "")
     cause = _cause(records, finding, outcome)
     times: dict[str, float] = finding["seconds"] if finding else {}
     return Verdict(
-        route=route.name,
+        transport=transport.name,
         rank=rank,
         cause=cause and injected + cause,
         seconds=round(outcome.seconds, 3),
@@ -140,18 +165,22 @@ def _cause(records: list[dict[str, Any]], finding: dict[str, Any] | None, outcom
     return f"ended by {how} in {step!r}" + (f": {last}" if last else "")
 
 
-def vote(route: Route, place: Place, store: Store, mine: Verdict, *, seconds: float) -> list[Verdict]:
+def vote(transport: Transport, place: Place, store: Store, mine: Verdict, *, seconds: float) -> list[Verdict]:
     """Return every rank's verdict in rank order, the same on all ranks.
+
+    Args:
+        mine: this rank's verdict.
+        seconds: time limit of the trial; waiting for the others adds a margin.
 
     Raises:
         TrainerError: RM561 where a rank's verdict does not come.
     """
-    keys = [f"{place.prefix(route)}/verdict/{rank}" for rank in range(place.world)]
+    keys = [f"{place.prefix(transport)}/verdict/{rank}" for rank in range(place.world)]
     store.set(keys[place.rank], json.dumps(asdict(mine)))
     try:
         store.wait(keys, timedelta(seconds=seconds + VOTE_MARGIN_S))
     except RuntimeError as error:  # torch's DistStoreError and its plain predecessors
-        what = f"not all ranks reported their trial of {route.name}"
+        what = f"not all ranks reported their trial of {transport.name}"
         raise TrainerError("RM561", what=what, why=str(error).splitlines()[0]) from None
     return [Verdict(**json.loads(store.get(key))) for key in keys]
 

@@ -1,9 +1,9 @@
 """Rendezvous for one launch in a store that may hold keys of earlier attempts.
 
-torchrun keeps one store for all its attempts, each machine's launcher counts attempts for itself, and one that
-comes back counts from 0: no number that a rank is given tells one start from another. So rank 0 names the meeting
-by chance, and takes back the answers of the others, which are drawn anew for each start, too. What is left in the
-store from before answers neither.
+torchrun keeps one store for all its attempts, each machine's launcher counts attempts for itself, and one that comes
+back counts from 0: no number that a rank is given separates one start from another. So rank 0 names the rendezvous at
+random, and publishes the answers of the others, which are drawn anew for each start, too. What is left in the store
+from before answers neither.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTERVAL_S = 0.02
 
 
 class Store(Protocol):
-    """The part of torch.distributed.Store that a meeting needs."""
+    """The part of torch.distributed.Store that a rendezvous needs."""
 
     def set(self, key: str, value: str) -> None:
         """Write `value` under `key`."""
@@ -37,6 +37,11 @@ class Store(Protocol):
 def meet(store: Store, rank: int, world: int, *, seconds: float = PATIENCE_S) -> str:
     """Return a name for this start that all its ranks have in common and no other start has.
 
+    Args:
+        rank: this rank's number, from 0.
+        world: number of ranks.
+        seconds: time to wait for the other ranks.
+
     Raises:
         TrainerError: RM568 where a rank does not come within `seconds`.
     """
@@ -44,20 +49,30 @@ def meet(store: Store, rank: int, world: int, *, seconds: float = PATIENCE_S) ->
 
 
 def invite(store: Store, world: int, *, seconds: float) -> str:
-    """Rank 0's side: name the meeting, wait for every rank's answer, and publish the answers."""
-    meeting = secrets.token_hex(8)
-    keys = {rank: _answer(meeting, rank) for rank in range(1, world)}
-    store.set(INVITATION, meeting)
+    """Rank 0's side: name the rendezvous, wait for every rank's answer, and publish the answers.
+
+    Args:
+        world: number of ranks.
+        seconds: time to wait for the other ranks.
+    """
+    rendezvous_id = secrets.token_hex(8)
+    keys = {rank: _answer(rendezvous_id, rank) for rank in range(1, world)}
+    store.set(INVITATION, rendezvous_id)
     if not _until(lambda: store.check(list(keys.values())), seconds):
         missing = [rank for rank, key in keys.items() if not store.check([key])]
         raise TrainerError("RM568", what=f"rank(s) {', '.join(map(str, missing))} did not come within {seconds:g} s")
     answers = {rank: store.get(key).decode() for rank, key in keys.items()}
-    store.set(_agreed(meeting), json.dumps(list(answers.values())))
-    return meeting
+    store.set(_agreed(rendezvous_id), json.dumps(list(answers.values())))
+    return rendezvous_id
 
 
 def follow(store: Store, rank: int, *, seconds: float) -> str:
-    """Another rank's side: answer the invitation that stands, and again if it changes, until the answer is taken."""
+    """Another rank's side: answer the invitation that stands, and again if it changes, until the answer is taken.
+
+    Args:
+        rank: this rank's number, from 1.
+        seconds: time to wait for rank 0.
+    """
     mine = secrets.token_hex(8)
     answered = ""
 
@@ -75,12 +90,12 @@ def follow(store: Store, rank: int, *, seconds: float) -> str:
     return answered
 
 
-def _answer(meeting: str, rank: int) -> str:
-    return f"{INVITATION}/{meeting}/{rank}"
+def _answer(rendezvous_id: str, rank: int) -> str:
+    return f"{INVITATION}/{rendezvous_id}/{rank}"
 
 
-def _agreed(meeting: str) -> str:
-    return f"{INVITATION}/{meeting}/agreed"
+def _agreed(rendezvous_id: str) -> str:
+    return f"{INVITATION}/{rendezvous_id}/agreed"
 
 
 def _until(done: Callable[[], bool], seconds: float) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.bar import Bars
-from trainer.data.readers.files import read_bars
+from trainer.data.readers.data_file import read_bars
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
 
@@ -28,7 +28,7 @@ def refusal(folder: Path, *lines: str, end: str = "\n") -> TrainerError:
     return caught.value
 
 
-def test_the_sample_is_what_its_note_says() -> None:
+def test_sample_matches_its_note() -> None:
     bars, file = read_bars(SAMPLE)
     note = SAMPLE.with_name("SOURCE.md").read_text()
     assert f"{len(bars):,} trading days, {bars.date[0].astype('M8[D]')} to {bars.date[-1].astype('M8[D]')}" in note
@@ -37,7 +37,7 @@ def test_the_sample_is_what_its_note_says() -> None:
     assert file.source.startswith("arch 8.0.0")
 
 
-def test_a_source_is_claimed_only_for_the_very_bytes(tmp_path: Path) -> None:
+def test_source_is_claimed_only_for_the_very_bytes(tmp_path: Path) -> None:
     copy = tmp_path / SAMPLE.name
     copy.write_bytes(SAMPLE.read_bytes().replace(b"1833.21", b"1833.22"))
     (tmp_path / "SOURCE.md").write_bytes(SAMPLE.with_name("SOURCE.md").read_bytes())
@@ -90,7 +90,7 @@ def test_bars_cannot_be_written_to(make_bars: Callable[..., Bars]) -> None:
         ("2014-01-02,11,12,10,11,1000,13.5", "RM515", "not later"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, line: str, code: str, says: str) -> None:
+def test_bad_line_is_named(tmp_path: Path, line: str, code: str, says: str) -> None:
     error = refusal(tmp_path, HEADER, GOOD, line)
     assert error.code == code
     assert says in error.what
@@ -101,7 +101,7 @@ def test_blank_lines_count_as_lines(tmp_path: Path) -> None:
     assert refusal(tmp_path, HEADER, GOOD, "", "2014-01-06,1").where.endswith("line 4")
 
 
-def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
+def test_missing_column_names_the_nearest(tmp_path: Path) -> None:
     error = refusal(tmp_path, "date,open,high,low,clsoe,volume,vix_close", GOOD)
     assert error.code == "RM512"
     assert "'close'" in error.what
@@ -109,27 +109,27 @@ def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [[""], [HEADER], [HEADER, "", ""]])
-def test_a_file_without_bars_is_empty(tmp_path: Path, lines: list[str]) -> None:
+def test_file_without_bars_is_empty(tmp_path: Path, lines: list[str]) -> None:
     assert refusal(tmp_path, *lines).code == "RM511"
 
 
-def test_a_file_of_no_bytes_is_empty(tmp_path: Path) -> None:
+def test_file_of_no_bytes_is_empty(tmp_path: Path) -> None:
     assert refusal(tmp_path, "", end="").code == "RM511"
 
 
-def test_a_last_line_without_end_is_cut_off(tmp_path: Path) -> None:
+def test_last_line_without_end_is_cut_off(tmp_path: Path) -> None:
     assert refusal(tmp_path, HEADER, GOOD, NEXT[:-1], end="").code == "RM516"
 
 
 @pytest.mark.parametrize("name", ["absent.csv", ".", "bars.csv/below"])
-def test_a_path_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+def test_path_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "bars.csv").write_text("x")
     with pytest.raises(TrainerError, match="RM510"):
         read_bars(tmp_path / name)
 
 
 @pytest.mark.parametrize("content", [b"date\xff\n", b"dat\x00e\n", b'date,"open\n', b"PK\x03\x04\x00\xe4\n"])
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bars.csv").write_bytes(content)
     with pytest.raises(TrainerError, match="RM510"):
         read_bars(tmp_path / "bars.csv")

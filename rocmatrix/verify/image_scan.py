@@ -54,6 +54,10 @@ def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary], *, tree: 
     """Read a tree once. `libraries` say which files are kernel libraries; the first that fits counts.
 
     `tree` takes every entry up by its bytes, where these are to be compared.
+
+    Args:
+        entries: every file of the tree.
+        libraries: which files are kernel libraries; the first that fits counts.
     """
     known = tuple(libraries)
     paths: dict[str, list[str]] = {library.library: [] for library in known}

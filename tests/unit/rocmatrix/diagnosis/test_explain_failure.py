@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli.commands import jobs
-from rocmatrix.diagnosis import after, signature
+from rocmatrix.diagnosis import explain_failure, signature
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build, render
@@ -41,7 +41,7 @@ def job(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("status", [1, 7])
-def test_a_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
+def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
     job(f"import sys; sys.stderr.write({FAULT!r}); sys.exit({status})")
     with pytest.raises(SystemExit) as ended:
         jobs.train(wanted("train"))
@@ -49,16 +49,16 @@ def test_a_failed_training_is_explained_and_keeps_its_status(job, capfd, status)
     told = capfd.readouterr().err
     assert SAID in told
     assert "this changes no verdict" in told
-    assert told.count("\n") <= after.LINES_SAID + 3
+    assert told.count("\n") <= explain_failure.LINES_SAID + 3
 
 
-def test_a_training_that_ends_well_is_not_explained_whatever_it_says(job, capfd):
+def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
     job(f"import sys; sys.stderr.write({FAULT!r})")
     jobs.train(wanted("train"))
     assert "diagnosis" not in capfd.readouterr().err
 
 
-def test_a_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, capfd):
+def test_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, capfd):
     tail = f'{{"event": "probe", "probe": "blas", "status": "fail", "stderr_tail": "{FAULT}"}}'
     job(f"print({tail!r}); raise SystemExit(1)")
     with pytest.raises(SystemExit) as ended:
@@ -70,7 +70,7 @@ def test_a_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, cap
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
+def test_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
     passed = f'{{"event": "probe", "probe": "blas", "status": "pass", "summary": "{FAULT}"}}'
     failed = '{"event": "probe", "probe": "amp", "status": "fail", "summary": "wrong by 3"}'
     log = tmp_path / "smoke.log" if kept else None
@@ -80,7 +80,7 @@ def test_a_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
     assert "no known failure in its words" in capfd.readouterr().err
 
 
-def test_a_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path):
+def test_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path):
     log = tmp_path / "train.log"
     early = "import sys; sys.stderr.write('" + INVALID_ISA + "\\n' + 'x\\n' * 300_000); sys.exit(1)"
     job(early, cell=GFX906, host=sysfs.two_rx_7900_xt, log=log)
@@ -95,7 +95,7 @@ def test_a_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path
     assert log.read_text().startswith(INVALID_ISA)
 
 
-def test_a_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
+def test_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
     checks = f'"checks": [{{"status": "pass"}}], "stderr_tail": "{FAULT}"'
     failed = f'{{"event": "probe", "probe": "blas", "status": "fail", {checks}}}'
     job(f"print({failed!r}); raise SystemExit(1)", log=tmp_path / "smoke.log")
@@ -106,7 +106,7 @@ def test_a_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
     assert f"where: {tmp_path / 'smoke.log'}" in told
 
 
-def test_a_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monkeypatch, capfd, tmp_path):
+def test_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monkeypatch, capfd, tmp_path):
     def failing(cell: object, **_: object) -> None:
         log = build.log_file(CPU, tmp_path)
         log.parent.mkdir(parents=True)
@@ -123,20 +123,20 @@ def test_a_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monk
 
 
 def test_another_error_of_a_build_is_not_explained(capfd, tmp_path):
-    with pytest.raises(RocmatrixError, match="RM201"), after.explained(tmp_path / "none.log", cell=CPU):
+    with pytest.raises(RocmatrixError, match="RM201"), explain_failure.explained(tmp_path / "none.log", cell=CPU):
         raise RocmatrixError("RM201", what="no engine")
     assert capfd.readouterr().err == ""
 
 
-def test_a_defect_of_the_diagnosis_is_one_line(monkeypatch, capfd):
+def test_defect_of_the_diagnosis_is_one_line(monkeypatch, capfd):
     def broken(_: Path) -> None:
         raise ValueError("a defect")
 
     monkeypatch.setattr(signature, "load", broken)
-    after.explain(FAULT.encode())
+    explain_failure.explain(FAULT.encode())
     assert capfd.readouterr().err == "diagnosis: it failed itself and changes nothing (ValueError: a defect)\n"
 
 
-def test_a_log_that_is_missing_is_one_line(capfd, tmp_path):
-    after.explain(tmp_path / "none.log", cell=CPU)
+def test_log_that_is_missing_is_one_line(capfd, tmp_path):
+    explain_failure.explain(tmp_path / "none.log", cell=CPU)
     assert capfd.readouterr().err.startswith("diagnosis: it failed itself and changes nothing (RocmatrixError: RM610")

@@ -53,7 +53,7 @@ def digest_of(path: Path) -> str:
 
 
 def recorded_source(folder: Path, digest: str) -> str | None:
-    """Return the line that SOURCE.md beside the data gives as source, if it speaks of exactly these bytes."""
+    """Return the line that SOURCE.md next to the data gives as source, if it names the hash of exactly these bytes."""
     note = folder / "SOURCE.md"
     text = note.read_text(encoding="utf-8") if note.is_file() else ""
     stated = [line.removeprefix("Source: ") for line in text.splitlines() if line.startswith("Source: ")]

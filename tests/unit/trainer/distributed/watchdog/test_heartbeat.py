@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.distributed.watchdog.beats import SECTIONS, Beat, Beats, read_beat
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat, Beats, read_beat
 
 
 def read(path: Path) -> Beat:
@@ -15,7 +15,7 @@ def read(path: Path) -> Beat:
     return beat
 
 
-def test_a_reader_sees_where_the_rank_is(tmp_path: Path) -> None:
+def test_reader_sees_where_the_rank_is(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "rank0.beat"
     assert read_beat(path) is None
     with Beats(path) as beats:
@@ -31,7 +31,7 @@ def test_a_reader_sees_where_the_rank_is(tmp_path: Path) -> None:
     assert read(path).section == "end"
 
 
-def test_the_longest_stay_is_kept(tmp_path: Path) -> None:
+def test_longest_stay_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "rank0.beat"
     with Beats(path) as beats:
         for seconds in (0.0, 0.05, 0.0):
@@ -62,7 +62,7 @@ def test_nothing_is_learned_from_a_stay_that_failed(tmp_path: Path) -> None:
         assert read(path).section == "start"
 
 
-def test_an_unknown_section_is_a_programming_error(tmp_path: Path) -> None:
+def test_unknown_section_is_a_programming_error(tmp_path: Path) -> None:
     with (
         Beats(tmp_path / "rank0.beat") as beats,
         pytest.raises(KeyError, match="lunch"),

@@ -47,7 +47,13 @@ def marks_of(
     """Return what sets a run of `cell` aside: another base, no lock, a rule overridden, a stand-in, a simulation.
 
     `labels` are those of the image that it ran in. Where it has none (a native run, a build that failed), `base` is
-    what was to be built on. `host` is the machine that it ran on.
+    what was to be built on.
+
+    Args:
+        labels: labels of the image that it ran in; None for a native run or a build that failed.
+        base: reference of the base that was to be built on, where there are no labels.
+        forced: a rule that forbids the cell was overridden.
+        host: the machine that it ran on.
     """
     said = labels if labels is not None else {image_labels.BASE: base or ""}
     found = image_labels.marks(said, own_digest=cell.base.digest)
@@ -66,7 +72,16 @@ def image_numbers(size: int) -> tuple[Number, ...]:
 def of_build(
     cell: Cell, *, inputs: str, image: str | None, seconds: float, log: str, marks: Sequence[Mark], **more: Any
 ) -> Record:
-    """Make the record of a build; `image` is None where it failed."""
+    """Make the record of a build; `image` is None where it failed.
+
+    Args:
+        inputs: input hash of the image.
+        image: id of the image; None where the build failed.
+        seconds: duration of the build.
+        log: BuildKit's output, or the error.
+        marks: what sets the build aside.
+        more: further fields of `Record`.
+    """
     return Record.bounded(
         kind="build", at=now(), cell=cell.name, where="host", passed=image is not None, seconds=round(seconds, 3),
         image=image, inputs=inputs, marks=tuple(marks), hardware=Hardware(device="none"),
@@ -77,7 +92,14 @@ def of_build(
 def of_proof(
     cell: Cell, proof: Proof, *, inputs: str | None, image: str | None, marks: Sequence[Mark], **more: Any
 ) -> Record:
-    """Make the record of a proof of an image's files."""
+    """Make the record of a proof of an image's files.
+
+    Args:
+        inputs: input hash of the image; None where its labels have none.
+        image: id of the image; None where it is not known.
+        marks: what sets the proof aside.
+        more: further fields of `Record`.
+    """
     verdicts = tuple(
         Verdict(probe=check.name, status=check.status, summary=check.summary[:_WORDS]) for check in proof.checks
     )
@@ -94,7 +116,15 @@ def of_lost_proof(
     cell: Cell, error: BaseException, *, inputs: str | None, image: str | None, marks: Sequence[Mark],
     trouble: Trouble | None, **more: Any,
 ) -> Record:  # fmt: skip
-    """Make the record of a proof that ended before its verdict; without `trouble` of the host it counts as failed."""
+    """Make the record of a proof that ended before its verdict; without `trouble` of the host it counts as failed.
+
+    Args:
+        error: what ended the proof.
+        inputs: input hash of the image; None where its labels have none.
+        image: id of the image; None where it is not known.
+        marks: what sets the proof aside.
+        more: further fields of `Record`.
+    """
     words = f"{type(error).__name__}: {error}"
     verdicts = () if trouble else (Verdict(probe="proof", status=NO_VERDICT, summary=words[:_WORDS]),)
     return Record.bounded(
@@ -105,29 +135,41 @@ def of_lost_proof(
 
 
 def of_smoke(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
-    """Make the record of a smoke suite. `place` are the record's where, image, inputs, marks, whole, commit."""
+    """Make the record of a smoke suite. `place` are the record's where, image, inputs, marks, whole, commit.
+
+    Args:
+        done: end of the suite: status and events.
+        host: hardware of the machine that it ran on.
+        place: where, image, inputs, marks, whole and commit of the record.
+    """
     return _of_verdicts("smoke", cell, done, host, **place)
 
 
 def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -> Record:
-    """Make the record of a bench: its verdicts, and the figures with their spreads. `place` as for a smoke suite."""
+    """Make the record of a bench: its verdicts, and the figures with their spreads. `place` as for a smoke suite.
+
+    Args:
+        done: end of the bench: status and events.
+        host: hardware of the machine that it ran on.
+        place: fields of the record, as for a smoke suite.
+    """
     return _of_verdicts("bench", cell, done, host, **place)
 
 
 def _of_verdicts(
     kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any
 ) -> Record:
-    told = [event for event in done.events if event.get("event") == "probe"]
-    stated = [_verdict(event) for event in told]
+    reported = [event for event in done.events if event.get("event") == "probe"]
+    stated = [_verdict(event) for event in reported]
     verdicts = (*stated, *_unstated(asked, stated, done))
     versions: dict[str, str] = {}
-    for event in told:
+    for event in reported:
         versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
     told_of = {verdict.status for verdict in verdicts}
     passed = done.status == 0 and "pass" in told_of and told_of <= {"pass", NOT_APPLICABLE}
     return _of_job(
-        kind, cell, done, _hardware([event.get("device") for event in told], host), passed=passed,
-        verdicts=verdicts, numbers=tuple(numbers_of(told)), versions=versions or _versions_of(cell), **place,
+        kind, cell, done, _hardware([event.get("device") for event in reported], host), passed=passed,
+        verdicts=verdicts, numbers=tuple(numbers_of(reported)), versions=versions or _versions_of(cell), **place,
     )  # fmt: skip
 
 
@@ -140,7 +182,14 @@ def _unstated(asked: Sequence[str], stated: Sequence[Verdict], done: Finished) -
 
 
 def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any) -> Record:
-    """Make the record of a training run: its device, its data, its last figures."""
+    """Make the record of a training run: its device, its data, its last figures.
+
+    Args:
+        done: end of the run: status and events.
+        host: hardware of the machine that it ran on.
+        asked: names of the probes that must give a verdict; one without counts as failed.
+        place: fields of the record, as for a smoke suite.
+    """
     start, end = done.last("start") or {}, done.last("done")
     if str(_mapping(start.get("data")).get("source") or "").casefold().startswith("synthetic"):
         place["marks"] = (*place.get("marks", ()), "synthetic")
@@ -164,10 +213,10 @@ def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields:
     # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
     nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
     marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
-    told = [json.dumps(event, ensure_ascii=False) for event in done.events]
+    reported = [json.dumps(event, ensure_ascii=False) for event in done.events]
     trouble = _excuse(done.host_trouble if PROGRAMS[kind].refuses_input else done.trouble, fields)
     words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []
-    log = "\n".join([*told, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
+    log = "\n".join([*reported, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
     log = log.encode(errors="replace").decode()  # a lone surrogate of a broken line
     return Record.bounded(
         kind=kind, at=now(), cell=cell.name, hardware=hardware, marks=marks, log=log, **fields
@@ -207,27 +256,27 @@ def _verdict(event: Event) -> Verdict:
     )
 
 
-def _names(told: Any) -> tuple[str, ...] | None:
-    return tuple(map(_text, told)) if isinstance(told, list) else None
+def _names(reported: Any) -> tuple[str, ...] | None:
+    return tuple(map(_text, reported)) if isinstance(reported, list) else None
 
 
-def _text(told: Any) -> str:
-    return str(told).encode(errors="replace").decode()[:_WORDS]
+def _text(reported: Any) -> str:
+    return str(reported).encode(errors="replace").decode()[:_WORDS]
 
 
-def _mapping(told: Any) -> Mapping[str, Any]:
-    return told if isinstance(told, dict) else {}
+def _mapping(reported: Any) -> Mapping[str, Any]:
+    return reported if isinstance(reported, dict) else {}
 
 
 def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
     """Yield the numbers of verdicts; what is none (a NaN is null in JSON) is left out."""
     for event in events:
         told_all = event.get("numbers")
-        for told in map(_mapping, told_all if isinstance(told_all, list) else ()):
-            if (value := _finite(told.get("value"))) is not None:
+        for reported in map(_mapping, told_all if isinstance(told_all, list) else ()):
+            if (value := _finite(reported.get("value"))) is not None:
                 yield Number(
-                    probe=_text(event.get("probe")), name=_text(told.get("name")), value=value,
-                    unit=_text(told.get("unit") or ""),
+                    probe=_text(event.get("probe")), name=_text(reported.get("name")), value=value,
+                    unit=_text(reported.get("unit") or ""),
                 )  # fmt: skip
 
 
@@ -249,8 +298,8 @@ def _finite(value: Any) -> float | None:
         return None
 
 
-def _hardware(told: Sequence[Any], host: machine.Hardware) -> Hardware:
-    devices = [device for device in map(_mapping, told) if device]
+def _hardware(reported: Sequence[Any], host: machine.Hardware) -> Hardware:
+    devices = [device for device in map(_mapping, reported) if device]
     kinds = {str(device.get("kind")) for device in devices}
     kind: Device = next((known for known in DEVICES if kinds == {known}), "none")
     names = {_text(device.get("name")) for device in devices} if kind != "cpu" else set()

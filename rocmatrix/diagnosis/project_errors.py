@@ -28,8 +28,8 @@ class OwnError(Signature):
 
 def entries() -> dict[str, CatalogEntry]:
     """Return both programs' catalogs by code."""
-    told = json.loads(TRAINER_ERRORS.read_text(encoding="utf-8"))
-    return CATALOG | {entry["code"]: CatalogEntry(**entry) for entry in told}
+    reported = json.loads(TRAINER_ERRORS.read_text(encoding="utf-8"))
+    return CATALOG | {entry["code"]: CatalogEntry(**entry) for entry in reported}
 
 
 def signatures() -> tuple[OwnError, ...]:

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from rocmatrix.images import render
-from rocmatrix.verify import claim
+from rocmatrix.verify import label_check
 from rocmatrix.verify.finding import Check, Finding
 from tests.fixtures import cells
 
@@ -26,7 +26,7 @@ def labels(cell):
 
 @pytest.mark.parametrize("cell", [cells.CPU, cells.GFX1100, UNLOCKED], ids=lambda cell: cell.name)
 def test_a_cells_own_labels_and_user_pass(cell):
-    assert claim.check(labels(cell), user="10001:10001", cell=cell) == Check(name="labels", summary=SUMMARY)
+    assert label_check.check(labels(cell), user="10001:10001", cell=cell) == Check(name="labels", summary=SUMMARY)
 
 
 @pytest.mark.parametrize("name", ["cell", "torch", "rocm", "architecture", "lock"])
@@ -37,10 +37,10 @@ def test_a_label_that_differs_or_is_missing_is_named_with_both_values(name, said
     place = f"{name} is {said!r}, not {right[f'org.rocmatrix.{name}']!r}"
     finding = Finding(code="RM219", what="labels that say otherwise than the cell", places=(place,))
     expected = Check(name="labels", summary=SUMMARY, findings=(finding,))
-    assert claim.check(wrong, user="10001:10001", cell=cells.GFX1100) == expected
+    assert label_check.check(wrong, user="10001:10001", cell=cells.GFX1100) == expected
 
 
 @pytest.mark.parametrize("user", ["", "root", "10001", "0:0"])
 def test_another_user_fails(user):
-    (finding,) = claim.check(labels(cells.CPU), user=user, cell=cells.CPU).findings
+    (finding,) = label_check.check(labels(cells.CPU), user=user, cell=cells.CPU).findings
     assert (finding.code, finding.places) == ("RM219", (f"the default user is {user!r}, not '10001:10001'",))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.evidence import collect
+from rocmatrix.evidence import from_events
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs.runner import Finished
@@ -25,10 +25,10 @@ def verdict(probe="blas", status="pass", *, kind="rocm", arch="gfx1100:sramecc-:
 
 
 def smoke(*events, status=0, host):
-    return collect.of_smoke(cells.GFX1100, Finished(status=status, events=events), host, **PLACE)
+    return from_events.of_smoke(cells.GFX1100, Finished(status=status, events=events), host, **PLACE)
 
 
-def test_a_smoke_is_recorded_as_its_verdicts_state_it(host):
+def test_smoke_is_recorded_as_its_verdicts_state_it(host):
     numbers = [{"name": "fp16", "value": 90.5, "unit": "TFLOP/s"}, {"name": "fp8", "value": None, "unit": "TFLOP/s"}]
     made = smoke(verdict("device"), verdict(numbers=numbers), {"event": "smoke", "passed": 2}, host=host)
     assert made.passed
@@ -43,11 +43,11 @@ def test_a_smoke_is_recorded_as_its_verdicts_state_it(host):
 @pytest.mark.parametrize(
     ("events", "status"), [((), 0), ((verdict(),), 1), ((verdict(status="crash"),), 1), ((verdict(status="fail"),), 0)]
 )
-def test_a_smoke_passes_only_where_all_say_so(events, status, host):
+def test_smoke_passes_only_where_all_verdicts_do(events, status, host):
     assert not smoke(*events, status=status, host=host).passed
 
 
-def test_a_probe_that_has_nothing_to_do_neither_passes_nor_fails(host):
+def test_probe_that_has_nothing_to_do_neither_passes_nor_fails(host):
     idle = verdict("two_gpu_step", "not-applicable")
     assert smoke(verdict(), idle, host=host).passed
     assert not smoke(idle, host=host).passed
@@ -55,10 +55,10 @@ def test_a_probe_that_has_nothing_to_do_neither_passes_nor_fails(host):
 
 def test_words_in_a_log_are_no_verdict(host):
     done = Finished(status=0, events=({"event": "notice", "what": '{"event": "probe", "status": "pass"} all passed'},))
-    assert not collect.of_smoke(cells.GFX1100, done, host, **PLACE).passed
+    assert not from_events.of_smoke(cells.GFX1100, done, host, **PLACE).passed
 
 
-def test_a_card_of_another_maker_is_marked(host):
+def test_card_of_another_maker_is_marked(host):
     made = smoke(verdict(kind="cuda", arch="sm_90"), host=host)
     assert made.passed
     assert made.marks == ("nvidia",)
@@ -76,10 +76,10 @@ def train(host, *, source, ended=True):
     rates = [{"event": "epoch", "rows_per_second": rate} for rate in (10.0, 300.0, 200.0)]
     events = ({"event": "start", "device": device, "data": {"source": source}}, *rates)
     events += ({"event": "done", "best": {"validation_loss": 0.5}},) if ended else ()
-    return collect.of_train(cells.GFX1100, Finished(status=0, events=events), host, **PLACE)
+    return from_events.of_train(cells.GFX1100, Finished(status=0, events=events), host, **PLACE)
 
 
-def test_a_training_run_gives_the_middle_of_its_rates(host):
+def test_training_run_gives_the_middle_of_its_rates(host):
     made = train(host, source="a market")
     assert made.passed
     assert {n.name: (n.value, n.unit) for n in made.numbers} == {
@@ -95,21 +95,21 @@ def test_synthetic_data_are_marked(host):
 
 
 def test_stand_ins_bases_and_overridden_rules_are_marked(monkeypatch):
-    assert collect.marks_of(cells.GFX1100) == ()
-    assert collect.marks_of(cells.GFX1100, base="mirror/rocm:6.3", forced=True) == ("other-base", "forced")
-    monkeypatch.setenv(collect.STAND_IN, "wheels of no content")
-    assert collect.marks_of(cells.GFX1100) == ("stand-in",)
+    assert from_events.marks_of(cells.GFX1100) == ()
+    assert from_events.marks_of(cells.GFX1100, base="mirror/rocm:6.3", forced=True) == ("other-base", "forced")
+    monkeypatch.setenv(from_events.STAND_IN, "wheels of no content")
+    assert from_events.marks_of(cells.GFX1100) == ("stand-in",)
 
 
-def test_the_same_base_from_a_mirror_is_the_same_base():
+def test_same_base_from_a_mirror_is_the_same_base():
     digest = "sha256:" + "d" * 64
     cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
-    assert collect.marks_of(cell, base=f"mirror.example/rocm@{digest}") == ()
-    assert collect.marks_of(cell, base=f"mirror.example/rocm@{digest[:-1]}e") == ("other-base",)
+    assert from_events.marks_of(cell, base=f"mirror.example/rocm@{digest}") == ()
+    assert from_events.marks_of(cell, base=f"mirror.example/rocm@{digest[:-1]}e") == ("other-base",)
 
 
 @pytest.mark.parametrize("base", ["evil.example/{0}:latest", "evil.example/rocm@{0}ff", "rocm@{0}@{1}", "{0}", "x{0}"])
-def test_a_name_that_only_holds_the_digest_somewhere_is_another_base(base):
+def test_name_that_only_holds_the_digest_somewhere_is_another_base(base):
     digest, other = "sha256:" + "d" * 64, "sha256:" + "e" * 64
     cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
-    assert collect.marks_of(cell, base=base.format(digest, other)) == ("other-base",)
+    assert from_events.marks_of(cell, base=base.format(digest, other)) == ("other-base",)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from trainer.distributed.transports import attempt, ladder
-from trainer.distributed.transports.ladder import Choice, Place, choose, environment, judge, vote
-from trainer.distributed.transports.route import GLOO, HOST, NCCL, NCCL_NO_P2P, Route
+from trainer.distributed.transports import attempt, selection
+from trainer.distributed.transports.selection import Choice, Place, choose, environment, judge, vote
+from trainer.distributed.transports.transport import GLOO, HOST, NCCL, NCCL_NO_P2P, Transport
 from trainer.runtime.child_process import Outcome
 from trainer.runtime.errors import TrainerError
 
@@ -26,15 +26,15 @@ def store(monkeypatch: pytest.MonkeyPatch) -> dist.TCPStore:
     return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
 
-def climb(store: dist.TCPStore, routes: Sequence[Route], seconds: float) -> tuple[list[Choice], list[Event]]:
+def climb(store: dist.TCPStore, transports: Sequence[Transport], seconds: float) -> tuple[list[Choice], list[Event]]:
     """What two ranks come to, and the events of rank 0."""
     events: list[Event] = []
 
     def rank(number: int) -> Choice:
         place = Place(rank=number, world=2, device="cpu", address=f"127.0.0.1:{store.port}")
         client = dist.TCPStore("127.0.0.1", store.port, is_master=False)
-        tell = (lambda event, **fields: events.append({"event": event, **fields})) if number == 0 else silent
-        return choose(routes, place, client, tell=tell, seconds=seconds)
+        report = (lambda event, **fields: events.append({"event": event, **fields})) if number == 0 else silent
+        return choose(transports, place, client, report=report, seconds=seconds)
 
     with ThreadPoolExecutor(2) as threads:
         return list(threads.map(rank, range(2))), events
@@ -44,12 +44,12 @@ def silent(*_: object, **__: object) -> None:
     pass
 
 
-def test_a_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
+def test_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
     store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(attempt.FAULT, "nccl:abort,gloo:wrong-sum")
     choices, events = climb(store, [NCCL, GLOO, HOST], seconds=60)
-    assert [choice.route.name for choice in choices] == ["host", "host"]
+    assert [choice.transport.name for choice in choices] == ["host", "host"]
     assert [(event["route"], event["passed"]) for event in events] == [("nccl", False), ("gloo", False), ("host", True)]
     assert "rank 0: injected fault abort: ended by" in events[0]["cause"]
     assert "injected fault wrong-sum: 1 of 256 sums differ" in events[1]["cause"]
@@ -58,7 +58,7 @@ def test_a_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
     assert "gloo did not: rank 0: injected fault wrong-sum" in choices[0].reason
 
 
-def test_a_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(attempt.FAULT, "gloo:hang")
     with pytest.raises(TrainerError, match="RM561") as caught:
         climb(store, [GLOO], seconds=6)
@@ -68,22 +68,22 @@ def test_a_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monke
 def test_one_rank_that_fails_fails_the_way_for_all(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
     causes = {("nccl", 1): "no card", ("gloo", 0): "", ("gloo", 1): "", ("nccl", 0): ""}
 
-    def trial(route: Route, place: Place, *, seconds: float) -> ladder.Verdict:
-        cause = causes[route.name, place.rank]
-        return ladder.Verdict(route=route.name, rank=place.rank, cause=cause, seconds=0.1, small_s=1e-5, large_s=1e-2)
+    def trial(transport: Transport, place: Place, *, seconds: float) -> selection.Verdict:
+        cause = causes[transport.name, place.rank]
+        return selection.Verdict(
+            transport=transport.name, rank=place.rank, cause=cause, seconds=0.1, small_s=1e-5, large_s=1e-2
+        )
 
-    monkeypatch.setattr(ladder, "trial", trial)
+    monkeypatch.setattr(selection, "trial", trial)
     choices, events = climb(store, [NCCL, GLOO], seconds=5)
-    assert [choice.route.name for choice in choices] == ["gloo", "gloo"]
+    assert [choice.transport.name for choice in choices] == ["gloo", "gloo"]
     assert events[0]["cause"] == "rank 1: no card"
 
 
-def test_a_rank_that_never_answers_is_an_error_not_a_hang(
-    store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ladder, "VOTE_MARGIN_S", 0.2)
+def test_rank_that_never_answers_is_an_error_not_a_hang(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "VOTE_MARGIN_S", 0.2)
     place = Place(rank=0, world=2, device="cpu", address="")
-    mine = ladder.Verdict(route="gloo", rank=0, cause="", seconds=0.1)
+    mine = selection.Verdict(transport="gloo", rank=0, cause="", seconds=0.1)
     with pytest.raises(TrainerError, match="RM561"):
         vote(GLOO, place, store, mine, seconds=0.1)
 
@@ -121,7 +121,7 @@ def test_without_peer_access_means_the_variable_is_set_whatever_was_there() -> N
     assert "NCCL_P2P_DISABLE" not in environment(NCCL, {})
 
 
-def test_an_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(attempt.FAULT, "gloo:sneeze")
     with pytest.raises(ValueError, match="sneeze"):
         attempt.fault_for("gloo")

@@ -26,7 +26,7 @@ from trainer.data.features.inspect import Survey
 from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, Source, columns_of
-from trainer.data.readers.files import DataFile, data_file, digest_of
+from trainer.data.readers.data_file import DataFile, data_file, digest_of
 from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import PACKAGE
@@ -39,7 +39,7 @@ DECIDING = (
     "data/bar.py",
     "data/conventions.py",
     "data/features/bar_features.py",
-    "data/features/build.py",
+    "data/features/build_features.py",
     "data/features/catalog.py",
     "data/features/feature_file.py",
     "data/features/history_features.py",
@@ -66,7 +66,7 @@ DECIDING = (
     "data/readers/bars.py",
     "data/readers/column_names.py",
     "data/readers/csv_rows.py",
-    "data/readers/files.py",
+    "data/readers/data_file.py",
     "data/readers/headers.py",
     "data/readers/numbers.py",
     "data/readers/stream.py",
@@ -88,7 +88,10 @@ def reading_of(config: ReadingConfig) -> Reading:
 
 
 def settings_of(config: FeatureConfig, found: Survey, where: Path) -> Settings:
-    """Return the conventions, with what was found in the data where the configuration says auto.
+    """Return the conventions, with what was found in the data where the configuration has auto.
+
+    Args:
+        where: path of the data, for messages.
 
     Raises:
         TrainerError: RM577 where no usual price step fits the prices and none was given.
@@ -126,13 +129,13 @@ def settings_of(config: FeatureConfig, found: Survey, where: Path) -> Settings:
 
 @dataclass(kw_only=True)
 class Build:
-    """One computation of features: from `source`, under `settings`, told to `tell` bar by bar."""
+    """One computation of features: from `source`, under `settings`, with its progress passed to `progress` in bars."""
 
     source: Source
     settings: Settings
     workers: int
     sha256: str
-    tell: Callable[[int], None] = lambda bars: None
+    progress: Callable[[int], None] = lambda bars: None
     counts: Counts = field(default_factory=Counts)
     off_tick: int = 0
     unknown: int = 0
@@ -150,12 +153,12 @@ class Build:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def write(self, path: Path) -> dict[str, Any]:
-        """Compute all features into `path`; return the metadata written beside it."""
+        """Compute all features into `path`; return the metadata written next to it."""
         began = time.perf_counter()
 
         def record() -> dict[str, Any]:
             if not self.counts.sessions:
-                where, what = str(self.source.path), f"none of {self.counts.bars:,} bars lies in a session"
+                where, what = str(self.source.path), f"none of {self.counts.bars:,} bars is within a session"
                 raise TrainerError("RM578", what=what, where=where)
             return self.record(time.perf_counter() - began)
 
@@ -164,7 +167,7 @@ class Build:
     def _rows(self) -> Generator[Rows, None, None]:
         for rows in intraday_rows(self._bars(), self.settings, counts=self.counts, workers=self.workers):
             self.unknown += int((~np.isfinite(rows.features).all(axis=1)).sum())
-            self.tell(len(rows.date))
+            self.progress(len(rows.date))
             yield rows
 
     def _bars(self) -> Iterator[Bars]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.data.features import build
+from trainer.data.features import build_features
 from trainer.runtime.paths import PACKAGE
 
 
@@ -29,24 +29,25 @@ def closure(file: Path) -> set[Path]:
 
 
 def test_deciding_lists_every_module_of_data_that_build_imports() -> None:
-    needed = {path.relative_to(PACKAGE).as_posix() for path in closure(Path(build.__file__))}
-    assert sorted(build.DECIDING) == sorted(name for name in needed if name.startswith("data/"))
-    assert len(build.DECIDING) == len(set(build.DECIDING)) > 20
+    needed = {path.relative_to(PACKAGE).as_posix() for path in closure(Path(build_features.__file__))}
+    assert sorted(build_features.DECIDING) == sorted(name for name in needed if name.startswith("data/"))
+    assert len(build_features.DECIDING) == len(set(build_features.DECIDING)) > 20
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [(build.DECIDING[0], True), (build.DECIDING[-1], True), ("data/loading/sampler.py", False)]
+    ("name", "changes"),
+    [(build_features.DECIDING[0], True), (build_features.DECIDING[-1], True), ("data/loading/sampler.py", False)],
 )
 def test_code_version_changes_with_a_deciding_module_only(
     name: str, changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = build.code_version()
-    for each in (*build.DECIDING, "data/loading/sampler.py"):
+    before = build_features.code_version()
+    for each in (*build_features.DECIDING, "data/loading/sampler.py"):
         (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / each).write_bytes((PACKAGE / each).read_bytes() + b"# other\n" * (each == name))
-    monkeypatch.setattr(build, "PACKAGE", tmp_path)
-    build.code_version.cache_clear()
+    monkeypatch.setattr(build_features, "PACKAGE", tmp_path)
+    build_features.code_version.cache_clear()
     try:
-        assert (build.code_version() != before) == changes
+        assert (build_features.code_version() != before) == changes
     finally:
-        build.code_version.cache_clear()
+        build_features.code_version.cache_clear()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmatrix.diagnosis import decoration, reading
-from rocmatrix.diagnosis.scan import MOST_COUNTED
+from rocmatrix.diagnosis import log_prefixes, log_reader
+from rocmatrix.diagnosis.matcher import MOST_COUNTED
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner
 
 HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
@@ -15,13 +15,13 @@ FAULT = "RuntimeError: HIP error: invalid device function\n"
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
-def test_a_healthy_log_gives_no_failure(path):
+def test_healthy_log_gives_no_failure(path):
     found = ranked(path.read_bytes())
     assert [match.signature.id for match in found.failures] == []
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
-def test_the_same_log_with_one_failure_in_its_middle_gives_that_failure(path):
+def test_same_log_with_one_failure_in_its_middle_gives_that_failure(path):
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     lines.insert(len(lines) // 2, FAULT)
     assert [match.signature.id for match in ranked("".join(lines)).failures] == ["hip-invalid-device-function"]
@@ -46,13 +46,13 @@ def test_line_and_count_do_not_depend_on_the_chunks(before, count, size):
     assert scanned.bytes == len(log)
 
 
-def test_a_wrapped_match_across_the_border_of_two_chunks_is_found():
+def test_wrapped_match_across_the_border_of_two_chunks_is_found():
     scanned = scanner().scan([b"a\n" * 50 + b"RuntimeError: HIP error: inva\n", b"lid device function\nend\n"])
     match = scanned.matches["hip-invalid-device-function"]
     assert (match.line, match.count) == (51, 1)
 
 
-def test_a_match_seen_once_is_not_counted_again_with_the_next_chunk():
+def test_match_seen_once_is_not_counted_again_with_the_next_chunk():
     scanned = scanner().scan([FAULT.encode(), b"end\n", b"end\n"])
     assert scanned.matches["hip-invalid-device-function"].count == 1
 
@@ -73,11 +73,11 @@ def test_what_is_shown_is_the_line_without_decoration_and_fit_for_a_terminal():
 @given(st.binary(max_size=2000))
 def test_views_have_as_many_lines_as_the_log(data):
     lines = data.replace(b"\r", b"") + b"\n"
-    for view in decoration.views(lines):
+    for view in log_prefixes.views(lines):
         assert view.count(b"\n") == lines.count(b"\n")
 
 
-def test_the_end_of_a_word_counts_where_a_pattern_asks_for_it():
+def test_end_of_a_word_counts_where_a_pattern_asks_for_it():
     assert [m.signature.id for m in ranked("step 3 loss: nan\n").failures] == ["training-loss-nan"]
     assert ranked("loss: nanometres\n").failures == ()
     assert [m.signature.id for m in ranked("{'loss': nan, 'lr': 1e-3}\nstep 5\n").failures] == ["training-loss-nan"]
@@ -86,4 +86,4 @@ def test_the_end_of_a_word_counts_where_a_pattern_asks_for_it():
 def test_every_signature_is_looked_for():
     text = b"\n".join(one.sample.encode() for one in SIGNATURES)
     assert set(scanner().scan([text + b"\n"]).matches) == {one.id for one in SIGNATURES}
-    assert len(text) < reading.CHUNK
+    assert len(text) < log_reader.CHUNK

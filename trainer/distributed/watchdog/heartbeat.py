@@ -79,7 +79,7 @@ class Beats:
             self._words[slot] = 0
 
     def end(self) -> None:
-        """Say that this rank has nothing left to do, so that nobody waits for it."""
+        """Mark this rank as finished, so that the watcher does not wait for it."""
         self._words[3] = SECTIONS.index("end")
 
     def close(self) -> None:

@@ -29,11 +29,12 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from trainer.config.checkpoint_policy import Interval, Retention  # noqa: E402
+from trainer.data.loading.placement import Part  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.loop import run_epoch  # noqa: E402
-from trainer.engine.training import Part, Plan, Training, new_training  # noqa: E402
+from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
 from trainer.run.checkpointing import CheckpointKeeper  # noqa: E402
 

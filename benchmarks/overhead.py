@@ -36,7 +36,7 @@ from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.loop import run_epoch  # noqa: E402
 from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.run.checkpointing import CheckpointKeeper  # noqa: E402
+from trainer.run.checkpoint_writer import CheckpointKeeper  # noqa: E402
 
 INPUTS, STEP_SECONDS = 64, 0.005
 

@@ -38,8 +38,8 @@ from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import StoppedError, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.run.artifacts import best_of, lasted, plain, save, scores, size_estimate
-from trainer.run.checkpointing import CheckpointKeeper
-from trainer.run.checkpointing import finish as remove_leftovers
+from trainer.run.checkpoint_writer import CheckpointKeeper
+from trainer.run.checkpoint_writer import finish as remove_leftovers
 from trainer.run.metadata import metadata
 from trainer.run.plan import attention_asked, plan_of, rows_tried
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on

@@ -183,13 +183,14 @@ def assembled(config: Any) -> Iterator[Any]:
     attempt = run.Attempt(config=config, name=None, settings=None, lobby=lobby)
     initialize = Decoder.initialize
     Decoder.initialize = lambda self, seed=None: None  # type: ignore[method-assign]  # the folder's weights follow
-    prepared = run.prepare(attempt)
+    task, attempt = run.read(attempt)
+    prepared = run.prepare(attempt, task)
     Decoder.initialize = initialize  # type: ignore[method-assign]
     with run.open_on(lobby, config.run, None, need_bytes=0) as folder:
         record = run.begin_record(prepared, attempt, folder, lobby)
         training = run.assemble(prepared, attempt, folder, lobby, record)
         compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
-        run.paced(training, config.compute.step)
+        run.select_step_strategy(training, config.compute.step)
         described = prepared.network.description
         own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, described, config.as_dict())
         training.callbacks = training.callbacks.after(*own)

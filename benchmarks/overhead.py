@@ -29,12 +29,14 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from trainer.config.checkpoint_policy import Interval, Retention  # noqa: E402
+from trainer.data.loading.placement import Part  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
-from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch  # noqa: E402
+from trainer.engine.loop import run_epoch  # noqa: E402
+from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.run.checkpointing import CheckpointKeeper  # noqa: E402
+from trainer.run.checkpoint_writer import CheckpointKeeper  # noqa: E402
 
 INPUTS, STEP_SECONDS = 64, 0.005
 
@@ -175,11 +177,11 @@ def checkpoint_cost(width: int, device: str, minutes: float) -> dict[str, Any]:
         stalls, plain, kept = [], [], []
         ends = time.monotonic() + 60 * minutes
         while time.monotonic() < ends or len(kept) < 5:
-            keeper.close()
+            keeper.on_train_end(training)
             plain.append(seconds(lambda: one_epoch(training), device))
-            stalls.append(seconds(lambda: keeper.keep(training), device))
+            stalls.append(seconds(lambda: keeper.on_checkpoint(training), device))
             kept.append(seconds(lambda: one_epoch(training), device))  # while the checkpoint is being written
-        keeper.close()
+        keeper.on_train_end(training)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) // 2
     added = statistics.median(stalls) + max(0.0, statistics.median(kept) - statistics.median(plain))
     return {

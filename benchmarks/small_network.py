@@ -31,22 +31,15 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
+from trainer.data.loading.placement import Part  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.callbacks.measurements import Measurements  # noqa: E402
 from trainer.engine.callbacks.nan_check import NanCheck  # noqa: E402
-from trainer.engine.loop import (  # noqa: E402
-    Part,
-    Plan,
-    Training,
-    close_epoch,
-    forward_backward,
-    new_training,
-    run_epoch,
-    step_optimizer,
-)
+from trainer.engine.loop import close_epoch, forward_backward, run_epoch, step_optimizer  # noqa: E402
 from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
+from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks  # noqa: E402
 from trainer.telemetry.recorder import Telemetry  # noqa: E402

@@ -19,11 +19,13 @@ from typing import Any
 import torch
 
 from trainer.config.sections.run import TelemetryConfig
+from trainer.data.loading.placement import Part
 from trainer.device.accelerator import choose
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.progress import Progress
 from trainer.engine.instrumentation import callbacks_of
-from trainer.engine.loop import Part, Plan, Training, new_training, run_epoch
+from trainer.engine.loop import run_epoch
+from trainer.engine.training import Plan, Training, new_training
 from trainer.models.mlp import mlp
 from trainer.storage.run_folder import folder_of
 

@@ -1,9 +1,9 @@
-"""Check `Args:` sections of docstrings; `python -m rocmatrix.cli.argument_docs [--shrink]`.
+"""Check `Args:` sections of docstrings; `python -m rocmatrix.cli.argument_docs`.
 
 A public function or method with three or more parameters describes each of them that its annotation does not explain.
 A parameter explains itself where its type is one class, as in `cell: Cell`; text, numbers, paths, tensors, callables
-and containers do not. A section that names a parameter which the function lacks is an error, too. Functions from
-before the check are counted per room in `argument_docs.json`; see `budget`.
+and containers do not. For a task, whose docstring is printed as its help, the texts in `help={...}` of its decorator
+count. A section that names a parameter which the function lacks is an error, too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix.cli import budget
-from rocmatrix.runtime.paths import ARGUMENT_DOCS, ROOT
+from rocmatrix.runtime.paths import ROOT
 
 PROGRAMS = ("rocmatrix", "trainer")
 FEWEST = 3
@@ -36,11 +35,6 @@ class Place:
     line: int
     name: str
     why: str
-
-    @property
-    def room(self) -> str:
-        """The room that it counts for."""
-        return budget.room_of(self.path)
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.name}: {self.why}"
@@ -79,6 +73,7 @@ def _fault(function: Function, *, skip: int) -> str:
     described = _described(ast.get_docstring(function) or "")
     if unknown := described - {each.arg for each in parameters}:
         return f"Args names what is no parameter: {', '.join(sorted(unknown))}"
+    described |= _helped(function)
     missing = [each.arg for each in parameters if each.arg not in described and not _explains_itself(each.annotation)]
     return f"Args lacks {', '.join(missing)}" if missing else ""
 
@@ -94,6 +89,13 @@ def _described(docstring: str) -> set[str]:
     return set(_ENTRY.findall(section[1])) if section else set()
 
 
+def _helped(function: Function) -> set[str]:
+    """Return the parameters that a task's decorator describes, `help={name: text}`: a task's docstring is its help."""
+    given = [each for call in function.decorator_list if isinstance(call, ast.Call) for each in call.keywords]
+    keys = [key for each in given if each.arg == "help" and isinstance(each.value, ast.Dict) for key in each.value.keys]
+    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+
+
 def _explains_itself(annotation: ast.expr | None) -> bool:
     """Whether a type is one class of a name of its own, `None` aside."""
     if isinstance(annotation, ast.BinOp):
@@ -102,16 +104,12 @@ def _explains_itself(annotation: ast.expr | None) -> bool:
     return name[:1].isupper() and name not in _PLAIN
 
 
-def main(argv: list[str]) -> int:
-    """Check the checkout, or lower its budget with `--shrink`. Returns the exit status."""
-    return budget.check(
-        places(ROOT),
-        ARGUMENT_DOCS,
-        shrink=argv == ["--shrink"],
-        what="functions without a complete Args section",
-        command="python -m rocmatrix.cli.argument_docs",
-    )
+def main() -> int:
+    """Print every finding in the checkout to standard error, and their number. Returns the exit status."""
+    found = places(ROOT)
+    print(*found, f"{len(found)} functions without a complete Args section", sep="\n", file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

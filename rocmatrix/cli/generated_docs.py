@@ -68,7 +68,13 @@ def matrix_schema() -> str:
 
 
 def between(text: str, name: str, content: str) -> str:
-    """Replace what stands between the markers of `name`. Raises RM101 when they are missing."""
+    """Replace the text between the markers of `name`. Raises RM101 unless there is one pair of them.
+
+    Args:
+        text: the whole document.
+        name: what follows `begin` and `end` in the markers, such as support.
+        content: new lines between the markers, each with its line end.
+    """
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     if len(pattern.findall(text)) != 1:

@@ -13,9 +13,13 @@ UNDERSCORES = " (underscores may stand for dashes)"
 
 
 def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, width: int) -> str:
-    """Return the help: how the task is called, what it does, and its options, none wider than `width` columns.
+    """Return the help of a task: its usage, docstring and options.
 
-    `options` are pairs as invoke gives them: every way to write an option, with commas between, and its text.
+    Args:
+        usage: how the task is called, in one line.
+        docstring: paragraphs with empty lines between; line ends within one are not kept.
+        options: pairs as invoke gives them: every way to write an option, with commas between, and its text.
+        width: columns of the terminal, of which the last one stays free.
     """
     once = [(_once(names), told) for names, told in options]
     note = UNDERSCORES * any("-" in name.lstrip("-") for names, _ in options for name in names.split(", "))

@@ -1,8 +1,7 @@
-"""Check prose against the term list of docs/style.md; `python -m rocmatrix.cli.wording [--shrink]`.
+"""Check prose against the term list of docs/style.md; `python -m rocmatrix.cli.wording`.
 
 Prose is what people read: docstrings, messages and help (string constants that hold a space) of both programs, and
-documents written by hand. Comments, names, tests and data (YAML) are not read. Old places are counted per room in
-`wording.json`; see `budget`.
+documents written by hand. Comments, names, tests and data (YAML) are not read.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix.cli import budget
-from rocmatrix.runtime.paths import ROOT, STYLE, WORDING
+from rocmatrix.runtime.paths import ROOT, STYLE
 
 PROGRAMS = ("rocmatrix", "trainer")
 GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their sources are read instead
@@ -32,11 +30,6 @@ class Place:
     line: int
     term: str
     better: str
-
-    @property
-    def room(self) -> str:
-        """The room that it counts for."""
-        return budget.room_of(self.path)
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.term!r}; write: {self.better}"
@@ -89,16 +82,12 @@ def _blank(cut: re.Match[str]) -> str:
     return "\n" * cut[0].count("\n")  # lines keep their numbers
 
 
-def main(argv: list[str]) -> int:
-    """Check the checkout, or lower its budget with `--shrink`. Returns the exit status."""
-    return budget.check(
-        places(ROOT, terms(STYLE.read_text(encoding="utf-8"))),
-        WORDING,
-        shrink=argv == ["--shrink"],
-        what="banned terms",
-        command="python -m rocmatrix.cli.wording",
-    )
+def main() -> int:
+    """Print every finding in the checkout to standard error, and their number. Returns the exit status."""
+    found = places(ROOT, terms(STYLE.read_text(encoding="utf-8")))
+    print(*found, f"{len(found)} banned terms", sep="\n", file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

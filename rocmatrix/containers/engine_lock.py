@@ -36,7 +36,11 @@ def place(client: docker.DockerClient, name: str) -> Path:
 def alone(client: docker.DockerClient, name: str, *, waiting: str = "") -> Iterator[None]:
     """Be the only one of this machine that works on `name`. Raises HeldError where another does.
 
-    With `waiting`, said once, it is waited for. Where no lock can be kept, none is.
+    Where the engine does not answer or the lock cannot be kept, the body runs without one.
+
+    Args:
+        name: tag of an image, such as rocmatrix:NAME.
+        waiting: message printed once while waiting for the lock; empty raises at once.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(*engine.failures()):

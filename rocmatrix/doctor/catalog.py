@@ -41,7 +41,14 @@ _REGISTER: dict[str, Check] = {}
 
 
 def check(code: str, *, title: str, why: str, source: str) -> Callable[[Look], Look]:
-    """Register a function as the check of a code. Raises ValueError for a code that is taken."""
+    """Register a function as the check of a code. Raises ValueError for a code that is taken.
+
+    Args:
+        code: D and three digits; it keeps its meaning in all releases.
+        title: clause that states the healthy condition, without a full stop.
+        why: clause on what goes wrong where the condition does not hold.
+        source: document, file of the kernel or module of this project that the check follows.
+    """
 
     def register(look: Look) -> Look:
         if code in _REGISTER:

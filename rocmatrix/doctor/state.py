@@ -20,7 +20,7 @@ CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
 @check(
     "D501",
     title="No power profile holds the cards back",
-    why="at level `low` clocks stay at the bottom, and `manual` keeps what somebody set by hand",
+    why="at level `low` clocks stay at the bottom, and `manual` keeps the clocks that were set by hand",
     source="Linux, Documentation/gpu/amdgpu/thermal.rst (power_dpm_force_performance_level)",
 )
 def power_level(host: Host) -> Finding:

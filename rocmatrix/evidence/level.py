@@ -85,10 +85,13 @@ def instant(text: str) -> datetime:
 def why_not(  # noqa: PLR0911 -- one line a reason
     record: Record, cell: Subject, *, simulated: bool = False, images: Collection[Made] | None = None
 ) -> str | None:
-    """Say why a record is no evidence for `cell`, None where it is; or for its standing on `simulated` machines.
+    """Return why a record is no evidence for `cell`, None where it is.
 
-    What a failed run met, or stated, is no reason: a card that did not answer is what it has shown. `images` are those
-    that are known (`known_images`); None leaves that out.
+    The outcome of a failed run is no reason: a card that did not answer has shown that.
+
+    Args:
+        simulated: judge for the standing on simulated machines, which only simulated records raise.
+        images: inputs and ids of the images that are known, see `known_images`; None leaves that comparison out.
     """
     if record.cell != cell.name:
         return f"it is of {record.cell}"
@@ -165,7 +168,12 @@ def standings(
 
 
 def known_images(records: Iterable[Record], cell: Subject, *, simulated: bool = False) -> frozenset[Made]:
-    """Return the images that a build made or a proof passed, each with its inputs, as far as these records count."""
+    """Return the images that a build made or a proof passed, each with its inputs, as far as these records count.
+
+    Args:
+        records: evidence, of any cells; those of others do not count.
+        simulated: take the records of simulated machines, and those alone.
+    """
     made = (r for r in records if r.kind in ("build", "prove") and r.passed)
     return frozenset((r.inputs, r.image) for r in made if why_not(r, cell, simulated=simulated) is None)
 

@@ -30,7 +30,7 @@ def prepare(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, hard
     """Return the job as files and the command that hands them over.
 
     `hardware` is this machine's; of it, only how many cards of the cell's kind there are is used, where `to` does
-    not say it. Raises RM404 for data or a place that a node cannot have, RM422 without a claim, RM423 where nobody
+    not state it. Raises RM404 for data or a place that a node cannot have, RM422 without a claim, RM423 where no option
     states what the nodes have, RM424 for what the scheduler has no word for, RM426 for a file that no pod has, and
     what making a native job raises.
     """
@@ -56,7 +56,13 @@ def spec(
     user: str | None = None,
     groups: Sequence[int] = (),
 ) -> RunSpec:
-    """Return the container of a job elsewhere; `user` and `groups` are known only where nodes are told them."""
+    """Return the container of a job on another machine.
+
+    Args:
+        command: the trainer's command and its arguments.
+        user: user and group as numbers, such as 1000:1000; None where the nodes' own is not known here.
+        groups: numbers of the groups that own the device nodes there; empty where they are not known here.
+    """
     image = to.image or f"rocmatrix:{cell.name}"
     return elsewhere_spec(
         cell, image=image, command=command, places=places, user=user, groups=groups, nodes=to.nodes, rdma=to.rdma
@@ -75,7 +81,7 @@ def _count(cell: Cell, to: Destination, hardware: Hardware) -> int:
 
 
 def _named(wanted: Wanted) -> Wanted:
-    """Return the job with a name that stays, and told to go on where it was."""
+    """Return the job with a fixed name, resuming the run of that name unless it was given another `resume`."""
     name = wanted.options.get("run") or f"train-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
     return replace(wanted, options={**wanted.options, "run": name, "resume": wanted.options.get("resume") or "auto"})
 

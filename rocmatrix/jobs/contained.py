@@ -39,7 +39,13 @@ def create_argv(argv: Sequence[str]) -> list[str]:
 
 
 def run(argv: Sequence[str], *, show: Callable[[launch.Event], None], log: Path | None) -> Finished:
-    """Run the container of a `docker run` to its end. Raises RM201 without a client, Interrupted on a signal."""
+    """Run the container of a `docker run` to its end. Raises RM201 without a client, Interrupted on a signal.
+
+    Args:
+        argv: the whole command, beginning with `docker run`.
+        show: called with each event as it arrives.
+        log: file for all output of the job; None keeps none.
+    """
     with launch.interruptible():
         try:
             made = _created(argv)

@@ -53,9 +53,11 @@ def own_user() -> str:
 def spec_for(
     chosen: Chosen, *, cell: Cell, hardware: Hardware, root: Path = Path("/"), by_cdi_name: bool = False
 ) -> RunSpec:
-    """Return how to run a command, or a shell where none is chosen, in the cell's image.
+    """Return how to run a command in the cell's own image, or a shell where none is chosen. Raises as `run_spec`.
 
-    `root` is where RDMA adapters are looked for; the image is the cell's own. Raises what `run_spec` does.
+    Args:
+        root: folder in place of / in which RDMA adapters are searched, for a recorded machine.
+        by_cdi_name: pass cards by their CDI names, such as amd.com/gpu=0, in place of device nodes.
     """
     if chosen.data is not None and not chosen.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(chosen.data))

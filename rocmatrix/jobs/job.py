@@ -136,9 +136,11 @@ def refuse_companions(cell: Cell) -> None:
 def in_container(
     wanted: Wanted, *, cell: Cell, hardware: Hardware, image: str, variables: Sequence[Environment] = ()
 ) -> Job:
-    """Make a job for the cell's image, its run folder and data mounted where the trainer looks.
+    """Make a job for the cell's image, its run folder and data mounted where the trainer looks. Raises RM404.
 
-    `variables` are set next to the cell's own.
+    Args:
+        image: tag of the image; where the job is not a dry run, the id behind it is used.
+        variables: set next to the cell's own.
     """
     folder = wanted.output if wanted.program.output_option else SCRATCH
     digest = None
@@ -263,7 +265,14 @@ def flags(options: Mapping[str, Any]) -> list[str]:
 
 
 def provenance(program: Program, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
-    """Return what the trainer cannot know itself: cell, overridden rules, image, commit; or what probes must find."""
+    """Return the options with what the trainer cannot determine itself, or with the device that probes must find.
+
+    Provenance is cell, overridden rules, image and commit; a program that takes none has no such options.
+
+    Args:
+        image: id of the image, sha256:…; None for a native job or where it is not known.
+        forced: ids of the rules that were overridden.
+    """
     if program.kind_option:
         return flags({program.kind_option: "rocm" if cell.release.rocm else "any"})
     if not program.takes_provenance:

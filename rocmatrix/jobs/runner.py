@@ -137,9 +137,13 @@ class Finished:
 
 
 def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
-    """Choose where to run. `engine` is what stands in the way of a container, or None if nothing does.
+    """Choose where to run. Raises RM404 for another value of `asked`.
 
-    `auto` takes the container where an AMD card and an engine are found. Raises RM404 for another word.
+    Args:
+        asked: container, native, or auto: the container where an AMD card and an engine are found.
+        cards: gfx names of the AMD cards found; empty for none.
+        engine: what prevents a container; None if nothing does.
+        why_none: why no card was found, for the reason printed; None where that is not known.
     """
     if asked == "container":
         return Decision(where="container", why="asked for with --in container")
@@ -183,10 +187,16 @@ def run(
     show: Callable[[Event], None],
     log: Path | None = None,
 ) -> Finished:
-    """Run a job to its end, handing each event to `show` as it arrives; all that it states goes into the file `log`.
+    """Run a job to its end.
 
     A `docker run` goes through its container, which is inspected. Raises Interrupted on a signal, RM201 without a
     client of the engine.
+
+    Args:
+        argv: the whole command.
+        environment: all variables of a native job; None for those of this process. A container has its own.
+        show: called with each event as it arrives.
+        log: file for all output of the job; None keeps none.
     """
     from rocmatrix.jobs import contained
 
@@ -204,7 +214,13 @@ def attached(
 ) -> Finished:
     """Run a program to its end and read its events. Raises Interrupted on a signal.
 
-    Lines that are no JSON objects are passed on to standard error: they are words, not events.
+    Lines that are no JSON objects go to standard error: they are text, not events.
+
+    Args:
+        argv: the whole command.
+        environment: all its variables; None for those of this process.
+        show: called with each event as it arrives.
+        log: file for all its output; None keeps none.
     """
     events: list[Event] = []
     try:

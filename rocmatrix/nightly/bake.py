@@ -43,11 +43,17 @@ def bake_file(
     base: str | None = None,
     base_id: str | None = None,
 ) -> dict[str, Any]:
-    """Return the bake file of `cells`. `wheelhouses` are the folders of their wheels, by cell.
-
-    `base` replaces their bases; `base_id` is its id, which labels keep and inputs count by.
+    """Return the bake file of `cells`, ready for JSON.
 
     Raises RM631 where two names are one to buildx, RM101 for a cell that is not rendered.
+
+    Args:
+        cells: cells to build, each a target and all of them one group.
+        root: root of the checkout, where rendered files and the trainer are.
+        wheelhouses: folder of the wheels, by name of the cell.
+        night: name of the night, for a label of each image.
+        base: image to use in place of every cell's base; None for their own.
+        base_id: id of `base`, which labels hold and inputs count; None where it is not known.
     """
     names = [target(cell) for cell in cells]
     if len(set(names)) != len(names):
@@ -73,7 +79,13 @@ def _target(cell: Cell, *, root: Path, wheels: Path, base: OtherBase | None, nig
 
 
 def argv(file: Path, targets: Sequence[str] = (), *, builder: str | None = None) -> list[str]:
-    """Return the command that builds `targets` of a bake file, all of them where none is named."""
+    """Return the command that builds targets of a bake file.
+
+    Args:
+        file: path of the bake file.
+        targets: names of targets; empty for all of the default group.
+        builder: name of a buildx builder; None for buildx's default.
+    """
     own = [f"--builder={builder}"] if builder else []
     return ["docker", "buildx", "bake", *own, "--provenance=false", "--progress=plain", f"--file={file}", *targets]
 
@@ -85,7 +97,12 @@ def write(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def run(command: Sequence[str], *, log: Path, watched: Room | None = None) -> None:
-    """Run a bake; its whole output is kept in `log`. Raises RM202."""
+    """Run a bake; its whole output is kept in `log`. Raises RM202.
+
+    Args:
+        command: the whole command, see `argv`.
+        log: file that is overwritten with the output.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     build.run_buildx(command, log=log, watched=watched)

@@ -41,7 +41,13 @@ def own(images: Iterable[Held], recorded: Collection[str]) -> list[Held]:
 
 
 def to_remove(mine: Iterable[Held], *, budget: int, needed: Collection[str]) -> list[Held]:
-    """Return what has to go so that the rest fits into `budget` bytes: untagged ones first, none of `needed`."""
+    """Return the images to remove so that the rest fits: untagged ones first, then the largest.
+
+    Args:
+        mine: images that a night may remove.
+        budget: bytes that they may take together.
+        needed: tags whose images stay, even where the rest does not fit then.
+    """
     mine = list(mine)
     excess = sum(image.size for image in mine) - budget
     going: list[Held] = []
@@ -69,8 +75,14 @@ def held(client: docker.DockerClient) -> list[Held]:
 def make_room(*, budget: int, needed: Collection[str], recorded: Collection[str], builder: str | None) -> int:
     """Remove own images until they fit, then let the own builder's cache have what is left. Return the bytes in use.
 
-    `builder` is a buildx builder of this user's own; the engine's built-in one shares its cache with everybody, so
-    that it is never pruned. Raises RM201.
+    Raises RM201.
+
+    Args:
+        budget: bytes for images and cache together.
+        needed: tags whose images stay.
+        recorded: ids of images that the evidence names as a night's: they may go where they have no tag.
+        builder: buildx builder of this user alone, whose cache is pruned; None prunes no cache, as the engine's
+            built-in one shares its cache with all users.
     """
     import docker.errors
 

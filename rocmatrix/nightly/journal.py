@@ -52,7 +52,12 @@ class Journal:
         self.path = path
 
     def begin(self, plan: Plan, *, name: str | None = None, fresh: bool = False) -> tuple[Night, bool]:
-        """Return the night to do and whether it goes on: the newest of this plan that has not ended, or a new one."""
+        """Return the night to do and whether it is resumed: the newest of this plan that has not ended, or a new one.
+
+        Args:
+            name: name of the night to resume or begin; None for the date and a number, such as 2026-11-22.1.
+            fresh: begin a new night although one has not ended.
+        """
         with self._writing() as connection:
             open_ones = connection.execute(
                 "SELECT name, plan, began, ended FROM night WHERE ended IS NULL AND plan = ? ORDER BY rowid DESC",
@@ -66,7 +71,13 @@ class Journal:
             return night, False
 
     def mark(self, night: str, cell: str, stage: Stage, state: State, words: str = "") -> None:
-        """Note how a stage stands."""
+        """Record the state of a stage, in place of its earlier one, with the time.
+
+        Args:
+            night: name of the night.
+            cell: name of the cell.
+            words: the reason or the result, for people; empty for none.
+        """
         with self._writing() as connection:
             row = (night, cell, stage, state, now(), words)
             connection.execute("INSERT OR REPLACE INTO leg VALUES (?, ?, ?, ?, ?, ?)", row)

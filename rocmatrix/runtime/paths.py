@@ -23,5 +23,3 @@ RECOMPILE = PACKAGE / "verify" / "files" / "recompile.py"
 SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"
 # What `lint` compares prose with.
 STYLE = ROOT / "docs" / "style.md"
-WORDING = PACKAGE / "cli" / "wording.json"
-ARGUMENT_DOCS = PACKAGE / "cli" / "argument_docs.json"  # functions without a complete Args section, per room

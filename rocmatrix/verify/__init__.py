@@ -1,6 +1,6 @@
 """What an image really holds, compared with what its cell claims. No GPU; of the image its Python alone is run, last.
 
-`image_scan` reads a tree once; `kernel_code`, `packages`, `hygiene`, `size`, `label_check` and `settings` compare one thing
-each, purely; `files` compares every path by its bytes; `proof` joins them. Every check fails closed: where nothing was
-found to compare, it has failed.
+`image_scan` reads a tree once; `kernel_code`, `packages`, `hygiene`, `size`, `label_check` and `settings` compare one
+thing each, purely; `files` compares every path by its bytes; `proof` joins them. Every check fails closed: where
+nothing was found to compare, it has failed.
 """

@@ -48,7 +48,11 @@ def make_reproducible(*, seed: int, threads: int, deterministic: bool = True) ->
     """Seed all generators, fix the CPU thread count and allow deterministic kernels only; call before a device is used.
 
     The thread count is set, not taken from the machine: sums over several threads round otherwise with each.
-    deterministic: False leaves kernels and their workspaces to torch, and results differ from run to run on a card.
+
+    Args:
+        seed: of Python, numpy and torch on all devices.
+        threads: of torch's operations on the CPU, 1 or more.
+        deterministic: False leaves kernels and their workspaces to torch, and results differ from run to run on a card.
     """
     if deterministic:
         os.environ.update(DETERMINISTIC_ENVIRONMENT)

@@ -13,7 +13,7 @@ from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
 from trainer.engine.training import Training, changing_state
-from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run.checkpoint_writer import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.run.resume_settings import fixed_under, require_epochs, require_steps, rounding_changes
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say

@@ -38,8 +38,8 @@ from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import StoppedError, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.run.artifacts import best_of, lasted, plain, save, scores, size_estimate
-from trainer.run.checkpointing import CheckpointKeeper
-from trainer.run.checkpointing import finish as remove_leftovers
+from trainer.run.checkpoint_writer import CheckpointKeeper
+from trainer.run.checkpoint_writer import finish as remove_leftovers
 from trainer.run.metadata import metadata
 from trainer.run.plan import attention_asked, plan_of, rows_tried
 from trainer.run.rank_setup import attempt_of, joined, limits_of, placed, require_alike, require_best_on
@@ -231,7 +231,11 @@ def built(
 
 
 def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computing:
-    """Return how the network is to be computed; an unfinished run keeps its choices."""
+    """Return how the network is to be computed; an unfinished run keeps its choices.
+
+    Args:
+        device: torch's name of the device, such as cuda:0 or cpu.
+    """
     config = attempt.config
     return Computing(
         device=device,
@@ -244,7 +248,13 @@ def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computi
 
 
 def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, lobby: Ranks) -> dict[str, Any] | None:
-    """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective."""
+    """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective.
+
+    Return each part's choice, for the metadata; None where the network has no faster ways.
+
+    Args:
+        model: the network on its device, changed in place.
+    """
     if network.tune is None:
         return None
     found = network.tune.use(model, computing) if lobby.leads else None

@@ -53,7 +53,13 @@ def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]
 
 
 def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]:
-    """Return what is known by place; `good` and `bad` are cells that a person vouches for. Raises RM010."""
+    """Return the answers that are known, by place in `steps`. Raises RM010 for a cell that is not among them.
+
+    Args:
+        steps: versions for one card, from old to new; a record of the probe gives a step its answer.
+        good: name of a cell that the user states as working, in place of a recorded answer; empty for none.
+        bad: name of a cell that the user states as broken, likewise.
+    """
     known: dict[int, Answer] = {place: step.answer for place, step in enumerate(steps) if step.answer}
     names = [step.cell.name for step in steps]
     vouched: tuple[tuple[str, Answer], ...] = ((good, "good"), (bad, "bad"))

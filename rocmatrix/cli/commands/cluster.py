@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 def submit(wanted: Wanted, *, engine: str, nodes: Nodes, explain: bool) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name.
 
-    `nodes` are the options of nodes, with those of the scheduler. With `explain`, nothing is sent: each setting of
-    the job's container is printed with its reason and source.
+    Args:
+        engine: the scheduler, as `--engine` takes it.
+        nodes: options of the nodes, with those of the scheduler.
+        explain: send nothing; print each setting of the job's container with its reason and source.
     """
     from rocmatrix.jobs import cluster as submitting
     from rocmatrix.jobs import runner as launch

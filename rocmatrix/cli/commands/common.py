@@ -41,7 +41,11 @@ def hardware_here() -> Hardware:
 
 
 def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool = False) -> Choice:
-    """Resolve a request, and say the cell, the rules overridden and what was passed over."""
+    """Resolve a request, and print the cell, the rules overridden and what was passed over.
+
+    Args:
+        force: resolve to a cell that a rule calls broken; each rule overridden is printed.
+    """
     from rocmatrix.matrix.resolver import resolve
 
     choice = resolve.resolve(matrix, request, cards=hardware.architectures, force=force)
@@ -58,6 +62,9 @@ def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell
     """Return the cell with companions added to those of its name, judged and not resolved. Raises RM010, RM013, RM222.
 
     A cell without any is returned as it is.
+
+    Args:
+        packages: companions to add, each as `--with` takes it; empty for those of the cell's name alone.
     """
     named = [*cell.companions, *packages]
     if not named:
@@ -68,7 +75,11 @@ def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell
 
 
 def made_ready(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
-    """Return the cell with the wheels of its companions, its files where a build finds them. Raises RM101, RM102."""
+    """Return the cell with the wheels of its companions, its files where a build finds them. Raises RM101, RM102.
+
+    Args:
+        root: root of the checkout below which locks are read and files are written.
+    """
     from rocmatrix.images import companion_lock
     from rocmatrix.images import render as rendering
 

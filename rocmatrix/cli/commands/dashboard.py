@@ -67,7 +67,12 @@ def _no_port(what: str) -> RocmatrixError:
 
 
 def pages_of(matrix: Matrix, records: Sequence[Record], now: datetime) -> dict[str, CellPage]:
-    """Return each cell's page by name, with what the checkout would build now to compare with."""
+    """Return each cell's page by name, with what the checkout would build now to compare with.
+
+    Args:
+        records: evidence of all cells, in the order of the file.
+        now: the time from which ages are counted, with a time zone.
+    """
     from rocmatrix.evidence.dashboard import view
     from rocmatrix.images import build
 

@@ -95,7 +95,12 @@ def lint_lines(findings: tuple[LintFinding, ...]) -> list[str]:
 def summary(
     examined: Examination | None, subjects: tuple[Subject, ...], findings: tuple[LintFinding, ...]
 ) -> list[str]:
-    """Return what it adds up to, a line for the host and one for the environments."""
+    """Return the summary, a line for the host and one for the environments.
+
+    Args:
+        subjects: environments that were read; empty leaves out their line.
+        findings: findings on variables, of all subjects together.
+    """
     told = [f"host: {examined.words}"] if examined else []
     counts = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "nothing to say"
@@ -108,7 +113,12 @@ def summary(
 def described(
     examined: Examination | None, subjects: tuple[Subject, ...], findings: tuple[LintFinding, ...]
 ) -> Mapping[str, object]:
-    """Return everything as plain data. Values of variables without a rule are left out: some are secrets."""
+    """Return everything as plain data. Values of variables without a rule are left out: some are secrets.
+
+    Args:
+        subjects: environments that were read, of which only names are returned.
+        findings: findings on variables, of all subjects together.
+    """
     told: dict[str, object] = dict(examined.described()) if examined else {}
     told["environment"] = [finding.described() for finding in findings]
     told["places"] = [subject.name for subject in subjects]

@@ -90,7 +90,14 @@ def list_probes(names: Collection[str]) -> None:
 def build_image(
     choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
 ) -> str:
-    """Build the image of the chosen cell where something has changed; return its tag."""
+    """Build the image of the chosen cell where something has changed; return its tag.
+
+    Args:
+        base: name of the image to use in place of the cell's base; None for the cell's own.
+        wheelhouse: folder that holds the locked wheels; None for the checkout's, where missing ones are downloaded.
+        dry_run: print the command and start no build.
+        allow_unlocked: build a cell without recorded hashes from what its index serves, unchecked.
+    """
     built = built_image(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
     return built.tag
 
@@ -98,7 +105,14 @@ def build_image(
 def built_image(
     choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
 ) -> Built:
-    """Build the image of the chosen cell where something has changed, and record what came of it."""
+    """Build the image of the chosen cell where something has changed, and record the result. Raises RM404.
+
+    Args:
+        base: name of the image to use in place of the cell's base; None for the cell's own.
+        wheelhouse: folder that holds the locked wheels; None for the checkout's, where missing ones are downloaded.
+        dry_run: print the command and start no build; the files that it names are written.
+        allow_unlocked: build a cell without recorded hashes from what its index serves, unchecked.
+    """
     from rocmatrix.images import build as building
 
     cell = choice.cell

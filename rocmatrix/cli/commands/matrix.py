@@ -82,7 +82,12 @@ def _at_work(known: Matrix, level: dict[str, str]) -> frozenset[tuple[str | None
 
 @edge
 def explain(request: Request, *, as_json: bool, python: str | None = None) -> None:
-    """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
+    """Print the argument for a request; a refusal is an argument too, and ends with status 0.
+
+    Args:
+        as_json: print JSON, for programs, in place of text.
+        python: Python version such as 3.12; None for the matrix's choice.
+    """
     from rocmatrix.matrix.resolver import explanation as explaining
 
     known = known_matrix()
@@ -118,9 +123,12 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
 
 @edge
 def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
-    """List what asks to be looked at again; indexes are asked only where a person states so.
+    """List the statements that are to be checked again.
 
-    `every` lists all statements with their sources and ages instead.
+    Args:
+        online: query the package indexes for releases that the matrix lacks; otherwise no connection is opened.
+        as_json: print JSON, for programs, in place of tables.
+        every: list all statements with their sources and ages instead; `online` has no effect then.
     """
     from rocmatrix.matrix.resolver import freshness as aging
 

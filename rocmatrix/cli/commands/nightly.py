@@ -149,7 +149,12 @@ def report(running: Running, path: Path) -> None:
 
 
 def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
-    """Return what changed in a cell since its last good night; nothing where there was none."""
+    """Return what changed in a cell since its last good night; nothing where there was none.
+
+    Args:
+        night: name of the night, such as 2026-11-22.1.
+        cell: name of the cell.
+    """
     good = journal.last_good(cell, before=night)
     if good is None:
         say(f"{cell}: no earlier good night to compare with")

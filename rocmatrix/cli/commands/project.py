@@ -21,7 +21,13 @@ LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(
 
 @edge
 def test(*, paths: str, only: str, room: str = "") -> None:
-    """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason."""
+    """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason.
+
+    Args:
+        paths: test files or folders below the root, with spaces between; empty for all.
+        only: expression for pytest's -k; empty selects every test.
+        room: room or module such as trainer/engine, in place of `paths`; empty for none.
+    """
     chosen = chosen_tests(paths, room, ROOT)
     from rocmatrix.images import native_env as native
 
@@ -49,7 +55,13 @@ def test_mutants(*, module: str, others: Sequence[str] = ()) -> None:
 
 
 def chosen_tests(paths: str, room: str, root: Path) -> list[str]:
-    """Return what pytest is given: `paths`, or the unit tests of `room`. Raises RM404 for both and for no such room."""
+    """Return what pytest is given: `paths`, or the unit tests of `room`. Raises RM404 for both and for no such room.
+
+    Args:
+        paths: test files or folders, with spaces between; empty for none.
+        room: room or module such as trainer/engine; empty for none.
+        root: root of the checkout, below which tests/unit mirrors the rooms.
+    """
     if paths and room:
         raise RocmatrixError("RM404", what="--paths and --room exclude each other")
     return [rooms.tests_of(room, root)] if room else paths.split()

@@ -24,7 +24,7 @@ class Session(WithCompanions):
     cards: str = option(CARDS)
     user: str = option("numbers such as 1000:1000 (default: your own)")
     to: str = option("write to this place instead of standard output")
-    sysfs: str = option("folder of a recorded machine, to tell how it would run there")
+    sysfs: str = option("folder of a recorded machine, to show how it would run there")
     force: bool = option(FORCE, default=False)
 
     def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:

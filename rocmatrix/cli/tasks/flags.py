@@ -16,6 +16,8 @@ from rocmatrix.cli.options.common import Job, Sent
 from rocmatrix.runtime.option import Option, options_of
 from rocmatrix.runtime.paths import TRAINER_OPTIONS
 
+TrainerOptions = dict[str, Any]  # options of the trainer that were typed: name in Python to value
+
 
 class FlagTask(Task[Any]):
     """A task whose options are the fields of a dataclass; its body takes the context and one object of that class."""
@@ -123,7 +125,13 @@ class JobTask(TrainerTask):
 
 
 def command(asks: type, *, klass: type[FlagTask] = FlagTask, **facts: Any) -> Callable[[Callable[..., Any]], FlagTask]:
-    """Return the decorator of a task whose options are the fields of `asks`."""
+    """Return the decorator of a task whose options are the fields of `asks`.
+
+    Args:
+        asks: dataclass whose fields are the options, each made by `option` or `positional`.
+        klass: class of the task; TrainerTask and JobTask add the trainer's options and those of a job.
+        facts: further keywords of invoke's `task`, such as name or default.
+    """
     made: Callable[[Callable[..., Any]], FlagTask] = task(klass=klass, asks=asks, auto_shortflags=False, **facts)
     return made
 

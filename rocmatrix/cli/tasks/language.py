@@ -1,17 +1,15 @@
 """The tasks for language models: what is done with a trained one, and a page on the data before training."""
 
-from typing import Any
-
 from invoke.context import Context
 
 from rocmatrix.cli.options.common import DryRun
-from rocmatrix.cli.tasks.flags import FlagTask, TrainerTask, command
+from rocmatrix.cli.tasks.flags import FlagTask, TrainerOptions, TrainerTask, command
 
 
 def _language(name: str, summary: str) -> FlagTask:
     """Return the task of a trainer's command, under the same name."""
 
-    def body(c: Context, asked: DryRun, options: dict[str, Any]) -> None:
+    def body(c: Context, asked: DryRun, options: TrainerOptions) -> None:
         from rocmatrix.cli.commands import language
 
         language.run(name, options, dry_run=asked.dry_run)

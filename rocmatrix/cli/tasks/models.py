@@ -1,17 +1,16 @@
 """The tasks for what is done with a trained model next to forecasting."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from invoke.context import Context
 
 from rocmatrix.cli.options.common import DryRun
-from rocmatrix.cli.tasks.flags import TrainerTask, command
+from rocmatrix.cli.tasks.flags import TrainerOptions, TrainerTask, command
 from rocmatrix.runtime.option import positional
 
 
 @command(DryRun, klass=TrainerTask)
-def compress(c: Context, asked: DryRun, options: dict[str, Any]) -> None:
+def compress(c: Context, asked: DryRun, options: TrainerOptions) -> None:
     """Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after."""
     from rocmatrix.cli.commands import models
 
@@ -26,7 +25,7 @@ class Report(DryRun):
 
 
 @command(Report, klass=TrainerTask)
-def report(c: Context, asked: Report, options: dict[str, Any]) -> None:
+def report(c: Context, asked: Report, options: TrainerOptions) -> None:
     """Write one page on a finished run: losses, errors, what the model looks at, the split, the conventions."""
     from rocmatrix.cli.commands import models
 

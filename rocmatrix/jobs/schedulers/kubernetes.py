@@ -132,7 +132,7 @@ def _require_site(to: KubernetesDestination, *, cards: int) -> None:
         raise RocmatrixError("RM422", what="no claim is named for the results")
     if cards and to.groups is None:
         what = "who owns /dev/kfd and the render nodes on the cluster's nodes"
-        raise RocmatrixError("RM423", what=f"nobody says {what}", next=_GROUPS)
+        raise RocmatrixError("RM423", what=f"no option states {what}", next=_GROUPS)
 
 
 def _require_adapters(to: KubernetesDestination) -> None:

@@ -63,7 +63,7 @@ class SlurmDestination(Destination):
         if self.under not in UNDER:
             raise RocmatrixError("RM404", what=f"--under takes no {self.under!r}", why=suggestion(self.under, UNDER))
         if self.cards and self.slurm.cards not in (None, self.cards):
-            raise RocmatrixError("RM404", what=f"--cards says {self.cards}, Slurm's words say {self.slurm.cards}")
+            raise RocmatrixError("RM404", what=f"--cards is {self.cards}, Slurm's options ask for {self.slurm.cards}")
 
     @property
     def cards_named(self) -> int | None:

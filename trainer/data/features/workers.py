@@ -64,6 +64,11 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def unless_stopped(compute: Callable[Taken, Given], *given: Taken.args, **named: Taken.kwargs) -> Given:
     """Return what `compute` returns, in a worker.
 
+    Args:
+        compute: function to call.
+        given: its positional arguments.
+        named: its keyword arguments.
+
     Raises:
         StoppedError: where the worker was asked to stop.
     """

@@ -56,7 +56,10 @@ class Store:
 def developing_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:
     """Return, for each bar, the levels of its session's profile up to and including it.
 
-    Sessions begin at `starts`. Both ways give the same levels; where sessions have many rows, zones are faster.
+    Both ways give the same levels; where sessions have many rows, zones are faster.
+
+    Args:
+        starts: index of each session's first bar, (sessions,), ascending from 0.
     """
     rows = np.maximum.reduceat(bars.high, starts) - np.minimum.reduceat(bars.low, starts) + 1
     if conventions.rows == "dense" and conventions.expansion == "one" and int(rows.max()) > MANY_ROWS:

@@ -87,7 +87,12 @@ def _poc_of_segments(profile: Finished, conventions: ProfileConventions) -> int:
 
 
 def twice_wanted(low: Integers, high: Integers, conventions: ProfileConventions) -> Integers:
-    """Return twice the row, or place between two rows, to which the tie rule wants the point of control nearest."""
+    """Return twice the row, or place between two rows, to which the tie rule wants the point of control nearest.
+
+    Args:
+        low: lowest row of each profile, (profiles,).
+        high: highest row of each profile, (profiles,).
+    """
     if conventions.poc_tie in ("low", "high"):
         return 2 * (low if conventions.poc_tie == "low" else high)
     return low + high + (conventions.poc_tie == "middle_upper")

@@ -18,7 +18,11 @@ FAR = np.iinfo(np.int64).max
 
 
 def segment_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:
-    """Return, for each bar, the levels of its session's profile up to and including it; sessions begin at `starts`."""
+    """Return, for each bar, the levels of its session's profile up to and including it.
+
+    Args:
+        starts: index of each session's first bar, (sessions,), ascending from 0.
+    """
     span = span_of(int(np.diff(starts, append=len(bars)).max()))
     found = [_levels(parts, span, conventions) for parts in _batches(bars, starts, span)]
     return Levels(**{f.name: np.concatenate([getattr(part, f.name) for part in found]) for f in fields(Levels)})

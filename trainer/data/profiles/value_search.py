@@ -1,7 +1,7 @@
 """Value areas of many profiles by binary search: a few dozen looks at a profile, however many rows it has.
 
 Growing an area by its larger neighbour takes rows in the order of a key: the lowest volume between the row and the
-point of control, that row included; of equal keys one side comes first, as `value_tie` says. (Behind a thin row the
+point of control, that row included; of equal keys one side comes first, as `value_tie` states. (Behind a thin row the
 other side is thinner still, or it would have been taken; so thick rows behind it follow at once.) Keys fall on either
 side, so the area is a beginning of two sorted lists merged, and one comparison halves what is open of one of them.
 """
@@ -62,7 +62,13 @@ class Lanes:
 
     @classmethod
     def of(cls, zones: Zones, bars: Integers, cell: Integers, row: Integers) -> Lanes:
-        """Return the profiles of `bars` whose points of control are in these cells and rows."""
+        """Return the profiles to search, one for each of `bars`.
+
+        Args:
+            bars: numbers of bars within `zones`, (profiles,).
+            cell: cell of each profile's point of control, (profiles,).
+            row: row of each profile's point of control, (profiles,).
+        """
         span = zones.span[bars]
         first, start = zones.first[span], zones.origin[span]
         stop = np.append(zones.origin[1:], len(zones.base))[span] - 1
@@ -155,7 +161,12 @@ class Side:
 
 
 def area(lanes: Lanes, need: Integers, *, up_first: bool) -> tuple[Integers, Integers]:
-    """Return lowest and highest row of each area of volume `need`; beyond the range it may hold rows without volume."""
+    """Return lowest and highest row of each area; beyond the range it may hold rows without volume.
+
+    Args:
+        need: volume that each area must reach, in units, (profiles,).
+        up_first: of equal keys, take the row above the point of control first.
+    """
     whole_up, whole_down = np.zeros_like(need), np.zeros_like(need)
     number, left = np.arange(len(need)), lanes
     up, down = _opened(left, lanes.stop - lanes.cell, up=True), _opened(left, lanes.cell - lanes.start + 1, up=False)

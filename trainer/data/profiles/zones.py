@@ -67,7 +67,13 @@ class Zones:
 
 
 def pieces(bars: BarRows, span: int, *, ends: bool) -> Iterator[Piece]:
-    """Yield one session, cut so that no piece has many more than BATCH_CELLS cells; `ends`: see `changes`."""
+    """Yield one session, cut so that no piece has many more than BATCH_CELLS cells.
+
+    Args:
+        span: bars that share a base profile, 1 or more; a piece holds a whole number of spans, the last one may be
+            shorter.
+        ends: whether some bar of the file's block gives its lowest and highest row a share of their own.
+    """
     low, high, total = np.minimum.accumulate(bars.low), np.maximum.accumulate(bars.high), np.cumsum(bars.volume)
     require_rows(int(high[-1] - low[-1]) + 1)
     rows, amounts = changes(bars, ends=ends)

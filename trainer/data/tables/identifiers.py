@@ -14,7 +14,12 @@ WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0"})
 
 
 def is_identifier(name: str, cells: Parsed, kept: Flags) -> bool:
-    """Return whether a column is called like an identifier and has another whole number or word in every row."""
+    """Return whether a column is called like an identifier and has another whole number or word in every row.
+
+    Args:
+        name: the column's name in the header.
+        kept: True for rows that are used, (rows,).
+    """
     rows = int(kept.sum())
     if rows < FEWEST_ROWS or (cells.missing & kept).any() or not called_identifier(name):
         return False

@@ -68,7 +68,12 @@ class Attention(nn.Module):
         rotation: tuple[Tensor, Tensor] | None,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """Return (rows, tokens, width)."""
+        """Return attention's output after its projection, (rows, tokens, width).
+
+        Args:
+            states: normed hidden states, (rows, tokens, width).
+            rotation: cosine and sine of rotary positions, (rows, 1, tokens, head_dim) each; None for a decoder without.
+        """
         query, key, value = self.projected(states, rotation)
         if cache is not None:
             key, value = cache.extend(key, value)
@@ -96,7 +101,13 @@ class Attention(nn.Module):
         return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout) -> Tensor:
-        """Return (rows, heads, tokens, head_dim) of query, key and value, by the backend or the kernel chosen."""
+        """Return (rows, heads, tokens, head_dim), by the backend or the kernel chosen.
+
+        Args:
+            query: (rows, heads, tokens, head_dim).
+            key: (rows, kv_heads, past + tokens, head_dim).
+            value: as `key`.
+        """
         if self.backend == "flex":
             return self._flex(query, key, value, layout)
         if self.kernel is not None and self._takes_kernel(query, layout):

@@ -44,7 +44,12 @@ class Block(nn.Module):
         turn: tuple[Tensor, Tensor] | None,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """Return (rows, tokens, width)."""
+        """Return (rows, tokens, width).
+
+        Args:
+            states: residual stream, (rows, tokens, width).
+            turn: cosine and sine of rotary positions, (rows, 1, tokens, head_dim) each; None for a decoder without.
+        """
         if self.fast is not None and cache is None and states.device.type != "meta":
             return self.fast(self, states, layout, turn)
         states = states + self._dropped(self.self_attn(self.input_layernorm(states), layout, turn, cache))
@@ -84,7 +89,13 @@ class Backbone(nn.Module):
         self.norm = norm_of(config.norm, config.width)
 
     def forward(self, tokens: Tensor, positions: Tensor, layout: AttentionLayout, cache: Cache | None) -> Tensor:
-        """Return hidden states after the last norm."""
+        """Return hidden states after the last norm, (rows, tokens, width).
+
+        Args:
+            tokens: token ids, (rows, tokens).
+            positions: position of each token in its document, from 0, (rows, tokens).
+            cache: keys and values of earlier tokens, one entry a layer, extended in place; None to keep none.
+        """
         states = self._embedded(tokens, positions)
         if self.stream is not None and states.device.type != "meta":
             states = states.to(self.stream)
@@ -142,10 +153,13 @@ class Decoder(nn.Module):
         documents: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """Return (rows, tokens, width) of `tokens` (rows, tokens).
+        """Return hidden states after the last norm, (rows, tokens, width).
 
-        positions: (rows, tokens), by default counted from 0, or from the end of the cache.
-        documents: (rows, tokens), see AttentionLayout; positions are then to begin at 0 in each document.
+        Args:
+            tokens: token ids, (rows, tokens).
+            positions: (rows, tokens), by default counted from 0, or from the end of the cache.
+            documents: (rows, tokens), see AttentionLayout; positions are then to begin at 0 in each document.
+            cache: keys and values of earlier tokens, one entry a layer, extended in place; None to keep none.
         """
         past = 0 if cache is None or cache[0].keys is None else cache[0].keys.shape[2]
         rows, length = tokens.shape
@@ -163,7 +177,14 @@ class Decoder(nn.Module):
         documents: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """Return logits (rows, tokens, vocabulary); parameters as of `hidden`."""
+        """Return logits (rows, tokens, vocabulary).
+
+        Args:
+            tokens: token ids, (rows, tokens).
+            positions: (rows, tokens), by default counted from 0, or from the end of the cache.
+            documents: number of each token's packed document, (rows, tokens); None where each row is one document.
+            cache: keys and values of earlier tokens, one entry a layer, extended in place; None to keep none.
+        """
         states = self.hidden(tokens, positions=positions, documents=documents, cache=cache)
         return functional.linear(states, self.head_weight)
 

@@ -79,7 +79,11 @@ def choose(call: Call, only_name: str | None = None) -> tuple[Kernel | None, Cho
 
 
 def examined(kernel: Kernel, call: Call, exact: Sequence[Tensor]) -> Trial:
-    """Compare one kernel with fp64 on the small call, and time it on the whole one."""
+    """Compare one kernel with fp64 on the small call, and time it on the whole one.
+
+    Args:
+        exact: output and gradients of the small call in fp64 on the host, in the order of `results`.
+    """
     work = partial(kernel, scale=call.scale)
     try:
         found = judged(kernel.label, relative_error(results(work, drawn(call.small)), exact), call.dtype)
@@ -122,7 +126,16 @@ def results(work: Callable[..., Tensor], inputs: Sequence[Tensor]) -> list[Tenso
 
 
 def written_out(query: Tensor, key: Tensor, value: Tensor, *, scale: float) -> Tensor:
-    """Attention by its definition: causal softmax(scale q k^T) v, each key head for its group of query heads."""
+    """Return attention by its definition, causal softmax(scale q k^T) v, shaped as `query`.
+
+    Memory grows with the square of the tokens.
+
+    Args:
+        query: (rows, heads, tokens, head_dim).
+        key: (rows, kv_heads, tokens, head_dim); each key head serves heads / kv_heads query heads.
+        value: as `key`.
+        scale: factor of the scores, before the softmax.
+    """
     groups = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
     scores = query @ key.transpose(-2, -1) * scale

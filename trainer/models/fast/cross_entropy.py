@@ -97,7 +97,14 @@ def _wide(value: Tensor) -> Tensor:
 def examined(
     name: str, make: Callable[[], Softmax], call: Call, exact: Sequence[Tensor], made: dict[str, Softmax]
 ) -> Trial:
-    """Compare one way with fp64 on a few rows of the very width, and time it on a chunk."""
+    """Compare one way with fp64 on a few rows of the vocabulary's width, and time it on a chunk.
+
+    Args:
+        name: of the way, as in `candidates`.
+        make: compiles or imports the way; an exception of it is the reason why the way is refused.
+        exact: losses (ROWS,) and gradient (ROWS, vocabulary) in fp64, on the host.
+        made: takes the way under its name, also where it is refused by its error.
+    """
     try:
         made[name] = softmax = make()
         few = [value.to(call.device) for value in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))]

@@ -52,7 +52,16 @@ def _wide(states: Tensor) -> Tensor:
 def normed(
     states: Tensor, weight: Tensor, bias: Tensor | None, kind: str, epsilon: float, dtype: torch.dtype
 ) -> Tensor:
-    """Return the norm of (…, width) in `dtype`."""
+    """Return the norm of `states`, shaped as they are.
+
+    Args:
+        states: (…, width).
+        weight: (width,); for rms_plus_one less 1.
+        bias: (width,), read for layer alone; None for a layer norm without.
+        kind: rms, rms_plus_one or layer, as in NormConfig.
+        epsilon: added to the mean square, or to the variance.
+        dtype: of the result.
+    """
     wide = _wide(states)
     factor = weight.to(wide.dtype)
     if kind == "layer":
@@ -71,7 +80,17 @@ def added_and_normed(
     epsilon: float,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:
-    """Return states + more in the states' dtype, and the norm of the sum in `dtype`."""
+    """Return states + more in the states' dtype, and the norm of the sum.
+
+    Args:
+        states: (…, width).
+        more: what is added, shaped as `states`.
+        weight: of the norm, (width,); for rms_plus_one less 1.
+        bias: of the norm, (width,), read for layer alone; None for a layer norm without.
+        kind: rms, rms_plus_one or layer, as in NormConfig.
+        epsilon: added to the mean square, or to the variance.
+        dtype: of the norm; the sum keeps that of `states`.
+    """
     total = (_wide(states) + _wide(more)).to(states.dtype)
     return total, normed(total, weight, bias, kind, epsilon, dtype)
 
@@ -86,7 +105,18 @@ def heads(
     shared: int,
     width: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return query, key and value (rows, tokens, heads, width) of the joint projection (rows, tokens, all)."""
+    """Return query, key and value, (rows, tokens, heads, width) each, normed and rotated where the decoder does so.
+
+    Args:
+        joint: outputs of the joint projection, (rows, tokens, (count + 2 shared) width).
+        cosine: of rotary positions, (rows, 1, tokens, width); None for a decoder without.
+        sine: as `cosine`.
+        query_norm: the norm of query heads, see `Norm.arguments`; None for a decoder without.
+        key_norm: likewise of key heads.
+        count: query heads.
+        shared: key heads, of which each serves count / shared query heads.
+        width: of one head.
+    """
     query, key, value = joint.split([count * width, shared * width, shared * width], dim=-1)
     query, key, value = (each.unflatten(-1, (-1, width)) for each in (query, key, value))
     if query_norm is not None and key_norm is not None:
@@ -113,7 +143,13 @@ KINDS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "tanh", "g
 
 
 def inner(joint: Tensor, kind: str, gated: bool) -> Tensor:
-    """Return act(gate) * up of the joint projection (tokens, 2 width), or act(up) of (tokens, width)."""
+    """Return act(gate) * up, or act(up) without a gate, (tokens, width) in the dtype of `joint`.
+
+    Args:
+        joint: gate and up side by side, (tokens, 2 width); without a gate up alone, (tokens, width).
+        kind: a key of ACTIVATIONS: silu, gelu or tanh.
+        gated: whether `joint` begins with a gate.
+    """
     act, _ = ACTIVATIONS[kind]
     if not gated:
         return act(_wide(joint)).to(joint.dtype)
@@ -122,7 +158,14 @@ def inner(joint: Tensor, kind: str, gated: bool) -> Tensor:
 
 
 def inner_backward(joint: Tensor, gradient: Tensor, kind: str, gated: bool) -> tuple[Tensor, Tensor]:
-    """Return the gradient by the joint projection, and what `inner` returned, computed a second time."""
+    """Return the gradient by the joint projection, shaped as it is, and the result of `inner`, computed once more.
+
+    Args:
+        joint: gate and up side by side, (tokens, 2 width); without a gate up alone, (tokens, width).
+        gradient: by the result of `inner`, (tokens, width).
+        kind: a key of ACTIVATIONS: silu, gelu or tanh.
+        gated: whether `joint` begins with a gate.
+    """
     act, back = ACTIVATIONS[kind]
     wide = _wide(gradient)
     if not gated:

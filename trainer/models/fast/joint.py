@@ -129,7 +129,14 @@ class Joint:
     def adapter_gradients(
         self, gradient: Tensor, inputs: Tensor, narrow: Tensor, by_narrow: Tensor
     ) -> list[Tensor | None]:
-        """Return the gradients of `adapters` in their dtype."""
+        """Return the gradients of `adapters`, in their order and dtype.
+
+        Args:
+            gradient: by the joint output, (tokens, outputs).
+            inputs: of the forward pass, (tokens, width).
+            narrow: inputs times A^T and scale, (tokens, columns).
+            by_narrow: gradient by `narrow`, (tokens, columns).
+        """
         joint = by_narrow.t() @ inputs  # (columns, width)
         found: list[Tensor | None] = []
         for part in self.parts:

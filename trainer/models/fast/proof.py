@@ -72,7 +72,14 @@ def _error(found: Tensor, exact: Tensor, floor: float) -> float:
 
 
 def judged(name: str, error: float, dtype: torch.dtype, plain: float | None = None) -> Trial:
-    """Return the trial, refused where the error is too large: absolutely, or next to what plain torch has."""
+    """Return the trial, refused where the error is too large: absolutely, or next to that of plain torch.
+
+    Args:
+        name: of the way that was tried.
+        error: largest relative Frobenius error against fp64, see `relative_error`; NaN or infinite is refused.
+        dtype: of the products, a key of LIMITS.
+        plain: the error of plain torch on the same inputs in the same dtype; None leaves that comparison out.
+    """
     limit = LIMITS[dtype] if plain is None else min(LIMITS[dtype], AGAINST_PLAIN * plain + torch.finfo(dtype).eps)
     if error <= limit:  # a NaN is not
         return Trial(name=name, error=error)

@@ -17,9 +17,19 @@ PIECE, WARPS = 8192, 8  # elements and warps of a program: no spilled register o
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def softmax_rows(logits, labels, scales, losses, stride, vocabulary, ignored, PIECE: tl.constexpr):  # type: ignore  # noqa: N803
-    """One program a row: `logits` (tokens, vocabulary) become gradients times `scales` (tokens,).
+    """Compute one row of losses and write its gradient over the logits; one Triton program a row.
 
     Maximum and sum are carried along from piece to piece (Milakov and Gimelshein, arXiv 1805.02867).
+
+    Args:
+        logits: pointer to (tokens, vocabulary), overwritten with gradients times `scales`.
+        labels: pointer to token ids, (tokens,).
+        scales: pointer to each token's factor of the gradient, (tokens,).
+        losses: pointer to (tokens,) in fp32, written; 0 where a label is ignored.
+        stride: elements from one row of `logits` to the next.
+        vocabulary: elements of a row.
+        ignored: label of a token without loss and gradient.
+        PIECE: elements read at a time, a power of two.
     """
     row = tl.program_id(0).to(tl.int64)
     begin = logits + row * stride
@@ -46,6 +56,14 @@ def softmax_rows(logits, labels, scales, losses, stride, vocabulary, ignored, PI
 
 
 def launch(logits: Any, labels: Any, scales: Any, losses: Any, *, ignored: int) -> None:
-    """Run the kernel over all rows of `logits`, which are overwritten."""
+    """Run the kernel over all rows of `logits`.
+
+    Args:
+        logits: (tokens, vocabulary), contiguous within a row, overwritten with the gradient times `scales`.
+        labels: token ids, (tokens,), contiguous.
+        scales: each token's factor of the gradient, (tokens,), contiguous.
+        losses: (tokens,) in fp32, written.
+        ignored: label of a token without loss and gradient.
+    """
     grid, stride, vocabulary = (logits.shape[0],), logits.stride(0), logits.shape[1]
     softmax_rows[grid](logits, labels, scales, losses, stride, vocabulary, ignored, PIECE=PIECE, num_warps=WARPS)

@@ -25,7 +25,15 @@ The factor scales the gradient alone. The logits may be overwritten; the gradien
 
 
 def softmax_gradient(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Return losses and gradient by torch's operations, in fp32 (fp64 for fp64)."""
+    """Return losses (tokens,) and the gradient by the logits, in their dtype, by torch's operations.
+
+    Both are computed in fp32 (fp64 for fp64).
+
+    Args:
+        logits: (tokens, vocabulary); kept as they are.
+        labels: token ids, (tokens,); IGNORED has a loss and a gradient of 0.
+        scale: each token's factor of the gradient, (tokens,); losses are not scaled.
+    """
     logs, safe, there = _logs(logits, labels)
     losses = -logs.gather(1, safe.unsqueeze(1)).squeeze(1).where(there, 0.0)
     gradient = logs.exp_()
@@ -91,7 +99,7 @@ def linear_cross_entropy_sum(
 
 
 def token_log_probabilities(hidden: Tensor, weight: Tensor, labels: Tensor, *, head: Head = PLAIN) -> Tensor:
-    """Return each label's log-probability, (tokens,) in fp32, 0 where IGNORED; parameters as above.
+    """Return each label's log-probability, (tokens,) in fp32, 0 where IGNORED.
 
     For losses that weigh tokens only after all are known. A head that is trained is computed a second time in the
     backward pass; the hidden states' gradient is not.
@@ -100,7 +108,7 @@ def token_log_probabilities(hidden: Tensor, weight: Tensor, labels: Tensor, *, h
         hidden: hidden states, shape (tokens, width).
         weight: weight of the head, shape (vocabulary, width).
         labels: token ids, IGNORED where none is trained, shape (tokens,).
-        chunk: tokens computed at a time.
+        head: how logits become losses, and how many tokens at a time.
     """
     apply: Any = _LogProbabilities.apply
     dtype = _computed_in(hidden, weight)

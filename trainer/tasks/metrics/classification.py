@@ -34,7 +34,13 @@ def balanced_accuracy(target: NDArray[np.int64], answer: NDArray[np.int64]) -> f
 
 
 def confusion(target: NDArray[np.int64], answer: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """Return how many rows of each class (lines) got each answer (columns)."""
+    """Return how many rows of each class (lines) got each answer (columns), (classes, classes).
+
+    Args:
+        target: true class of each row, 0 to classes - 1, (rows,).
+        answer: class with the highest probability, likewise.
+        classes: number of classes, those without a row included.
+    """
     return np.bincount(target * classes + answer, minlength=classes * classes).reshape(classes, classes)
 
 

@@ -34,6 +34,12 @@ def accuracy_interval(right: Floats) -> dict[str, float]:
 
 
 def r2_interval(name: str, errors: Floats, of_baseline: Floats) -> dict[str, float]:
-    """Return the ends of the interval of R² against a baseline, from squared errors (rows,)."""
+    """Return the ends of the interval of R² against a baseline, as r2_vs_NAME_low and r2_vs_NAME_high.
+
+    Args:
+        name: of the baseline, for the keys.
+        errors: squared error of each row's prediction, (rows,).
+        of_baseline: squared error of the baseline on the same rows, (rows,).
+    """
     low, high = ratio_interval(errors, of_baseline)
     return {f"r2_vs_{name}_low": 1 - high, f"r2_vs_{name}_high": 1 - low}

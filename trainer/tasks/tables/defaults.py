@@ -17,9 +17,13 @@ LEAST_PATIENCE = 10
 
 
 def table_defaults(loop: LoopConfig, rows: int, given: Collection[str]) -> dict[str, Any]:
-    """Return learning rate, epochs and patience for `rows` training rows, of those that are not `given`.
+    """Return learning rate, epochs and patience, of those that are not given.
 
     A run whose length is given ends there: it has no patience that was not asked for.
+
+    Args:
+        rows: of the training part, 1 or more.
+        given: names of the settings that were given, such as epochs or max_steps.
     """
     epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, STEPS // math.ceil(rows / loop.batch_size)))
     chosen = {

@@ -112,6 +112,9 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
 def identifiers_of(reading: Reading, names: Sequence[str], config: TableConfig) -> tuple[str, ...]:
     """Return the columns that are left out as identifiers, and report them.
 
+    Args:
+        names: columns that may be inputs, by their names in the header.
+
     Raises:
         TrainerError: RM580 where no other column is left.
     """
@@ -128,7 +131,11 @@ def identifiers_of(reading: Reading, names: Sequence[str], config: TableConfig) 
 
 
 def made_of(config: TableConfig, matrix: Matrix, identifiers: Sequence[str]) -> dict[str, Any]:
-    """Return how inputs were made, for the metadata."""
+    """Return how inputs were made, for the metadata.
+
+    Args:
+        identifiers: columns that were left out, see `identifiers_of`.
+    """
     return {
         "set": "table",
         "why": "--features table" if config.features == "table" else f"--target names the column {config.target!r}",

@@ -1,11 +1,9 @@
 """Public functions with three or more parameters describe those that their types do not explain."""
 
-import json
-
 import pytest
 
-from rocmatrix.cli import argument_docs, budget
-from rocmatrix.runtime.paths import ARGUMENT_DOCS, ROOT
+from rocmatrix.cli import argument_docs
+from rocmatrix.runtime.paths import ROOT
 
 SECTION = """Do it.
 
@@ -26,9 +24,8 @@ def faults(tmp_path, source):
     return [(place.line, place.name, place.why) for place in argument_docs.places(tmp_path)]
 
 
-def test_checkout_with_its_budget_passes():
-    found = argument_docs.places(ROOT)
-    assert budget.judge(found, json.loads(ARGUMENT_DOCS.read_text()), what="functions", command="") == []
+def test_checkout_has_no_finding():
+    assert argument_docs.places(ROOT) == []
 
 
 @pytest.mark.parametrize(
@@ -56,10 +53,16 @@ def test_function_with_undescribed_parameters_is_reported_with_their_names(tmp_p
         'class A:\n    @override\n    def f(self, a: int, b: int, c: int):\n        """Described by its base."""\n',
         'def f(a: Cell, b: Matrix, c: docker.DockerClient | None):\n    """Types that explain themselves."""\n',
         f'def f(a: int, b: int, c: int):\n    """{SECTION}"""\n',
+        '@task(help={"b": "two", "c": "three"})\ndef f(a: Context, b: int, c: int):\n    """A task."""\n',
     ],
 )
 def test_function_that_needs_no_section_or_has_one_is_accepted(tmp_path, source):
     assert faults(tmp_path, source) == []
+
+
+def test_task_whose_help_lacks_an_option_is_reported_with_its_name(tmp_path):
+    source = '@task(help={"b": "two"}, name="c")\ndef f(a: Context, b: int, c: int):\n    """A task."""\n'
+    assert faults(tmp_path, source) == [(2, "f", "Args lacks c")]
 
 
 def test_section_with_a_name_that_is_no_parameter_is_reported(tmp_path):
@@ -72,10 +75,10 @@ def test_static_method_counts_its_first_parameter(tmp_path):
     assert faults(tmp_path, source) == [(3, "A.f", "Args lacks a, b, c")]
 
 
-def test_main_of_a_checkout_over_its_budget_fails_and_names_the_function(tmp_path, monkeypatch, capsys):
-    (tmp_path / "argument_docs.json").write_text("{}")
-    assert faults(tmp_path, 'def f(a: int, b: int, c: int):\n    """Do it."""\n')
+def test_main_with_a_finding_fails_and_names_the_function(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(argument_docs, "ROOT", tmp_path)
-    monkeypatch.setattr(argument_docs, "ARGUMENT_DOCS", tmp_path / "argument_docs.json")
-    assert argument_docs.main([]) == 1
+    assert faults(tmp_path, 'def f(a: int, b: int, c: int):\n    """Do it."""\n')
+    assert argument_docs.main() == 1
     assert "trainer/module.py:1: f: Args lacks a, b, c" in capsys.readouterr().err
+    assert faults(tmp_path, f'def f(a: int, b: int, c: int):\n    """{SECTION}"""\n') == []
+    assert argument_docs.main() == 0

@@ -32,7 +32,7 @@ from trainer.engine.steps.batch_size_probe import can_be_timed
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
-from trainer.run.checkpointing import capture, encode
+from trainer.run.checkpoint_writer import capture, encode
 from trainer.run.rank_setup import alike
 from trainer.run.resume_settings import with_settings_of
 from trainer.runtime.errors import TrainerError

@@ -14,7 +14,7 @@ from trainer.engine.steps import batch_size_probe as advice
 from trainer.engine.steps.batch_size_probe import Advice, suggest_batch_size
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
-from trainer.run.checkpointing import capture, encode
+from trainer.run.checkpoint_writer import capture, encode
 
 ROWS = 640
 

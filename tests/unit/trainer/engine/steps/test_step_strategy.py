@@ -22,7 +22,7 @@ from trainer.engine.steps.step_batching import Launches
 from trainer.engine.steps.step_strategy import Memory, choose_step, trial, unproven
 from trainer.models.losses import squared_error_sum
 from trainer.models.mlp import mlp
-from trainer.run.checkpointing import capture, encode
+from trainer.run.checkpoint_writer import capture, encode
 from trainer.runtime.errors import TrainerError
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 

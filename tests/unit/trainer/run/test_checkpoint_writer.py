@@ -15,8 +15,8 @@ from trainer.config.checkpoint_policy import Interval, Retention
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
-from trainer.run import checkpointing as checkpoint
-from trainer.run.checkpointing import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run import checkpoint_writer as checkpoint
+from trainer.run.checkpoint_writer import CheckpointKeeper, finish, newest_good, restore, tell_damaged
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import stored
 

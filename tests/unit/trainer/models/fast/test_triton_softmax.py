@@ -1,7 +1,7 @@
 """The Triton kernel of the loss: compiled for AMD architectures without a card, and its values by the interpreter.
 
 Triton is in no lock of the cells, whose torch brings its own: these tests use one that is importable, or that of the
-folder ROCMATRIX_TRITON, made by `pip install --target FOLDER -r requirements/kernels.txt`.
+folder ROCMATRIX_TRITON, by default the one that `.ci/kernels` makes from requirements/kernels.txt.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[5]
-FOLDER = os.environ.get("ROCMATRIX_TRITON", "")
+FOLDER = os.environ.get("ROCMATRIX_TRITON", str(ROOT / ".rocmatrix" / "ci" / "triton"))
 THERE = importlib.util.find_spec("triton") is not None or (Path(FOLDER) / "triton").is_dir()
-WHY = "triton is not installed; pip install --target FOLDER -r requirements/kernels.txt, and ROCMATRIX_TRITON=FOLDER"
+WHY = "triton is not installed; .ci/kernels does it"
 pytestmark = pytest.mark.skipif(not THERE, reason=WHY)
 
 COMPILE = """

@@ -30,7 +30,7 @@ _FORMS = (
     (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
     (re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"), "<host>"),
     (re.compile(r"(?P<time>\b\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30} )[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
-    (re.compile(r"\b[A-Za-z_][\w.-]{0,63}@(?!sha256:)[\w.-]{1,63}(?=[:\s])"), "<user>@<host>"),
+    (re.compile(r"(?<![/\w.-])[A-Za-z_][\w.-]{0,63}@(?!sha256:)[\w.-]{1,63}(?=[:\s])"), "<user>@<host>"),
     (re.compile(r"(?P<name>\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
     (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
@@ -43,9 +43,12 @@ _FORMS = (
 _SYSTEM = re.compile(
     r"/(?:sys|proc|usr|lib|lib64|bin|sbin|etc|boot|dev(?!/(?:disk|mapper))|opt/rocm[\w.-]*|training|cache)(?=/|$)"
 )
-_QUOTED = re.compile(r"(?P<sign>[\"'`])(?P<path>/(?!/)[^\"'`\n]{1,4000})(?P=sign)")
-_PATH = re.compile(r"(?<![\w.>~/-])/(?!/)(?:\\.|[^\s\"'`<>|;,:()\[\]{}=\\]){1,4000}")
+_QUOTED = re.compile(r"(?P<sign>[\"'`])(?P<path>(?:<home>|<checkout>)?/(?!/)[^\"'`\n]{1,4000})(?P=sign)")
+_PATH = re.compile(r"(?:<home>|<checkout>|(?<![\w.>~/-]))/(?!/)(?:\\.|[^\s\"'`<>|;,:()\[\]{}=\\]){1,4000}")
 _DRIVE = re.compile(r"\b[A-Za-z]:\\{1,2}[^\s\"'<>|]{1,2000}|\\\\[\w.-]{1,63}\\[^\s\"'<>|]{1,2000}")
+_OURS = re.compile(
+    r"<checkout>/(?:rocmatrix|trainer|matrix|images|compose|templates|tests|docs|scripts|\.rocmatrix|\w+\.(?:py|yaml))(?=/|$)"
+)
 _PACKAGES = re.compile(r"/((?:site|dist)-packages/.*)$", re.DOTALL)
 _PLACEHOLDER = re.compile(r"<[a-z]{2,10}>")
 
@@ -62,10 +65,9 @@ def clean(text: str, identity: Identity) -> str:
         text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text)
     for form, instead in _FORMS:
         text = form.sub(instead, text)
-    text = redacted(text, ())
     text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
     text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))
-    return _without_names(text, identity)
+    return _without_names(redacted(text, ()), identity)
 
 
 def clean_data(value: Any, identity: Identity) -> Any:
@@ -91,8 +93,8 @@ def leaks(text: str, identity: Identity) -> tuple[str, ...]:
 
 
 def _public(path: str) -> str:
-    """Return a path that may be shown: one of the system, or a package's file from site-packages on."""
-    if _SYSTEM.match(path):
+    """Return a path that may be shown: one of the system, or of this program, or a package's file from site-packages on."""
+    if _SYSTEM.match(path) or _OURS.match(path):
         return path
     packaged = _PACKAGES.search(path)
     return f"<path>/{packaged[1]}" if packaged else "<path>"

@@ -21,7 +21,8 @@ from tests.fixtures.evidence import record
 CELL = "rocm7.2-torch2.12.1-gfx1100"
 LINE = (
     "token hf_plantedplantedplanted; MY_VALUE planted-secret-value; in /home/plantedperson/acme on plantedhost, "
-    "at bob@plantedstation9:~$, on plantednode.corp, in (plantedpeer, 29500), 10.3.68.117, 3c:7c:3f:00:12:ab, Serial Number: 692300415017, /mnt/plantedplace/bars.csv, planted@example.org\n"
+    "at bob@plantedstation9:~$, on plantednode.corp, in (plantedpeer, 29500), 10.3.68.117, 3c:7c:3f:00:12:ab, "
+    "Serial Number: 692300415017, /mnt/plantedplace/bars.csv, planted@example.org\n"
 )
 PLANTED = ("planted", "10.3.68", "3c:7c", "692300415017", "acme")
 

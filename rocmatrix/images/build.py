@@ -47,6 +47,8 @@ PRUNER_FILES = (
     "verify/inside/__init__.py",
     "verify/inside/prune.py",
     *(f"verify/devicecode/{name}.py" for name in ("__init__", "elf", "names", "reading", "target")),
+    *("host/__init__.py", "host/processors.py", "host/processors.json"),  # the numbers of processors
+    *("runtime/__init__.py", "runtime/paths.py"),
 )
 LINES_SHOWN = 20
 STEP_WIDTH = 100

@@ -36,8 +36,8 @@ def fit(training: Training) -> list[Epoch]:
     The best are those of the lowest validation loss, or with `keep_last` the last.
 
     Raises:
-        TrainerError: RM530 as soon as a loss is not finite, RM523 where one row is too much for the memory, RM674 and
-            RM675 from a user's callback.
+        TrainerError: RM530 as soon as a loss is not finite, RM523 where one row is too much for the memory, RM733 and
+            RM734 from a user's callback.
         StoppedError: when the run was asked to end; `on_checkpoint` was called before.
     """
     state, callbacks = training.state, training.callbacks

@@ -55,13 +55,13 @@ def set_clock(hours):
         return
     from datetime import UTC, datetime, timedelta
 
-    from rocmatrix.evidence import collect
+    from rocmatrix.evidence import from_events
     from rocmatrix.nightly import journal
 
     def moved():
         return f"{datetime.now(UTC) + timedelta(hours=hours):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
-    collect.now = journal.now = moved
+    from_events.now = journal.now = moved
 
 
 def main():

@@ -8,6 +8,8 @@ import sqlite3
 import pytest
 
 from rocmatrix.cli.commands import common, dashboard, diagnose, evidence
+from rocmatrix.cli.options.host import Diagnose
+from rocmatrix.cli.options.records import Dashboard, Evidence
 from rocmatrix.evidence import exchange, store
 from rocmatrix.evidence.record import Record
 from rocmatrix.runtime import console
@@ -47,7 +49,7 @@ def ends(capsys):
 
 
 def imported(path):
-    return {"cell": "", "as_json": False, "export": "", "take": str(path), "file": ""}
+    return Evidence(take=str(path))
 
 
 def texts_of(document):
@@ -68,11 +70,11 @@ def test_damaged_records_are_imported_or_refused_with_a_code(tmp_path, ends):
         for made in texts_of(document):
             content = {"format": exchange.FORMAT, "schema": exchange.SCHEMA, "records": [made]}
             path.write_bytes(hostile.text_of(content))
-            status, told = ends(case, evidence.evidence, **imported(path))
+            status, told = ends(case, evidence.evidence, imported(path))
             assert status == 0 or "RM622" in told, (case, told)
             refused += status == 2
     assert refused > len(cases) / 2
-    status, _ = ends("the page of what was taken", dashboard.dashboard, out=str(tmp_path / "out"), serve=False, port=0)
+    status, _ = ends("the page of what was taken", dashboard.dashboard, Dashboard(out=str(tmp_path / "out"), port=0))
     assert status == 0
     pages = "".join(page.read_text() for page in (tmp_path / "out").rglob("*.html"))
     assert "<script>alert" not in pages
@@ -82,7 +84,7 @@ def test_damaged_records_are_imported_or_refused_with_a_code(tmp_path, ends):
 def test_texts_that_are_no_evidence_are_refused(tmp_path, ends, case):
     path = tmp_path / "sent.json"
     path.write_bytes(hostile.TEXTS[case])
-    status, told = ends(case, evidence.evidence, **imported(path))
+    status, told = ends(case, evidence.evidence, imported(path))
     assert (status, "RM622" in told) == (2, True)
 
 
@@ -114,9 +116,9 @@ def test_damaged_store_is_reported_by_every_program_that_reads_it(tmp_path, ends
     if case in ("nothing", "a text", "a folder"):
         path.unlink()
     DATABASES[case](path)
-    ends(case, evidence.evidence, cell="", as_json=False, export="", take="", file="")
-    ends(case, evidence.evidence, cell="", as_json=False, export=str(tmp_path / "out.json"), take="", file="")
-    ends(case, dashboard.dashboard, out=str(tmp_path / "out"), serve=False, port=0)
+    ends(case, evidence.evidence, Evidence())
+    ends(case, evidence.evidence, Evidence(export=str(tmp_path / "out.json")))
+    ends(case, dashboard.dashboard, Dashboard(out=str(tmp_path / "out"), port=0))
 
 
 LOGS = {
@@ -140,7 +142,7 @@ LOGS = {
 def test_log_of_any_bytes_is_read_or_refused_with_a_code(tmp_path, ends, case):
     path = tmp_path / "log"
     path.write_bytes(LOGS[case])
-    ends(case, diagnose.diagnose, str(path), cell="", gpu="gfx1100", as_json=False)
+    ends(case, diagnose.diagnose, Diagnose(log=str(path), gpu="gfx1100"))
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to itself", "absent", "name"])
@@ -159,7 +161,7 @@ def test_log_of_another_kind_is_refused_and_not_waited_for(tmp_path, ends, kind)
         if os.fork() == 0:
             path.write_bytes(b"HIP error: out of memory\n")
             os._exit(0)
-        ends(kind, diagnose.diagnose, str(path), cell="", gpu="gfx1100", as_json=False)
+        ends(kind, diagnose.diagnose, Diagnose(log=str(path), gpu="gfx1100"))
         os.wait()
         return
-    assert ends(kind, diagnose.diagnose, str(path), cell="", gpu="gfx1100", as_json=False)[0] == 2
+    assert ends(kind, diagnose.diagnose, Diagnose(log=str(path), gpu="gfx1100"))[0] == 2

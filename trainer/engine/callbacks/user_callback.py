@@ -39,7 +39,7 @@ class UserCallback:
 
         What it prints goes to standard error.
 
-        The returned function raises RM674 for an exception and RM675 for a change that the class does not announce.
+        The returned function raises RM733 for an exception and RM734 for a change that the class does not announce.
         """
         method, calls = getattr(self.callback, hook), 0
 
@@ -57,7 +57,7 @@ class UserCallback:
                 moment.again(run.device)
                 if sys.exception() is None and (changed := before.difference(run)):
                     raise TrainerError(
-                        "RM675", what=f"{self.name}, {hook}: {changed} changed", where=f"step {run.state.step}"
+                        "RM734", what=f"{self.name}, {hook}: {changed} changed", where=f"step {run.state.step}"
                     )
 
         return call
@@ -69,7 +69,7 @@ class UserCallback:
         except (Exception, SystemExit) as error:
             what = f"{self.name}, {hook}: {described(error)}"
             raise TrainerError(
-                "RM674", what=what, where=f"step {run.state.step}, {line_of(error, self.path)}"
+                "RM733", what=what, where=f"step {run.state.step}, {line_of(error, self.path)}"
             ) from error
 
 
@@ -94,12 +94,12 @@ def load_all(names: Sequence[str], *, leads: bool, world_size: int) -> tuple[Use
         world_size: number of ranks.
 
     Raises:
-        TrainerError: RM673 where one cannot be loaded, RM676 where it changes results on rank 0 of several alone.
+        TrainerError: RM732 where one cannot be loaded, RM735 where it changes results on rank 0 of several alone.
     """
     loaded = [load(name) for name in names]
     for each in loaded:
         if each.callback.changes_results and not each.callback.all_ranks and world_size > 1:
-            raise TrainerError("RM676", what=each.name, where=f"{world_size} ranks")
+            raise TrainerError("RM735", what=each.name, where=f"{world_size} ranks")
     return tuple(each for each in loaded if leads or each.callback.all_ranks)
 
 
@@ -107,7 +107,7 @@ def load(name: str) -> UserCallback:
     """Load `FILE.py:Class` or `package.module:Class`, and make the callback.
 
     Raises:
-        TrainerError: RM673, with the reason.
+        TrainerError: RM732, with the reason.
     """
     place, _, wanted = name.rpartition(":")
     if not place or not wanted.isidentifier():
@@ -156,4 +156,4 @@ def refused(name: str, why: str, where: str = "") -> TrainerError:
         why: reason of the refusal.
         where: file and line; empty where not known.
     """
-    return TrainerError("RM673", what=f"--callback {name}", where=where, why=why)
+    return TrainerError("RM732", what=f"--callback {name}", where=where, why=why)

@@ -138,26 +138,26 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "Start the same command with --resume auto and a smaller --micro-batch; look for others that use the card.",
     ),
     (
-        "RM673",
+        "RM732",
         "A callback cannot be loaded",
         "--callback names a file or module, a colon and a class; the class is a subclass of trainer.engine.callbacks."
         "Callback and is made without arguments. A file is loaded alone: it cannot import the files next to it.",
         "Correct what is named; docs/training.md has an example. For a resumed run, give --callback again, or none.",
     ),
     (
-        "RM674",
+        "RM733",
         "A callback failed",
         "A callback that was given with --callback raised an exception. The run ends; its checkpoints stay.",
         "Correct the line that is named, then start the same command with --resume auto.",
     ),
     (
-        "RM675",
+        "RM734",
         "A callback changed the run",
         "It changed what a later step depends on, and its class does not state that. The run ends; checkpoints stay.",
         "Set changes_results = True in the class, or leave the run as it is: change a copy, call model.train() again.",
     ),
     (
-        "RM676",
+        "RM735",
         "A callback would make the ranks differ",
         "It changes results (changes_results) and is on rank 0 alone, so the other ranks would train another model.",
         "Set all_ranks = True in the class and do the same on each rank, or train on one.",

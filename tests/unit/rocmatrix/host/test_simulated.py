@@ -2,7 +2,7 @@
 
 from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Device, Mount
-from rocmatrix.evidence import collect
+from rocmatrix.evidence import from_events
 from rocmatrix.host import simulated
 from rocmatrix.images import build, labels
 from rocmatrix.nightly import bake
@@ -14,7 +14,7 @@ def test_a_real_machine_has_no_mark_and_the_tags_that_people_use(monkeypatch):
     assert not simulated.here().simulated
     assert build.tag(cells.CPU) == f"rocmatrix:{cells.CPU.name}"
     assert labels.SIMULATED not in labels.written(inputs="a" * 64)
-    assert "simulated" not in collect.marks_of(cells.CPU, labels={})
+    assert "simulated" not in from_events.marks_of(cells.CPU, labels={})
 
 
 def test_a_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_path, monkeypatch):
@@ -35,13 +35,13 @@ def test_a_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_
     assert build.tag(cells.CPU) == f"rocmatrix:simulated-{cells.CPU.name}"
     assert bake.candidate(cells.CPU) == f"rocmatrix:night-simulated-{cells.CPU.name}"
     assert labels.written(inputs="a" * 64)[labels.SIMULATED] == "yes"
-    assert collect.marks_of(cells.CPU, labels={}) == ("simulated",)
+    assert from_events.marks_of(cells.CPU, labels={}) == ("simulated",)
 
 
 def test_an_image_of_a_simulation_is_marked_on_a_real_machine_and_the_other_way(tmp_path, monkeypatch):
     monkeypatch.delenv(simulated.VARIABLE, raising=False)
-    assert collect.marks_of(cells.CPU, labels={labels.SIMULATED: "yes"}) == ("simulated",)
+    assert from_events.marks_of(cells.CPU, labels={labels.SIMULATED: "yes"}) == ("simulated",)
     monkeypatch.setenv(simulated.VARIABLE, str(tmp_path))
     host = simulated.here()
     monkeypatch.delenv(simulated.VARIABLE)
-    assert collect.marks_of(cells.CPU, labels={}, host=host) == ("simulated",)
+    assert from_events.marks_of(cells.CPU, labels={}, host=host) == ("simulated",)

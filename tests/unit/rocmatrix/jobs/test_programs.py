@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rocmatrix.evidence import collect
+from rocmatrix.evidence import from_events
 from rocmatrix.evidence.record import Kind
 from rocmatrix.jobs.programs import PROGRAMS, SUITE_EVENTS
 from rocmatrix.runtime.paths import ROOT, TRAINER_OPTIONS
@@ -68,7 +68,7 @@ def test_package_outside_programs_compares_no_program_name():
 
 def test_recorded_programs_each_have_a_maker_of_records():
     recorded = {program.name for program in PROGRAMS.values() if program.recorded}
-    assert set(collect.OF_PROGRAM) == recorded
+    assert set(from_events.OF_PROGRAM) == recorded
     assert recorded < set(Kind.__args__)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.evidence import collect, store
+from rocmatrix.evidence import from_events, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.level import standings
 from rocmatrix.host.hardware import survey
@@ -50,15 +50,15 @@ class Chain:
         shutil.copy(making.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")
 
     def build(self, **more):
-        marks = collect.marks_of(CELL, labels=LABELS)
+        marks = from_events.marks_of(CELL, labels=LABELS)
         about = {"inputs": INPUTS, "image": IMAGE, "seconds": 1.0, "log": "", "marks": marks}
-        store.add(self.path, [collect.of_build(CELL, **about | more)])
+        store.add(self.path, [from_events.of_build(CELL, **about | more)])
 
     def prove(self, checks=None, image=IMAGE):
         found = checks or tuple(Check(name=name, summary="simulated") for name in CHECKS)
         made = proof.Proof(cell=CELL.name, architecture="gfx1100", subject="image", checks=found, of_image=True)
-        marks = collect.marks_of(CELL, labels=LABELS)
-        store.add(self.path, [collect.of_proof(CELL, made, inputs=INPUTS, image=image, marks=marks)])
+        marks = from_events.marks_of(CELL, labels=LABELS)
+        store.add(self.path, [from_events.of_proof(CELL, made, inputs=INPUTS, image=image, marks=marks)])
         return made.proven
 
     def smoke(self, *, image=IMAGE, **scene):

@@ -83,7 +83,7 @@ def test_a_failed_callback_can_be_mended_and_the_run_resumed(
     flags = ("--run", "r", "--epochs", "3", "--checkpoint-every", "20", "--callback", f"{code}:Mine")
     assert train(tmp_path, *flags) not in (0, 75)
     out, err = capsys.readouterr()
-    assert "RM674" in err
+    assert "RM733" in err
     assert "Mine, on_step_end: ZeroDivisionError" in err
     assert f"{code}:4" in err
     assert "Traceback" not in err
@@ -104,7 +104,7 @@ def test_a_callback_that_is_gone_ends_a_resume_unless_none_is_given(
     assert train(tmp_path, "--run", "r", *flags) != 0
     code.unlink()
     assert train(tmp_path, "--resume", "auto") != 0
-    assert "RM673" in capsys.readouterr().err
+    assert "RM732" in capsys.readouterr().err
     assert train(tmp_path, "--resume", "auto", "--callback", "none") == 0
     assert events(capsys.readouterr().out)["callbacks_changed"]["changes"] == [f"{code}:Mine is not used any more"]
 

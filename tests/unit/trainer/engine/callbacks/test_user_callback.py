@@ -112,7 +112,7 @@ CHANGES = [
 def test_a_change_that_the_class_does_not_announce_ends_the_run(
     hook: str, change: Callable[[Training], None], part: str
 ) -> None:
-    with pytest.raises(TrainerError, match="RM675") as caught:
+    with pytest.raises(TrainerError, match="RM734") as caught:
         fit(training(callbacks=doing(hook, change)))
     assert caught.value.what == f"mine.py:Mine, {hook}: {part} changed"
 
@@ -146,7 +146,7 @@ def test_an_exception_names_the_callback_the_hook_and_the_line(error: BaseExcept
     keeper.checkpoint_due = lambda run: run.state.step + 1 == 3  # type: ignore[method-assign]
     mine = doing("on_epoch_end", fail)
     made = training(callbacks=Callbacks([keeper], users=mine.users), guarded=True)
-    with pytest.raises(TrainerError, match="RM674") as caught:
+    with pytest.raises(TrainerError, match="RM733") as caught:
         fit(made)
     assert caught.value.what.startswith(f"mine.py:Mine, on_epoch_end: {type(error).__name__}")
     assert "second" not in caught.value.what
@@ -194,14 +194,14 @@ def test_a_class_of_an_installed_module_is_loaded() -> None:
     ],
 )
 def test_what_cannot_be_loaded_is_refused_with_the_reason(tmp_path: Path, text: str, tail: str, why: str) -> None:
-    with pytest.raises(TrainerError, match="RM673") as caught:
+    with pytest.raises(TrainerError, match="RM732") as caught:
         load(written(tmp_path, text) + tail)
     assert why in caught.value.why
 
 
 @pytest.mark.parametrize("name", ["nowhere.py:Mine", "nothing_of_this_name:Mine", "trainer:Mine", ":Mine", "/:Mine"])
 def test_a_place_that_is_not_there_is_refused(name: str) -> None:
-    with pytest.raises(TrainerError, match="RM673"):
+    with pytest.raises(TrainerError, match="RM732"):
         load(name)
 
 
@@ -216,7 +216,7 @@ def test_one_that_changes_results_on_rank_0_alone_is_refused(tmp_path: Path) -> 
     here = written(tmp_path, "class Mine(Callback):\n    changes_results = True\n") + ":Mine"
     assert load_all([here], leads=True, world_size=1)
     for leads in (True, False):
-        with pytest.raises(TrainerError, match="RM676"):
+        with pytest.raises(TrainerError, match="RM735"):
             load_all([here], leads=leads, world_size=2)
 
 

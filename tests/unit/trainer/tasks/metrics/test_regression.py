@@ -86,6 +86,6 @@ def test_linear_baseline_in_pieces_is_the_one_at_once(monkeypatch: pytest.Monkey
     train, test = collinear(900, 3, np.float32), collinear(100, 4, np.float32)
     whole = baseline_forecasts(train, test)["linear"]
     monkeypatch.setattr(
-        "trainer.tasks.metrics.regression.pieces", lambda n: [slice(a, min(a + 97, n)) for a in range(0, n, 97)]
+        "trainer.tasks.metrics.regression.chunks", lambda n: [slice(a, min(a + 97, n)) for a in range(0, n, 97)]
     )
     np.testing.assert_allclose(baseline_forecasts(train, test)["linear"], whole, rtol=1e-9)

@@ -38,6 +38,7 @@ def data(name: str, value: Any, identity: Identity, *, most: int = DATA_BYTES) -
 
     Args:
         name: file name within the bundle.
+        value: plain data: dictionaries, lists, text, numbers.
         most: bytes that the part may have.
     """
     text = _json(_shortened(clean_data(value, identity)))

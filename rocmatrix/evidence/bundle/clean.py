@@ -11,9 +11,10 @@ import re
 from typing import Any
 
 from rocmatrix.evidence.bundle.identity import Identity
+from rocmatrix.runtime.paths import ROOT
 from rocmatrix.runtime.redaction import redacted
 
-_WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|private[_-]?keys?|credentials?)"
+_WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
 _HOSTS = r"(?:[\w-]+\.)*(?:amd\.com|radeon\.com|pytorch\.org|github\.com|kernel\.org)"
 _FORMS = (
     (re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[\x00-\x08\x0b-\x1f\x7f]"), ""),  # they part a word from its form
@@ -22,9 +23,15 @@ _FORMS = (
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
     (re.compile(r"(?P<name>\b(?:Bearer|Basic|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =])[^\s\"',]{{1,4000}}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>{_WORD}[\"']?\s{{0,3}}[=:]\s{{0,3}}[\"']?)(?!<secret>)(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-]))[^\s\"',;]{{1,4000}}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>{_WORD}[\"']?\s{{0,3}}[=:]\s{{0,3}}[\"']?)(?!<secret>)(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-]))(?:(?<=\")[^\"\n]{{1,4000}}|(?<=')[^'\n]{{1,4000}}|[^\s\"',;]{{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>(?:passw(?:or)?d|passphrase|\bpin)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)\d{1,40}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<scheme>\b[a-z][a-z+]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'<>@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
+    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
+    (re.compile(r"\bgit@[\w.-]{1,253}:\S{1,400}|(?<![\w~])~[a-z_][\w.-]{0,63}/[^\s\"'<>]{0,2000}"), "<path>"),
+    (re.compile(r"(?P<name>\b(?:SLURM\w{0,40}NODE\w{0,20}|nodelist|e?ssid)[=:]\s{0,3})[^\s,;]{1,1000}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"\[[A-Za-z][\w.-]{0,253}\](?=:\d{2,5})"), "[<host>]"),
+    (re.compile(r"^[\w.-]{1,64}(?= kernel: )", re.MULTILINE), "<host>"),
+    (re.compile(rf"(?<![\w.@/-])(?!{_HOSTS}(?![\w.-]))(?:[\w-]{{1,63}}\.){{1,8}}(?:com|net|edu|gov|org)(?![\w-]|\.\w)"), "<host>"),
     (re.compile(r"(?P<name>file://)/?[^\s\"'<>]{1,2000}"), r"\g<name><path>"),
     (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:local|lan|internal|intranet|corp|home|localdomain|cluster)\b", re.IGNORECASE), "<host>"),
     (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
@@ -34,7 +41,7 @@ _FORMS = (
     (re.compile(r"(?P<name>\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
     (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
-    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"\bGPU-[0-9a-f]{8,32}\b(?!-)", re.IGNORECASE), "GPU-<id>"),
     (re.compile(r"\b[0-9a-f]{2}(?:-[0-9a-f]{2}){5,7}\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b|\b[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}\b|\benx[0-9a-f]{12}\b", re.IGNORECASE), "<mac>"),
     (re.compile(r"(?<![\d.])(?!127\.0\.0\.1(?!\d)|0\.0\.0\.0(?!\d))(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)"), "<address>"),
@@ -50,6 +57,7 @@ _OURS = re.compile(
     r"<checkout>/(?:rocmatrix|trainer|matrix|images|compose|templates|tests|docs|scripts|\.rocmatrix|\w+\.(?:py|yaml))(?=/|$)"
 )
 _PACKAGES = re.compile(r"/((?:site|dist)-packages/.*)$", re.DOTALL)
+_PROGRAM = re.compile(r"/((?:rocmatrix|trainer)/[\w/]{1,200}\.py)$")
 _PLACEHOLDER = re.compile(r"<[a-z]{2,10}>")
 
 
@@ -96,7 +104,9 @@ def _public(path: str) -> str:
     """Return a path that may be shown: one of the system, or of this program, or a package's file from site-packages on."""
     if _SYSTEM.match(path) or _OURS.match(path):
         return path
-    packaged = _PACKAGES.search(path)
+    packaged = _PACKAGES.search(path) or _PROGRAM.search(path)
+    if packaged and packaged.re is _PROGRAM and not (ROOT / packaged[1]).is_file():  # another program's folder
+        return "<path>"
     return f"<path>/{packaged[1]}" if packaged else "<path>"
 
 

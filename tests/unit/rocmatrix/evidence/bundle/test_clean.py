@@ -43,6 +43,17 @@ WHO = Identity(
         ("lost ip-10-0-3-17.ec2.internal", "10-0-3-17"),
         ("bob@workstation9:~$ ls", "workstation9"),
         ("2026-11-22T18:46:24.123+00:00 workstation9 kernel: amdgpu", "workstation9"),
+        ("--env SECRET_KEY='alpha beta gamma'", "gamma"),
+        ('PASSWORD="two words here"', "words"),
+        ("docker login -u bob -p hunter2pass reg", "hunter2pass"),
+        ("curl -u bob:hunter2pass x", "hunter2pass"),
+        ("cloned git@github.com:acme/private.git", "acme"),
+        ("~bob/data.csv", "bob"),
+        ("SLURM_JOB_NODELIST=node[17-20]", "node[17"),
+        ("failed to connect to [node17]:29500", "node17"),
+        ("node17 kernel: amdgpu", "node17"),
+        ("from node17.cluster.acme.com port 22", "acme"),
+        ("machine-id: 4f3c2b1a9d8e4f3c2b1a9d8e4f3c2b1a", "4f3c2b1a"),
         ("rdzv_endpoint=node17:29500", "node17"),
         ("connect to (node17, 29500) failed", "node17"),
         ("uid=1000(bob) gid=1000(bob)", "bob"),
@@ -78,6 +89,8 @@ def test_text_with_a_hostile_value_is_cleaned_of_it(text, gone):
         "/dev/kfd and /dev/dri/renderD128 belong to group 992",
         "rocmatrix@sha256:" + "c" * 64,
         "tokens: 4096 of 8192",
+        "rocm.docs.amd.com, user and kernel-space support matrix; ROCm/TheRock:dockerfiles",
+        "torch.utils.data.dataloader raised; torch._C._cuda_init; step -u 3",
         "c10::Error at::native::add std::runtime_error",
     ],
 )
@@ -92,6 +105,11 @@ def test_path_of_a_package_keeps_its_end():
     shown = clean.clean(text, WHO)
     assert '"<checkout>/trainer/cli.py"' in shown
     assert '"<path>/site-packages/torch/cuda/__init__.py"' in shown
+
+
+def test_path_of_this_program_elsewhere_keeps_its_end():
+    text = 'File "/opt/acme/trainer/cli.py"; File "/opt/acme/trainer/clients/acme.py"'
+    assert clean.clean(text, WHO) == 'File "<path>/trainer/cli.py"; File "<path>"'
 
 
 def test_data_is_cleaned_in_keys_and_depths():

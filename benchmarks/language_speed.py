@@ -177,20 +177,22 @@ def assembled(config: Any) -> Iterator[Any]:
     from trainer.engine.instrumentation import callbacks_of
     from trainer.engine.steps.compile import compile_if_worth_it
     from trainer.models.decoder.model import Decoder
-    from trainer.run import train as run
+    from trainer.run.phases.assemble import assemble, begin_record
+    from trainer.run.phases.prepare import Attempt, prepare, read
+    from trainer.run.train import open_on, select_step_strategy
 
     lobby = Ranks()
-    attempt = run.Attempt(config=config, name=None, settings=None, lobby=lobby)
+    attempt = Attempt(config=config, name=None, settings=None, lobby=lobby)
     initialize = Decoder.initialize
     Decoder.initialize = lambda self, seed=None: None  # type: ignore[method-assign]  # the folder's weights follow
-    task, attempt = run.read(attempt)
-    prepared = run.prepare(attempt, task)
+    task, attempt = read(attempt)
+    prepared = prepare(attempt, task)
     Decoder.initialize = initialize  # type: ignore[method-assign]
-    with run.open_on(lobby, config.run, None, need_bytes=0) as folder:
-        record = run.begin_record(prepared, attempt, folder, lobby)
-        training = run.assemble(prepared, attempt, folder, lobby, record)
+    with open_on(lobby, config.run, None, need_bytes=0) as folder:
+        record = begin_record(prepared, attempt, folder, lobby)
+        training = assemble(prepared, attempt, folder, lobby, record)
         compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
-        run.select_step_strategy(training, config.compute.step)
+        select_step_strategy(training, config.compute.step)
         described = prepared.network.description
         own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, described, config.as_dict())
         training.callbacks = training.callbacks.after(*own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
@@ -13,6 +14,16 @@ from pydantic_core import PydanticCustomError
 
 from rocmatrix.matrix import gfx
 from rocmatrix.runtime.errors import suggestion
+
+# Words for a source that no reader can open again. A claim that is refuted may be quoted from such a place.
+UNOPENABLE = re.compile(
+    r"\bunnamed\b|\bcommunity notes\b|\bpublic how-to\b|^an? public \w+|^public Dockerfiles\b|\bgeneral knowledge\b"
+    r"|\bdocument of an owner\b|^the metadata of\b|^[\w.-]+\.(?:com|org)$"
+    r"|^\w+(?: \w+)? documentation(?: [\d.]+)?(?: \([^)]*\))?$",
+    re.IGNORECASE,
+)
+# What an owner told this project alone: somebody ran it, and no reader can look it up.
+FIRST_HAND = re.compile(r"^a first-hand report\b", re.IGNORECASE)
 
 Confidence = Literal["verified in source", "reported", "derived", "measured here"]
 Verdict = Literal["works", "degraded", "broken", "untested"]

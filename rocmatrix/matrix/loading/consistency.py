@@ -6,6 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.matrix.statement import FIRST_HAND, UNOPENABLE
+
+# Verdicts on a combination that rest on what an owner told this project alone. No other rule may be judged so.
+REPORTED_TO_US = frozenset(
+    {"gfx906-mi50-torch-2.4.1", "gfx906-mi50-torch-2.5.1", "gfx1100-torch-2.5.1-compile-and-fsdp"}
+)
 
 Mistake = tuple[tuple[str | int, ...], str]
 
@@ -18,6 +25,7 @@ def contradictions(matrix: Matrix) -> Iterator[Mistake]:
     yield from _opposed(matrix)
     yield from _harmful_helps(matrix)
     yield from _unreported_defaults(matrix)
+    yield from _unopenable_evidence(matrix)
     recommended: dict[str | None, str] = {}
     for index, cell in enumerate(matrix.cells):
         yield from ((("cells", index), message) for message in _impossible(cell))
@@ -73,6 +81,25 @@ def _unreported_defaults(matrix: Matrix) -> Iterator[Mistake]:
         if cell.recommended and not backed and cell.architecture in told:
             other = told[cell.architecture]
             yield ("cells", index, "recommended"), f"no source reports it, and {other} is reported to work"
+
+
+def _unopenable_evidence(matrix: Matrix) -> Iterator[Mistake]:
+    """Yield every verdict whose evidence no reader can open: an unnamed document is only ever the claimed side."""
+    for path, rule in _every_rule(matrix):
+        for source in () if rule.verdict == "untested" else rule.evidence.sources:
+            if UNOPENABLE.search(source):
+                yield (
+                    path,
+                    f"its verdict {rule.verdict} rests on '{source}', which no reader can open; quote it as a claim",
+                )
+            if FIRST_HAND.search(source) and rule.decides and rule.id not in REPORTED_TO_US:
+                yield path, f"its verdict {rule.verdict} rests on '{source}'; only the rules of REPORTED_TO_US may"
+
+
+def _every_rule(matrix: Matrix) -> Iterator[tuple[tuple[str | int, ...], Rule]]:
+    yield from ((("rules", index), rule) for index, rule in enumerate(matrix.rules))
+    for index, companion in enumerate(matrix.companions):
+        yield from ((("companions", index, "rules", at), rule) for at, rule in enumerate(companion.rules))
 
 
 def _impossible(cell: Cell) -> Iterator[str]:

@@ -5,7 +5,6 @@ Pure: today's date is a parameter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -14,10 +13,7 @@ from typing import Any
 from rocmatrix.matrix import derived_rules as derive
 from rocmatrix.matrix.matrix import Architecture, Matrix
 from rocmatrix.matrix.rule import Rule
-from rocmatrix.matrix.statement import Evidence
-
-# Words for a source that no reader can open again. A claim that is refuted may be quoted from such a place.
-UNOPENABLE = re.compile(r"\bunnamed\b|\bcommunity notes\b|\bpublic how-to\b|^an? public \w+", re.IGNORECASE)
+from rocmatrix.matrix.statement import UNOPENABLE, Evidence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from tests.container.rehearsal import checkout as making
+from tests.container.rehearsal.scenario import CANDIDATE, GREEN, Play
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +41,37 @@ def new_checkout(client, small_base, template, tmp_path_factory):
 def checkout(new_checkout):
     """Return the one checkout that the scenarios of a file play in, one after the other."""
     return new_checkout()
+
+
+@pytest.fixture(scope="module")
+def green(checkout):
+    checkout.play()
+    ended = checkout.night()
+    assert ended.status == 0, ended.text
+    truth = checkout.truth()
+    assert (truth.level, truth.failures) == (*GREEN, [])
+    return checkout
+
+
+@pytest.fixture
+def play(green, client, tmp_path):
+    """Let a test break the chain; then hold the next night to green, with nothing said to it of what was before."""
+    made = Play(green, client, tmp_path)
+    yield made
+    green.environment = {}
+    green.play()
+    ended = green.night()
+    assert ended.status == 0, ended.text
+    truth = green.truth()
+    assert (truth.level, truth.failures) == (*GREEN, []), (truth.standing, ended.text)
+    assert made.tag == truth.records[-1]["image"] == engine.image(client, CANDIDATE).id
+    assert not made.jobs(all=True)
+
+
+@pytest.fixture
+def refused(green, client, tmp_path):
+    """Let a test keep a night from beginning. Nothing is mended after it: that nothing has changed is what it shows."""
+    return Play(green, client, tmp_path)
 
 
 def clean(client):

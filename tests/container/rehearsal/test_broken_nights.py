@@ -3,141 +3,30 @@
 Machines, wheels and trainer are STAND-INS. Every scenario begins with a green cell and ends with one.
 """
 
-import io
-import os
 import shutil
-import sqlite3
 import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
-from rocmatrix.containers import engine, owner, seal
 from tests.container.rehearsal import checkout as making
-from tests.container.rehearsal.proxy import Proxy
+from tests.container.rehearsal.scenario import (
+    CANDIDATE,
+    GREEN,
+    IMPATIENT,
+    PROBES,
+    TAG,
+    failed_without_verdict,
+    fill,
+    forged,
+    locked,
+    long,
+    small_disk,
+)
 
 pytestmark = pytest.mark.container
-
-TAG = f"rocmatrix:simulated-{making.GFX1100}"
-CANDIDATE = f"rocmatrix:night-simulated-{making.GFX1100}"
-PROBES = dict.fromkeys(("blas", "conv"), "fail")
-GREEN = ("two-gpu",)
-long = pytest.mark.skipif(
-    os.environ.get("ROCMATRIX_REHEARSAL") != "whole",
-    reason="a scenario much like others; ROCMATRIX_REHEARSAL=whole plays it, too",
-)
-IMPATIENT = {"rocmatrix.evidence.schema.WAIT_SECONDS": 0.5}
-
-
-class Play:
-    """One scenario's means: the checkout, the engine, and what the tag meant when it began."""
-
-    def __init__(self, checkout, client, folder):
-        self.checkout, self.client, self.folder = checkout, client, folder
-        self.before = self.tag
-
-    @property
-    def tag(self):
-        found = engine.image(self.client, TAG)
-        return found and found.id
-
-    def says(self, level, *failures, moved=False):
-        """Hold level, failures, page and tag against what is true. Where it `moved`, the tag is the newest record's."""
-        truth = self.checkout.truth()
-        assert (truth.level, truth.failures) == (level, list(failures)), truth.standing
-        assert (self.tag == self.before) or moved
-        assert not moved or self.tag == truth.records[-1]["image"]
-        return truth
-
-    def proxied(self, seen):
-        return Proxy(self.folder / "engine.sock", seen)
-
-    def paused_night(self, probe="conv", **more):
-        self.checkout.play(pause=probe)
-        night = self.checkout.begin_night(**more)
-        night.until(self.checkout.paused.exists)
-        return night
-
-    def jobs(self, **filters):
-        return self.client.containers.list(filters={"label": owner.LABEL}, ignore_removed=True, **filters)
-
-
-@pytest.fixture(scope="module")
-def green(checkout):
-    checkout.play()
-    ended = checkout.night()
-    assert ended.status == 0, ended.text
-    truth = checkout.truth()
-    assert (truth.level, truth.failures) == (*GREEN, [])
-    return checkout
-
-
-@pytest.fixture
-def play(green, client, tmp_path):
-    """Let a test break the chain; then hold the next night to green, with nothing said to it of what was before."""
-    made = Play(green, client, tmp_path)
-    yield made
-    green.environment = {}
-    green.play()
-    ended = green.night()
-    assert ended.status == 0, ended.text
-    truth = green.truth()
-    assert (truth.level, truth.failures) == (*GREEN, []), (truth.standing, ended.text)
-    assert made.tag == truth.records[-1]["image"] == engine.image(client, CANDIDATE).id
-    assert not made.jobs(all=True)
-
-
-@pytest.fixture
-def refused(green, client, tmp_path):
-    """Let a test keep a night from beginning. Nothing is mended after it: that nothing has changed is what it shows."""
-    return Play(green, client, tmp_path)
-
-
-@contextmanager
-def locked(path, seconds=0.0):
-    """Hold the evidence file as a writer that does not end."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
-
-
-@contextmanager
-def small_disk(folder, *, kilobytes, content=None):
-    """Mount a small file system over a folder, with what is in it; fill it to the last byte."""
-    kept = [path for path in folder.iterdir() if path.is_file()] if content is None else content
-    saved = {path.name: path.read_bytes() for path in kept}
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], check=True)
-    try:
-        for name, data in saved.items():
-            (folder / name).write_bytes(data)
-        yield
-        back = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "filler"}
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-    for name, data in back.items():
-        (folder / name).write_bytes(data)
-
-
-def fill(folder):
-    with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
-        while True:
-            file.write(b"\0" * 4096)
-
-
-def forged(client, *, sealed):
-    """Return an image made of the candidate with the trainer changed, under the same labels."""
-    text = f"FROM {CANDIDATE}\nUSER 0\nRUN echo '# EVIL' >> /opt/rocmatrix/trainer/__init__.py\nUSER 10001:10001\n"
-    tag = "rocmatrix:simulated-forged"
-    client.images.build(fileobj=io.BytesIO(text.encode()), tag=tag, rm=True)
-    if sealed:
-        seal.put(client, tag)
-    return client.images.get(tag)
 
 
 # A night that is killed, at each of its stages.
@@ -176,12 +65,6 @@ def test_killed_in_smoke_counts_as_failed_and_its_container_is_removed(play):
     night.kill()
     assert play.jobs()  # it runs on, and holds the cards
     assert play.says("proven", "smoke", *failed_without_verdict(play)).records[-1]["passed"] is False
-
-
-def failed_without_verdict(play):
-    """The probes of a lost suite: all that were asked for, for none came back."""
-    probes = making.json.loads((play.checkout.place / "trainer/probes.json").read_text())
-    return [probe["probe"] for probe in probes]
 
 
 def test_killed_while_it_records_a_smoke_that_passed_is_a_run_that_was_lost(play):
@@ -502,45 +385,3 @@ def test_a_base_that_no_registry_gives_is_no_failure_of_the_cell(refused):
 
 def test_after_all_that_kept_it_from_beginning_a_night_is_green(play):
     play.says(*GREEN)
-
-
-# Two at once.
-
-
-def test_of_two_nights_at_once_the_second_is_refused(play):
-    night = play.paused_night()
-    second = play.checkout.night()
-    assert (second.status, "RM671" in second.text) == (2, True)
-    play.checkout.paused.unlink()
-    assert night.end().status == 0
-    play.says(*GREEN)
-
-
-def test_of_two_checkouts_on_one_engine_the_first_goes_on_and_each_has_its_own_truth(play, new_checkout):
-    other = new_checkout()
-    other.change_trainer()
-    other.play()
-    night = play.paused_night()
-    refused = other.night()
-    assert (refused.status, f"works on {CANDIDATE}" in refused.text) == (2, True), refused.text
-    play.checkout.paused.unlink()
-    assert night.end().status == 0
-    ended = other.night()
-    assert ended.status == 0, ended.text
-    assert "which was an image of other inputs" in ended.text
-    assert other.truth().level == "two-gpu"
-    assert play.tag == other.truth().records[-1]["image"]
-    truth = play.checkout.truth()  # the level is that of its own image; the tag is the other's until its next night
-    assert (truth.level, truth.records[-1]["image"]) == (*GREEN, play.before)
-
-
-def test_of_two_builds_at_once_each_records_the_image_it_made(play, new_checkout):
-    other = new_checkout()
-    play.checkout.change_trainer()
-    other.change_trainer()
-    argv = ("build", "--cell", making.GFX1100, "--base", other.base, "--wheelhouse")
-    both = [each.begin(*argv, str(each.place / "wheels")) for each in (play.checkout, other)]
-    assert [each.end().status for each in both] == [0, 0], [each.text for each in both]
-    images = [each.truth().records[-1]["image"] for each in (play.checkout, other)]
-    assert images[0] != images[1]
-    assert play.tag in images

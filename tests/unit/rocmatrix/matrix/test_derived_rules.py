@@ -50,7 +50,7 @@ def test_unlisted_combination_is_not_called_broken():
 def test_derived_rules_carry_the_sources_of_what_they_follow_from():
     rule = RULES["not-compiled-rocm6.2-torch2.5.1"]
     assert rule.evidence.confidence == "derived"
-    assert "pytorch/pytorch@1fca82d4:.ci/docker/manywheel/build.sh" in rule.evidence.sources
+    assert "astral-sh/uv#14086 (get_arch_list of 2.5.1+rocm6.2)" in rule.evidence.sources
     assert rule.expires > rule.evidence.date
     assert "gfx1030, gfx1100 only" in rule.reason
 

@@ -17,6 +17,7 @@ from trainer.config.sections.optimizer import LoopConfig, OptimizerConfig
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices
 from trainer.run import train as job
+from trainer.run.phases import prepare as phase
 from trainer.tasks.task import LearningTask
 
 CHOSEN: dict[str, Any] = {"clip_norm": 1.0, "best_on": "host"}
@@ -159,7 +160,7 @@ def test_a_resumed_run_has_the_settings_it_was_started_with_and_may_be_longer(tm
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> LearningTask:
     task: LearningTask = ToyTask()
-    monkeypatch.setattr(job, "task_of", lambda config, shown: task)
+    monkeypatch.setattr(phase, "task_of", lambda config, shown: task)
     return task
 
 

@@ -26,6 +26,7 @@ from trainer.cli import main
 from trainer.data.readers.data_file import read_bars
 from trainer.models.mlp import mlp
 from trainer.run import train as job
+from trainer.run.phases import finish as end
 from trainer.runtime.paths import SAMPLE
 from trainer.storage.metadata_schema import json_schema
 from trainer.tasks.bars import make_dataset
@@ -223,11 +224,13 @@ def failing(*arguments: Any, **named: Any) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("step", ["fit", "scores", "save"])
+@pytest.mark.parametrize(
+    ("where", "step"), [(job, "fit"), (end, "scores"), (end, "save")], ids=["fit", "scores", "save"]
+)
 def test_failure_at_any_step_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], step: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: Any, step: str
 ) -> None:
-    monkeypatch.setattr(job, step, failing)
+    monkeypatch.setattr(where, step, failing)
     assert train(tmp_path, "--run", "one") == 2
     assert events(capsys)[-1]["code"] == "RM543"
     assert list(tmp_path.iterdir()) == []
@@ -319,7 +322,7 @@ def test_written_metadata_fits_the_schema_and_has_no_field_beyond_it(metadata: d
 def test_figure_that_json_cannot_hold_does_not_lose_the_run(tmp_path: Path, monkeypatch, capsys) -> None:
     figures = {part: {"rows": 1, "rmse": float("inf"), "r2_vs_mean": float("nan")} for part in ("validation", "test")}
     baselines = {f"r2_vs_{name}": 0.5 for name in ("persistence", "linear")}
-    monkeypatch.setattr(job, "scores", lambda *_: {name: each | baselines for name, each in figures.items()})
+    monkeypatch.setattr(end, "scores", lambda *_: {name: each | baselines for name, each in figures.items()})
     assert train(tmp_path, "--run", "one") == 0
     said = capsys.readouterr().err
     assert "null in metadata.json" in said and "metrics.test.rmse" in said and "none / none against" in said

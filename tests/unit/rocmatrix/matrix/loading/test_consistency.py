@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.matrix.loading.consistency import contradictions
+from rocmatrix.matrix.loading.consistency import REPORTED_TO_US, contradictions
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from tests.fixtures.cells import MATRIX
@@ -92,3 +92,37 @@ def test_unreported_default_next_to_a_reported_cell_is_a_mistake():
     index = next(i for i, c in enumerate(MATRIX.cell_entries) if c.recommended and c.architecture == "gfx906")
     other = "rocm6.0-torch2.4.1-gfx906"
     assert found["cells", index, "recommended"] == f"no source reports it, and {other} is reported to work"
+
+
+def judged_on(source, *, verdict="broken", given=None, rule_id="x"):
+    one = rule(id=rule_id, verdict=verdict, given=given)
+    evidence = Evidence(sources=["ROCm/ROCm#1", source], confidence="reported", date="2026-11-22")
+    rules = [*MATRIX.rules, one.model_copy(update={"evidence": evidence})]
+    return [m for p, m in contradictions(MATRIX.model_copy(update={"rules": rules})) if p == ("rules", len(rules) - 1)]
+
+
+@pytest.mark.parametrize("given", [None, "the moon is full"])
+@pytest.mark.parametrize("source", ["a public how-to for an MI50", "Triton documentation", "general knowledge"])
+def test_verdict_on_a_document_that_nobody_can_open_is_a_mistake(source, given):
+    assert any(f"rests on '{source}'" in message for message in judged_on(source, given=given))
+    assert judged_on(source, verdict="untested", given=given) == []
+
+
+def test_verdict_on_a_first_hand_report_alone_is_a_mistake_but_for_the_rules_named():
+    source = "a first-hand report by an owner (given to this project; not public)"
+    assert any("REPORTED_TO_US" in message for message in judged_on(source))
+    assert judged_on(source, given="the moon is full") == []  # a caution judges no combination
+    assert not any("REPORTED_TO_US" in m for m in judged_on(source, rule_id=min(REPORTED_TO_US)))
+
+
+def test_companion_judged_on_a_document_that_nobody_can_open_is_a_mistake():
+    first = MATRIX.companions[0]
+    evidence = Evidence(sources=["community notes"], confidence="reported", date="2026-11-22")
+    bent = first.model_copy(update={"rules": [first.rules[0].model_copy(update={"evidence": evidence})]})
+    found = dict(contradictions(MATRIX.model_copy(update={"companions": [bent, *MATRIX.companions[1:]]})))
+    assert "rests on 'community notes'" in found["companions", 0, "rules", 0]
+
+
+def test_rules_reported_to_this_project_alone_are_those_named():
+    told = {r.id for r in MATRIX.rules if r.decides and any("first-hand" in s for s in r.evidence.sources)}
+    assert told == REPORTED_TO_US

@@ -3,8 +3,8 @@
 import pytest
 
 from rocmatrix.matrix.resolver.freshness import outdated
-from rocmatrix.matrix.resolver.statements import UNOPENABLE, StatementAt, statements, without_a_source
-from rocmatrix.matrix.statement import Evidence
+from rocmatrix.matrix.resolver.statements import StatementAt, statements, without_a_source
+from rocmatrix.matrix.statement import UNOPENABLE, Evidence
 from tests.fixtures.cells import MATRIX
 
 FOUND = list(statements(MATRIX))
@@ -34,7 +34,10 @@ def test_no_hash_rests_on_a_private_source():
 @pytest.mark.parametrize(
     "source",
     ["an unnamed public file", "an unnamed public file (NaN)", "a public Dockerfile pin (digest)", "community notes",
-     "a public how-to for an MI50", "A public document"],
+     "a public how-to for an MI50", "A public document", "general knowledge of the product line",
+     "Triton documentation", "public Dockerfiles found by the digest itself", "AMD Ryzen documentation 7.0.2",
+     "docs.pytorch.org", "AMD Radeon documentation 6.4.1 (multi-GPU)", "a document of an owner",
+     "the metadata of peft 0.21.2"],
 )  # fmt: skip
 def test_source_without_a_name_is_found(source):
     evidence = Evidence(sources=["ROCm/ROCm#1", source], confidence="reported", date="2026-11-22")
@@ -44,7 +47,16 @@ def test_source_without_a_name_is_found(source):
     assert list(without_a_source([quoted])) == []  # what is refuted may come from anywhere
 
 
-@pytest.mark.parametrize("source", ["ROCm/ROCm#4437", "public lock files (matrix/wheels.yaml names them)"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "ROCm/ROCm#4437",
+        "public lock files (matrix/wheels.yaml names them)",
+        "docs.pytorch.org/docs/stable/notes/cuda.html",
+        "peft 0.21.2: METADATA of its wheel",
+        "a first-hand report by an MI50 owner (given to this project; not public)",
+    ],
+)
 def test_source_with_a_name_passes(source):
     assert not UNOPENABLE.search(source)
 

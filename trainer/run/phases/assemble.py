@@ -1,0 +1,159 @@
+"""A run at its beginning, or where an unfinished one stopped: its record, its settings, its state."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from trainer.config.train import TrainConfig
+from trainer.device.memory import allocator_settings
+from trainer.device.rng import seed_all
+from trainer.distributed.collectives import Ranks
+from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.lr_schedule import schedule_of, shape_of
+from trainer.engine.training import Training, new_training
+from trainer.run.checkpoint_writer import CheckpointKeeper
+from trainer.run.metadata import metadata
+from trainer.run.phases.prepare import Attempt, Prepared, names_of
+from trainer.run.plan import plan_of
+from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
+from trainer.run.resume_point import (
+    restore_latest_checkpoint,
+    tell_rounding,
+)
+from trainer.run.resume_settings import (
+    longer,
+    settings_of,
+    write_settings,
+)
+from trainer.run.same_run import origin_of
+from trainer.runtime.events import emit
+from trainer.storage.run_folder import RunFolder
+from trainer.tasks.task import Placement
+
+
+def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
+    """Return metadata.json's content as far as it is known before the first step, and report it."""
+    entries = prepared.task.describe(prepared.network)
+    record = metadata(folder.name, attempt.config, entries, prepared.accelerator)
+    record["precision"] = {"name": prepared.precision.name, "reason": prepared.precision.reason}
+    record["attention"] = prepared.attention.facts() if prepared.attention else None
+    if prepared.fast is not None:
+        record["fast"] = prepared.fast
+    record["allocator"] = allocator_settings(os.environ)
+    if prepared.callbacks:
+        record["callbacks"] = [each.facts() for each in prepared.callbacks]
+    if ranks.leads:
+        reported = ("run", "task", "data", "split", "device", "precision", "allocator", "callbacks", "seed", "threads")
+        emit("start", **{name: record[name] for name in reported if name in record})
+        tell_rounding(attempt.config, ranks, attempt.settings)
+        report_changed_callbacks(attempt.settings, record)
+    return record
+
+
+def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks, record: dict[str, Any]) -> Training:
+    """Return the run at its beginning, its settings written.
+
+    Args:
+        record: content of metadata.json so far.
+    """
+    started = started_with(prepared, attempt, ranks, record)
+    if ranks.leads and not attempt.settings:
+        write_settings(folder, started)
+    return training_of(prepared, attempt.config, ranks, keeper_of(attempt.config, folder, started))
+
+
+def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
+    """Return what a run that begins now is started with.
+
+    Args:
+        record: content of metadata.json so far.
+    """
+    settings = settings_of(attempt.config, prepared.task.data_sha256, world_size=ranks.world_size)
+    return settings | origin_of(record) | hashes_of(record)
+
+
+def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that the run was started with; a resume changes its length alone.
+
+    Args:
+        record: content of metadata.json so far.
+    """
+    started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
+    attention = {"attention": prepared.attention.kernel if prepared.attention else None}
+    return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
+
+
+def resume_if_asked(
+    training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder, record: dict[str, Any]
+) -> None:
+    """Restore `training` from the unfinished run's newest valid checkpoint.
+
+    Args:
+        record: content of metadata.json so far.
+
+    Raises:
+        TrainerError: RM551 where more is trained than is asked for, and what `restore_latest_checkpoint` raises.
+    """
+    if not attempt.name:
+        return
+    ranks = training.ranks
+    started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
+    restore_latest_checkpoint(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
+    if ranks.leads:
+        # only now: where it refused to go on, the run stays as it was
+        write_settings(folder, started)
+
+
+def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: CheckpointKeeper) -> Training:
+    """Return the run at its beginning."""
+    task, device = prepared.task, torch.device(prepared.accelerator.device)
+    if ranks.rank:
+        seed_all(
+            config.loop.seed + ranks.rank
+        )  # the weights were drawn alike; from here on ranks draw for their own rows
+    rows = task.partitions(
+        Placement(
+            device=device,
+            dtype=prepared.precision.weights,
+            feed=config.compute.feed,
+            workers=config.compute.loader_workers,
+            folder=config.run.output,
+        )
+    )
+    if ranks.leads:
+        emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
+    training = new_training(
+        prepared.model,
+        rows.train,
+        rows.validation,
+        plan_of(config),
+        precision=prepared.precision,
+        ranks=ranks,
+        device=device,
+        loader_workers=rows.workers,
+        callbacks=Callbacks([keeper], users=prepared.callbacks, votes=bool(config.telemetry.callback)),
+        loss_sum=task.loss(),
+        weigh=task.weigh(),
+        keep_last=config.loop.weights == "last",
+    )
+    for group in training.optimizer.param_groups:
+        group["weight_decay"] = config.optimizer.weight_decay
+    training.scheduler = schedule_of(shape_of(config.optimizer, training.steps), training.optimizer)
+    return training
+
+
+def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> CheckpointKeeper:
+    """Return who keeps the run's checkpoints; each of them knows the run's settings.
+
+    Args:
+        settings: content of run.json.
+    """
+    return CheckpointKeeper(
+        run=folder.partial,
+        interval=config.run.checkpoint_every,
+        retention=config.run.keep,
+        facts={"settings": settings},
+    )

@@ -1,0 +1,214 @@
+"""Before a run's folder is opened: read the data, choose device and precision, build the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.setting import shown
+from trainer.config.train import TrainConfig
+from trainer.device.accelerator import Accelerator, choose, make_reproducible
+from trainer.device.capacity import require_memory
+from trainer.device.precision import Precision, choose_precision
+from trainer.distributed.collectives import Ranks
+from trainer.distributed.parallel.join import device_of_rank
+from trainer.engine.batch_size_change import require_rows, steps_of
+from trainer.engine.callbacks.user_callback import UserCallback, load_all
+from trainer.engine.lr_schedule import require_schedule
+from trainer.engine.steps.attention_selection import Chosen, attend
+from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.run.plan import attention_asked, rows_tried
+from trainer.run.rank_setup import placed, require_alike, require_best_on
+from trainer.run.resume_settings import (
+    given,
+    require_same_data,
+)
+from trainer.runtime.events import emit, say
+from trainer.tasks.choose import task_of
+from trainer.tasks.task import Computing, LearningTask, NetworkSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What a process is asked to train: `name` is the unfinished run to resume, `settings` what it was started with."""
+
+    config: TrainConfig
+    name: str | None
+    settings: dict[str, Any] | None
+    lobby: Ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run before its folder is opened: data read, device and precision chosen, network built."""
+
+    task: LearningTask
+    network: NetworkSpec
+    accelerator: Accelerator
+    precision: Precision
+    model: nn.Module
+    attention: Chosen | None
+    fast: dict[str, Any] | None
+    callbacks: tuple[UserCallback, ...] = ()
+
+
+def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
+    """Read the data, and return the task with the settings that it decides where a run begins and they were not given.
+
+    Raises:
+        TrainerError: where data or settings do not allow the run.
+    """
+    config = attempt.config
+    config.model.require_fitting(config.unused())
+    task = task_of(config, shown=attempt.lobby.leads)
+    if attempt.name:
+        return task, attempt
+    chosen = task.defaults(config.loop, given(config))
+    if chosen and attempt.lobby.leads:
+        say(f"chosen for {task.train_rows:,} training rows: {worded(chosen)}")
+    return task, replace(attempt, config=config.having(**chosen))
+
+
+def worded(settings: Mapping[str, Any]) -> str:
+    """Return settings as flags."""
+    return ", ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in settings.items())
+
+
+def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
+    """Choose device and precision, and build the network; nothing is written yet.
+
+    Raises:
+        TrainerError: where data, settings or device do not allow the run.
+    """
+    config, lobby = attempt.config, attempt.lobby
+    users = load_all(config.telemetry.callback, leads=lobby.leads, world_size=lobby.world_size)
+    require_rows(config.loop.batch_schedule, task.train_rows)
+    require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
+    make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not results_may_vary(config))
+    require_alike(lobby, config, task.data_sha256)
+    accelerator = choose(device_of_rank(config.compute.device))
+    require_best_on(config, accelerator.device, lobby)
+    precision = agreed(choose_precision(config.compute.precision, accelerator), lobby)
+    network = task.network()
+    if config.distributed.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
+        require_room(network, accelerator.device, precision, config)
+    model, attention, fast = built(network, attempt, accelerator.device, precision)
+    if attempt.settings and attempt.name:
+        require_same_data(task, attempt.name, attempt.settings)
+    return Prepared(
+        task=task,
+        network=network,
+        accelerator=accelerator,
+        precision=precision,
+        model=model,
+        attention=attention,
+        fast=fast,
+        callbacks=users,
+    )
+
+
+def results_may_vary(config: TrainConfig) -> bool:
+    """Return whether kernels are allowed whose results differ from run to run."""
+    return isinstance(config.model, DecoderConfig) and config.model.fast == "nondeterministic"
+
+
+def built(
+    network: NetworkSpec, attempt: Attempt, device: str, precision: Precision
+) -> tuple[nn.Module, Chosen | None, dict[str, Any] | None]:
+    """Return the network with its first weights where it is to be, its attention kernel, and its faster ways.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
+    config, lobby = attempt.config, attempt.lobby
+    model = network.build().to(dtype=precision.weights)
+    if network.load:
+        network.load(model)
+    computing = computing_of(attempt, device, precision)
+    if network.tune:
+        network.tune.hold(model, computing)
+    model = placed(model, device, config.distributed, lobby)
+    before = (attempt.settings or {}).get("attention")
+    attention = attend(
+        model,
+        network.attention,
+        attention_asked(config),
+        rows=rows_tried(config),
+        device=device,
+        precision=precision,
+        ranks=lobby,
+        before=before,
+    )
+    fast = tuned(network, model, computing, lobby)
+    checkpointed(model, config.compute.activation_checkpointing, layers(model))
+    return model, attention, fast
+
+
+def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computing:
+    """Return how the network is to be computed; an unfinished run keeps its choices.
+
+    Args:
+        device: torch's name of the device, such as cuda:0 or cpu.
+    """
+    config = attempt.config
+    return Computing(
+        device=device,
+        precision=precision,
+        rows=rows_tried(config),
+        checkpointing=config.compute.activation_checkpointing,
+        parallel=config.distributed.parallel,
+        before=(attempt.settings or {}).get("fast"),
+    )
+
+
+def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, lobby: Ranks) -> dict[str, Any] | None:
+    """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective.
+
+    Return each part's choice, for the metadata; None where the network has no faster ways.
+
+    Args:
+        model: the network on its device, changed in place.
+    """
+    if network.tune is None:
+        return None
+    found = network.tune.use(model, computing) if lobby.leads else None
+    if lobby.world_size > 1:
+        names = lobby.broadcast(names_of(found))
+        found = found or network.tune.use(model, replace(computing, before=names))
+    if lobby.leads and found:
+        emit("fast", **found)
+        for part, choice in found.items():
+            say(f"fast    {part}: {choice['name']}: {choice['why']}")
+    return found
+
+
+def names_of(fast: dict[str, Any] | None) -> dict[str, str] | None:
+    """Return the name of each part's choice."""
+    return None if fast is None else {part: choice["name"] for part, choice in fast.items()}
+
+
+def require_room(network: NetworkSpec, device: str, precision: Precision, config: TrainConfig) -> None:
+    """Raise RM521 where the network cannot be trained on `device` at all.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0".
+    """
+    require_memory(
+        network.parameters(),
+        device,
+        bytes_each=precision.weights.itemsize,
+        best_on_host=config.loop.best_on == "host",
+        remedy=network.remedy,
+    )
+
+
+def agreed(precision: Precision, ranks: Ranks) -> Precision:
+    """Return the format that all ranks compute in: fp32 where their own choices differ."""
+    names = ranks.gather(precision.name)
+    if len(set(names)) == 1:
+        return precision
+    return replace(precision, name="fp32", reason=f"the ranks differ: {', '.join(names)}")

@@ -44,6 +44,8 @@ def evidence(asked: Evidence) -> None:
     if asked.bundle:
         from rocmatrix.cli.commands import bundle
 
+        if asked.take or asked.export or asked.sizes or asked.json:
+            raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
         bundle.bundle(asked, matrix)
         return
     try:

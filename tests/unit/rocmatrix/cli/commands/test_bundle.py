@@ -171,3 +171,13 @@ def test_bundle_with_damaged_evidence_is_made_and_states_it(place):
     (place / "evidence.db").write_bytes(b"no database at all")
     found = texts(made(place))
     assert "records_unreadable" in found["bundle/versions.json"]
+
+
+@pytest.mark.parametrize("other", [{"export": "a.json"}, {"take": "a.json"}, {"sizes": True}, {"json": True}], ids=str)
+def test_bundle_with_another_errand_is_rm404_and_does_neither(place, capsys, other):
+    asked = Evidence(bundle=str(place / "b.tar.gz"), evidence=str(place / "evidence.db"), yes=True, **other)
+    with pytest.raises(SystemExit) as ended:
+        command.evidence(asked)
+    assert ended.value.code == 2
+    assert "RM404" in capsys.readouterr().err
+    assert not (place / "b.tar.gz").exists()

@@ -22,7 +22,7 @@ NEXT: dict[Area, str] = {
     "container": "`./invokew doctor`, then `./invokew run --dry-run` to compare the flags of the container.",
     "memory": "run once with half the micro-batch; `./invokew doctor` shows how much memory the card has.",
     "fault": "`./invokew smoke` on one card: a pass there moves the suspicion from the machine to the model's code.",
-    "collectives": "`./invokew smoke --probe two_gpu_step`, and once more with NCCL_P2P_DISABLE=1.",
+    "collectives": "`./invokew smoke --probe two_gpu_step`, and once more with `--in native` and NCCL_P2P_DISABLE=1.",
     "network": "one machine with `torchrun --standalone` first; then name the interface.",
     "convolutions": "one run with MIOPEN_LOG_LEVEL=5 names the solver.",
     "attention": "one run with the math kernel: torch.nn.attention.sdpa_kernel(SDPBackend.MATH).",

@@ -125,6 +125,13 @@ def described(
     return told
 
 
+def examined(asked: Doctor, matrix: Matrix) -> Mapping[str, object]:
+    """Return what `doctor --json` prints."""
+    cell = matrix.cell(asked.cell) if asked.cell else None
+    subjects = _subjects(asked, matrix, cell)
+    return described(_examined(asked, cell) if asked.host else None, subjects, _linted(subjects, matrix))
+
+
 def _examined(asked: Doctor, cell: Cell | None) -> Examination:
     from rocmatrix.doctor import examination, host, knowledge
 

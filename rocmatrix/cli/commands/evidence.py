@@ -28,7 +28,10 @@ _SHOWN = 12
 
 @edge
 def evidence(asked: Evidence) -> None:
-    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622."""
+    """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
+
+    With --bundle, the one file to send is shown and written instead; RM677, RM678, RM679.
+    """
     from rocmatrix.evidence import exchange, store
 
     cell, export, take = asked.cell, asked.export, asked.take
@@ -38,6 +41,13 @@ def evidence(asked: Evidence) -> None:
     if cell:
         matrix.cell(cell)
     keeping.settle()
+    if asked.bundle:
+        from rocmatrix.cli.commands import bundle
+
+        if asked.take or asked.export or asked.sizes or asked.json:
+            raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
+        bundle.bundle(asked, matrix)
+        return
     try:
         if take:
             records = _taken(Path(take))

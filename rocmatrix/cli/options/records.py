@@ -33,6 +33,10 @@ class Evidence(Kept):
     sizes: bool = option(
         "print entries for matrix/baselines.yaml: sizes of proven images that it does not have", default=False
     )
+    bundle: str = option(
+        "show, then write one file to send (.tar.gz): doctor, versions, request, newest records, ends of logs; redacted"
+    )
+    yes: bool = option("with --bundle: write without a question, for programs", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,4 +107,22 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "The container engine was reached, and then took too long, broke the connection off or refused a request.",
         "Look at the engine (`docker info`, `systemctl status docker`), then run the same command again.",
     ),
+    (
+        "RM677",
+        "There is nothing to bundle for this cell",
+        "No run, no build and no log of this machine names the cell that was asked for.",
+        "Run `./invokew smoke --cell NAME` first, or leave --cell out: doctor and versions alone are of use, too.",
+    ),
+    (
+        "RM678",
+        "The bundle was shown and not written",
+        "It is written after a yes at the terminal, or with --yes. Without a terminal no question is asked.",
+        "Read what was shown, then give --yes.",
+    ),
+    (
+        "RM679",
+        "The bundle would name this machine or its user",
+        "The redacted text still had a name, a secret variable's value or a private folder; nothing was written.",
+        "Report which part is named, without its text; send `./invokew doctor --json` by hand after reading it.",
+    ),
 )

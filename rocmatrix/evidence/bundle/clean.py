@@ -1,0 +1,120 @@
+# ruff: noqa: E501 (one form a line)
+"""Text and plain data without names, secrets, addresses, serial numbers and paths; and a second look at the result.
+
+`rocmatrix.runtime.redaction` removes what has a form of its own in any log. A bundle leaves the machine whole, so more
+is removed here: every absolute path but those of the system, unknown hosts of URLs, and the values of secret variables.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rocmatrix.evidence.bundle.identity import Identity
+from rocmatrix.runtime.paths import ROOT
+from rocmatrix.runtime.redaction import redacted
+
+_WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
+_HOSTS = r"(?:[\w-]+\.)*(?:amd\.com|radeon\.com|pytorch\.org|github\.com|kernel\.org)"
+_FORMS = (
+    (re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[\x00-\x08\x0b-\x1f\x7f]"), ""),  # they part a word from its form
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{0,20000}?(?:-----END [A-Z ]{0,40}-----|\Z)"), "<secret>"),
+    (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
+    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
+    (re.compile(r"(?P<name>\b(?:Bearer|Basic|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =])[^\s\"',]{{1,4000}}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>{_WORD}[\"']?\s{{0,3}}[=:]\s{{0,3}}[\"']?)(?!<secret>)(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-]))(?:(?<=\")[^\"\n]{{1,4000}}|(?<=')[^'\n]{{1,4000}}|[^\s\"',;]{{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>(?:passw(?:or)?d|passphrase|\bpin)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)\d{1,40}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<scheme>\b[a-z][a-z+]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'<>@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
+    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
+    (re.compile(r"\bgit@[\w.-]{1,253}:\S{1,400}|(?<![\w~])~[a-z_][\w.-]{0,63}/[^\s\"'<>]{0,2000}"), "<path>"),
+    (re.compile(r"(?P<name>\b(?:SLURM\w{0,40}NODE\w{0,20}|nodelist|e?ssid)[=:]\s{0,3})[^\s,;]{1,1000}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"\[[A-Za-z][\w.-]{0,253}\](?=:\d{2,5})"), "[<host>]"),
+    (re.compile(r"^[\w.-]{1,64}(?= kernel: )", re.MULTILINE), "<host>"),
+    (re.compile(rf"(?<![\w.@/-])(?!{_HOSTS}(?![\w.-]))(?:[\w-]{{1,63}}\.){{1,8}}(?:com|net|edu|gov|org)(?![\w-]|\.\w)"), "<host>"),
+    (re.compile(r"(?P<name>file://)/?[^\s\"'<>]{1,2000}"), r"\g<name><path>"),
+    (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:local|lan|internal|intranet|corp|home|localdomain|cluster)\b", re.IGNORECASE), "<host>"),
+    (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
+    (re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"), "<host>"),
+    (re.compile(r"(?P<time>\b\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30} )[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
+    (re.compile(r"(?<![/\w.-])[A-Za-z_][\w.-]{0,63}@(?!sha256:)[\w.-]{1,63}(?=[:\s])"), "<user>@<host>"),
+    (re.compile(r"(?P<name>\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
+    (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"\bGPU-[0-9a-f]{8,32}\b(?!-)", re.IGNORECASE), "GPU-<id>"),
+    (re.compile(r"\b[0-9a-f]{2}(?:-[0-9a-f]{2}){5,7}\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b|\b[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}\b|\benx[0-9a-f]{12}\b", re.IGNORECASE), "<mac>"),
+    (re.compile(r"(?<![\d.])(?!127\.0\.0\.1(?!\d)|0\.0\.0\.0(?!\d))(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)"), "<address>"),
+    (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?(?![\w:])", re.IGNORECASE), "<address>"),
+)  # fmt: skip
+_SYSTEM = re.compile(
+    r"/(?:sys|proc|usr|lib|lib64|bin|sbin|etc|boot|dev(?!/(?:disk|mapper))|opt/rocm[\w.-]*|training|cache)(?=/|$)"
+)
+_QUOTED = re.compile(r"(?P<sign>[\"'`])(?P<path>(?:<home>|<checkout>)?/(?!/)[^\"'`\n]{1,4000})(?P=sign)")
+_PATH = re.compile(r"(?:<home>|<checkout>|(?<![\w.>~/-]))/(?!/)(?:\\.|[^\s\"'`<>|;,:()\[\]{}=\\]){1,4000}")
+_DRIVE = re.compile(r"\b[A-Za-z]:\\{1,2}[^\s\"'<>|]{1,2000}|\\\\[\w.-]{1,63}\\[^\s\"'<>|]{1,2000}")
+_OURS = re.compile(
+    r"<checkout>/(?:rocmatrix|trainer|matrix|images|compose|templates|tests|docs|scripts|\.rocmatrix|\w+\.(?:py|yaml))(?=/|$)"
+)
+_PACKAGES = re.compile(r"/((?:site|dist)-packages/.*)$", re.DOTALL)
+_PROGRAM = re.compile(r"/((?:rocmatrix|trainer)/[\w/]{1,200}\.py)$")
+_PLACEHOLDER = re.compile(r"<[a-z]{2,10}>")
+
+
+def clean(text: str, identity: Identity) -> str:
+    """Return a text that names no person, host, address, serial number or private path, and holds no secret.
+
+    PCI addresses, paths of the system, of packages and of the checkout stay: the failure is read from them.
+    """
+    text = text.encode(errors="backslashreplace").decode()  # a name of a file may hold bytes that are no text
+    for secret in identity.secrets:
+        text = text.replace(secret, "<secret>")
+    for folder, short in identity.folders:
+        text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text)
+    for form, instead in _FORMS:
+        text = form.sub(instead, text)
+    text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
+    text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))
+    return _without_names(redacted(text, ()), identity)
+
+
+def clean_data(value: Any, identity: Identity) -> Any:
+    """Return plain data with every text in it, keys too, cleaned."""
+    if isinstance(value, str):
+        whole = value.startswith("/") and not value.startswith("//") and "\n" not in value
+        return clean(_public(value) if whole else value, identity)
+    if isinstance(value, dict):
+        return {clean(str(key), identity): clean_data(each, identity) for key, each in value.items()}
+    return [clean_data(each, identity) for each in value] if isinstance(value, list | tuple) else value
+
+
+def leaks(text: str, identity: Identity) -> tuple[str, ...]:
+    """Return the kinds of what a cleaned text still has of this machine. It searches letters, by none of the forms."""
+    left = _PLACEHOLDER.sub("\n", text).lower()
+    named = any(_occurrence(name.lower()).search(left) for name in identity.names)
+    found = {
+        "a secret of the environment": any(secret.lower() in left for secret in identity.secrets),
+        "a name of the host or its user": named,
+        "a private folder": any(f"{folder.lower()}/" in left for folder, _ in identity.folders),
+    }
+    return tuple(kind for kind, there in found.items() if there)
+
+
+def _public(path: str) -> str:
+    """Return a path that may be shown: one of the system, or of this program, or a package's file from site-packages on."""
+    if _SYSTEM.match(path) or _OURS.match(path):
+        return path
+    packaged = _PACKAGES.search(path) or _PROGRAM.search(path)
+    if packaged and packaged.re is _PROGRAM and not (ROOT / packaged[1]).is_file():  # another program's folder
+        return "<path>"
+    return f"<path>/{packaged[1]}" if packaged else "<path>"
+
+
+def _without_names(text: str, identity: Identity) -> str:
+    for name in identity.names:
+        text = _occurrence(name).sub("<name>", text)
+    return text
+
+
+def _occurrence(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:(?<![a-z0-9])|(?<=%2f)){re.escape(name)}(?![a-z0-9])", re.IGNORECASE)

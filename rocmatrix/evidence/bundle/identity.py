@@ -1,0 +1,60 @@
+"""What names this host and its user, and the secrets of its environment: none of it may leave in a bundle."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocmatrix.runtime.paths import ROOT
+
+# Accounts of installers and images. They name no person, and their letters are in names of distributions and packages.
+GENERIC = frozenset(
+    ["root", "localhost", "ubuntu", "debian", "fedora", "rocky", "admin", "user", "docker", "runner", "rocm", "amd"]
+)
+SHORTEST_NAME, SHORTEST_SECRET = 3, 6  # a shorter one is in half of all words
+_NAMED = ("USER", "LOGNAME", "SUDO_USER", "USERNAME", "HOSTNAME", "HOST", "SLURMD_NODENAME", "SLURM_JOB_USER")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Names of the host and its user, values of secret variables, and folders that stand under a short name."""
+
+    names: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    folders: tuple[tuple[str, str], ...] = ()
+
+
+def here(environment: Mapping[str, str], *, root: Path = ROOT) -> Identity:
+    """Return the identity of this machine and this user; longer words first, since one may contain another.
+
+    Args:
+        environment: variables of the shell by name.
+        root: folder of the checkout.
+    """
+    home = str(Path(environment.get("HOME") or "/").resolve())
+    hosts = [socket.gethostname(), socket.getfqdn()]
+    found = {*hosts, *(host.split(".", 1)[0] for host in hosts), _user(), Path(home).name}
+    found |= {environment.get(name, "") for name in _NAMED}
+    secrets = {value.strip() for name, value in environment.items() if _SECRET.search(name)}
+    folders = {str(root): "<checkout>", home: "<home>"}
+    return Identity(
+        names=_longest_first(n for n in found if len(n) >= SHORTEST_NAME and n.lower() not in GENERIC),
+        secrets=_longest_first(s for s in secrets if len(s) >= SHORTEST_SECRET and not s.isdigit()),
+        folders=tuple(pair for pair in sorted(folders.items(), key=lambda p: -len(p[0])) if pair[0] != "/"),
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return ""
+
+
+def _longest_first(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(words), key=lambda word: (-len(word), word)))

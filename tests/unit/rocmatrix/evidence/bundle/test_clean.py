@@ -1,0 +1,146 @@
+# ruff: noqa: E501 (texts stand as programs print them)
+"""A cleaned text names no person, host, address, serial number or private path, and keeps what a failure is read from."""
+
+import pytest
+
+from rocmatrix.evidence.bundle import clean
+from rocmatrix.evidence.bundle.identity import Identity, here
+
+WHO = Identity(
+    names=("deep7.acme-lab.org", "karla", "deep7"),
+    secrets=("correct horse battery",),
+    folders=(("/srv/karla/rocmatrix", "<checkout>"), ("/srv/karla", "<home>")),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("login with hf_abcdefghijklmnop1234", "hf_abcdefghijklmnop1234"),
+        ("\x1b[1mhf_abcdefghijklmnop1234\x1b[0m", "hf_abcdefghijklmnop1234"),
+        ("key AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
+        ("Authorization: Bearer abc.def.ghi-jkl", "abc.def.ghi-jkl"),
+        ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSM", "SflKxwRJSM"),
+        ("WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567", "0123456789abcdef"),
+        ('{"token": "s3cr3t-value"}', "s3cr3t-value"),
+        ("password: 12345678", "12345678"),
+        ("--registry-password hunter2hunter2", "hunter2hunter2"),
+        ("variable holds correct horse battery here", "horse battery"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXkt\n-----END OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXkt"),
+        ('File "/home/karla/My Project/train.py", line 3', "My Project"),
+        ("opened /mnt/acme-data/patients/x.csv now", "patients"),
+        ("opened /mnt/acme\\ data/patients.csv now", "patients"),
+        ("mounts=/data/acme:/data:ro", "acme"),
+        ("C:\\Users\\Karla\\secret.txt", "secret.txt"),
+        ("\\\\fileserver\\acme\\bars.csv", "fileserver"),
+        ("file:///mnt/acme/bars.csv", "acme"),
+        ("pulled from registry.acme.corp:5000/rocm/x", "acme"),
+        ("https://pypi.acme-lab.org/simple/torch", "acme-lab"),
+        ("https://user:pw@mirror.acme-lab.org/simple", "acme-lab"),
+        ("host DEEP7 is up", "DEEP7"),
+        ("log of deep7_old", "deep7"),
+        ("%2Fhome%2Fkarla%2Fx", "karla"),
+        ("lost ip-10-0-3-17.ec2.internal", "10-0-3-17"),
+        ("bob@workstation9:~$ ls", "workstation9"),
+        ("2026-11-22T18:46:24.123+00:00 workstation9 kernel: amdgpu", "workstation9"),
+        ("--env SECRET_KEY='alpha beta gamma'", "gamma"),
+        ('PASSWORD="two words here"', "words"),
+        ("docker login -u bob -p hunter2pass reg", "hunter2pass"),
+        ("curl -u bob:hunter2pass x", "hunter2pass"),
+        ("cloned git@github.com:acme/private.git", "acme"),
+        ("~bob/data.csv", "bob"),
+        ("SLURM_JOB_NODELIST=node[17-20]", "node[17"),
+        ("failed to connect to [node17]:29500", "node17"),
+        ("node17 kernel: amdgpu", "node17"),
+        ("from node17.cluster.acme.com port 22", "acme"),
+        ("machine-id: 4f3c2b1a9d8e4f3c2b1a9d8e4f3c2b1a", "4f3c2b1a"),
+        ("rdzv_endpoint=node17:29500", "node17"),
+        ("connect to (node17, 29500) failed", "node17"),
+        ("uid=1000(bob) gid=1000(bob)", "bob"),
+        ("It is 10.3.68.117.", "10.3.68.117"),
+        ("inet6 2001:db8::17 up", "2001:db8"),
+        ("inet6 fe80::a86b:69ff:fe67:e3fe%eth0", "e3fe"),
+        ("ether 3c:7c:3f:00:12:ab", "12:ab"),
+        ("3C-7C-3F-00-12-AB", "12-AB"),
+        ("3c7c.3f00.12ab", "12ab"),
+        ("enx3c7c3f0012ab: link", "3c7c3f0012ab"),
+        ("Serial Number: 692300415017", "692300415017"),
+        ("serial_number=PCB069230041", "PCB069230041"),
+        ("unique_id 17555321445566778899", "17555321445566778899"),
+        ("ROCR_VISIBLE_DEVICES=GPU-f3a10000000000a1", "f3a10000000000a1"),
+        ("node_guid: 3c7c:3f03:0012:ab00", "0012:ab00"),
+        ("/dev/disk/by-id/nvme-Samsung_S5GXNX0R1", "S5GXNX0R1"),
+    ],
+)  # fmt: skip
+def test_text_with_a_hostile_value_is_cleaned_of_it(text, gone):
+    assert gone.lower() not in clean.clean(text, WHO).lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "amdgpu 0000:03:00.0: amdgpu: Fatal error during GPU init",
+        "torch 2.9.1+rocm7.2.0 on gfx1100, Linux 6.8.0-49-generic",
+        "listening on 127.0.0.1:29500",
+        "BAR 0: no space for [mem size 0x200000000 64bit pref]",
+        "[2026-11-22 12:34:56] step 12 loss 0.5, 1.9 GB/s",
+        "/opt/rocm-6.4.1/lib/librocblas.so.4: undefined symbol",
+        "see https://github.com/ROCm/ROCm/issues/4437",
+        "/dev/kfd and /dev/dri/renderD128 belong to group 992",
+        "rocmatrix@sha256:" + "c" * 64,
+        "tokens: 4096 of 8192",
+        "rocm.docs.amd.com, user and kernel-space support matrix; ROCm/TheRock:dockerfiles",
+        "torch.utils.data.dataloader raised; torch._C._cuda_init; step -u 3",
+        "c10::Error at::native::add std::runtime_error",
+    ],
+)
+def test_text_that_a_failure_is_read_from_stays(text):
+    assert clean.clean(text, WHO) == text
+
+
+def test_path_of_a_package_keeps_its_end():
+    text = (
+        'File "/srv/karla/rocmatrix/trainer/cli.py"; File "/mnt/x/lib/python3.12/site-packages/torch/cuda/__init__.py"'
+    )
+    shown = clean.clean(text, WHO)
+    assert '"<checkout>/trainer/cli.py"' in shown
+    assert '"<path>/site-packages/torch/cuda/__init__.py"' in shown
+
+
+def test_path_of_this_program_elsewhere_keeps_its_end():
+    text = 'File "/opt/acme/trainer/cli.py"; File "/opt/acme/trainer/clients/acme.py"'
+    assert clean.clean(text, WHO) == 'File "<path>/trainer/cli.py"; File "<path>"'
+
+
+def test_data_is_cleaned_in_keys_and_depths():
+    told = {"karla": [{"a": ("/mnt/acme data/x y.csv", 1, None)}], "n": 2.5}
+    assert clean.clean_data(told, WHO) == {"<name>": [{"a": ["<path>", 1, None]}], "n": 2.5}
+
+
+def test_leaks_of_uncleaned_text_are_named_by_kind_alone():
+    found = clean.leaks("karla has correct horse battery in /srv/karla/x", WHO)
+    assert found == ("a secret of the environment", "a name of the host or its user", "a private folder")
+    assert clean.leaks(clean.clean("karla has correct horse battery in /srv/karla/x", WHO), WHO) == ()
+
+
+def test_identity_leaves_out_generic_accounts_and_short_secrets(tmp_path):
+    told = {"HOME": "/home/ubuntu", "USER": "ubuntu", "HOSTNAME": "deep7.lab", "MY_TOKEN": "abc", "API_KEY": "abcdefgh"}
+    found = here(told, root=tmp_path)
+    assert "ubuntu" not in found.names
+    assert "deep7.lab" in found.names
+    assert found.secrets == ("abcdefgh",)
+
+
+def test_hostile_long_lines_come_to_an_end():
+    for hostile in (
+        "a" * 100_000,
+        "1." * 50_000,
+        "f:" * 50_000,
+        "/home/" * 20_000,
+        "x-" * 50_000,
+        "token=" * 15_000,
+        "serial" * 15_000,
+        "\\" * 50_000,
+        "--a" * 9_000,
+    ):
+        assert isinstance(clean.clean(hostile, WHO), str)

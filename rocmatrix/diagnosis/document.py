@@ -43,8 +43,8 @@ The last three rows were measured at their freeze (benchmarks/results/diagnose_f
 learned from since. So of new logs, expect two in three to be right at once, one in forty to be given another cause,
 and one in three to match nothing. Of the 14 misses of the last row 12 matched nothing: four are messages of amd-smi and
 rocm-smi, three are builds. The one wrong first names the cause, but not in the judge's terms. The lines of five of
-these 40 were put together from the thread's words, and all five are right; without them it is 60 %. In 221 logs
-of runs that went well (61 of real tools, 160 synthetic, benchmarks/diagnose_healthy.py) no cause was named.
+these 40 were put together from the thread's words, and all five are right; without them it is 60 %. In 220 logs
+of runs that went well (60 of real tools, 160 synthetic, benchmarks/diagnose_healthy.py) no cause was named.
 """
 
 

@@ -32,7 +32,7 @@ def test_answer_that_is_not_certain_is_open_and_none_is_nothing():
     assert judged("all went well\n", "the moon") == "nothing"
 
 
-@pytest.mark.parametrize("name", ["learn", "held_out", "fresh", "fresh2"])
+@pytest.mark.parametrize("name", ["learn", "held_out", "fresh", "fresh2", "fresh3"])
 def test_every_case_has_lines_words_and_a_thread_of_its_own(name):
     rows = bench.cases(name)
     assert len({row.source for row in rows}) == len(rows) > 20
@@ -45,8 +45,12 @@ def test_held_out_set_is_chosen_by_the_name_of_the_thread():
 
 
 def test_no_thread_is_in_two_sets():
-    names = [row.source for name in ("learn", "held_out", "fresh", "fresh2") for row in bench.cases(name)]
+    names = [row.source for name in ("learn", "held_out", "fresh", "fresh2", "fresh3") for row in bench.cases(name)]
     assert len(names) == len(set(names))
+
+
+def test_there_are_four_hundred_threads_beside_the_given_ones():
+    assert sum(len(bench.cases(name)) for name in bench.SETS if name != "given") >= 400
 
 
 def test_what_signatures_were_written_from_is_answered():

@@ -79,8 +79,9 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
     [
         ("diagnose_cases.json", "learn"),
         ("diagnose_cases.json", "held_out"),
-        ("diagnose_cases.json", "fresh"),
+        ("diagnose_frozen.json", "fresh"),
         ("diagnose_frozen.json", "fresh2"),
+        ("diagnose_frozen.json", "fresh3"),
     ],
 )
 def test_the_page_states_the_figures_that_were_measured(file, name):

@@ -88,7 +88,7 @@ MEASURED = (
     ),
     (
         "ROCm/legacy-rocm-build#2747",
-        "amdgpu-init-failed",
+        "psp-not-started",
         "[Mon Dec 18 08:34:36 2023] [drm:psp_hw_start [amdgpu]] *ERROR* PSP create ring failed!",
     ),
     (

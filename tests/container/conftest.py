@@ -35,7 +35,7 @@ LEFT_OUT = (
     *(f"usr/include/{name}/" for name in ("linux", "c++", "asm-generic", "drm")),
     "usr/lib/systemd/", "usr/lib/udev/", "var/cache/debconf/",
 )  # fmt: skip
-SMALL = "rocmatrix-test/small-base:1"
+SMALL = f"rocmatrix-test/small-base:{os.getpid()}"  # a tag of this process: others may run tests on the same engine
 PULLED = {"debian-bookworm": "debian:bookworm-slim", "debian-trixie": "debian:trixie-slim"}
 
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image comes from a registry

@@ -187,7 +187,9 @@ def forecast(network: nn.Module, metadata: Metadata, features: NDArray[Any]) -> 
         network: network in eval mode.
         features: inputs before scaling, shape (rows, features).
     """
-    scaled = (features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
+    scaled = (features - np.array(metadata.scaler.mean, dtype=np.float64)) / np.array(
+        metadata.scaler.std, dtype=np.float64
+    )
     outputs = network(torch.tensor(scaled, dtype=torch.float32)).double().numpy()  # (rows, outputs)
     target = metadata.target
     if target.labels is None:
@@ -221,7 +223,9 @@ def require_near(features: NDArray[Any], rows: Mapping[str, Sequence[Any]], meta
         rows: what names each row, by column, each of length rows.
         data: path of the data, for the message.
     """
-    away = np.abs(features - np.array(metadata.scaler.mean)) / np.array(metadata.scaler.std)
+    away = np.abs(features - np.array(metadata.scaler.mean, dtype=np.float64)) / np.array(
+        metadata.scaler.std, dtype=np.float64
+    )
     bad = np.argwhere(away > FURTHEST)
     if len(bad):
         row, place = (int(each) for each in bad[0])

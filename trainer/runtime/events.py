@@ -25,8 +25,9 @@ def emit(event: str, **fields: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print words for a person to stderr."""
-    sys.stderr.write(text + "\n")  # at once: another process may write to the same place
+    """Print words for a person to stderr; half a surrogate pair, as a foreign file may hold, is printed escaped."""
+    printable = text.encode(errors="backslashreplace").decode()
+    sys.stderr.write(printable + "\n")  # at once: another process may write to the same place
     sys.stderr.flush()
 
 

@@ -87,6 +87,8 @@ def small_disk(folder, *, kilobytes, content=None):
         back = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "filler"}
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    for name in saved.keys() - back.keys():  # a journal of SQLite's that is done with would be replayed
+        (folder / name).unlink()
     for name, data in back.items():
         (folder / name).write_bytes(data)
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from trainer.cli import main
 from trainer.device.memory import OutOfMemory
 from trainer.engine.loop import Training
-from trainer.run import train
+from trainer.run.phases import assemble
 
 ROWS, STEP = 4, 5
 
@@ -43,5 +43,5 @@ def training_of(*inputs: Any, **named: Any) -> Training:
 
 
 if __name__ == "__main__":
-    real, train.training_of = train.training_of, training_of
+    real, assemble.training_of = assemble.training_of, training_of
     sys.exit(main())

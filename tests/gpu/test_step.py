@@ -87,7 +87,7 @@ def test_scaler_stays_eager_and_reports_why() -> None:
         choose_step("graph", made)
 
 
-def test_all_ways_to_feed_give_the_same_bits() -> None:
+def test_placements_give_the_same_bits() -> None:
     on_device = weights(training(device="cuda"))
     for lay in (lambda data: data, lambda data: mapped([data])):
         made = training(device="cuda", loader_workers=2)

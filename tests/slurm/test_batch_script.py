@@ -82,7 +82,7 @@ def test_slurm_accepts_every_script(slurm, tmp_path, under):
     slurm.call("sbatch", "--test-only", str(path), status=1)
 
 
-def test_each_node_gets_torchruns_words_and_no_secret(slurm, submit, program, tmp_path):
+def test_nodes_get_torchruns_variables_and_no_secret(slurm, submit, program, tmp_path):
     number = submit(program(TELL))
     slurm.wait(number, "COMPLETED")
     words = [(tmp_path / f"words-{node}").read_text().splitlines() for node in (0, 1)]

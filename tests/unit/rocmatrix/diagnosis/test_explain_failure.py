@@ -58,7 +58,7 @@ def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
     assert "diagnosis" not in capfd.readouterr().err
 
 
-def test_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, capfd):
+def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capfd):
     tail = f'{{"event": "probe", "probe": "blas", "status": "fail", "stderr_tail": "{FAULT}"}}'
     job(f"print({tail!r}); raise SystemExit(1)")
     with pytest.raises(SystemExit) as ended:

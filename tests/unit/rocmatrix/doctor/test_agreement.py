@@ -38,7 +38,7 @@ def test_report_silences_the_window_for_its_own_driver_alone(tmp_path):
         assert look(machine, cell=cell)["D102"].status == status, version
 
 
-def test_every_default_is_listed_reported_or_the_only_kind_there_is():
+def test_defaults_are_listed_reported_or_the_only_kind():
     backed = {
         cell.architecture for cell in MATRIX.cells if cell.recommended and (cell.official or cell.verdict == "works")
     }
@@ -49,7 +49,7 @@ def test_every_default_is_listed_reported_or_the_only_kind_there_is():
             assert not any(other.verdict == "works" for other in others), cell.name
 
 
-def test_words_of_a_cell_do_not_contradict_amds_lists():
+def test_texts_of_a_cell_do_not_contradict_amds_lists():
     for cell in MATRIX.cells:
         if found := re.search(r"official since ROCm ([\d.]+)", cell.why):
             line = ".".join(found[1].split(".")[:2])

@@ -75,7 +75,7 @@ def emitted(tmp_path, machine, cell):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("machine", "cell"), MACHINES)
-def test_an_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
+def test_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
     files = list(emitted(tmp_path, machine, cell))
     assert len(files) == 32
     for to, hardware, text in files:
@@ -85,7 +85,7 @@ def test_an_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("to", [SlurmDestination()])
-def test_a_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
+def test_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
     def natively(wanted, **_):
         argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
         return Job(argv=argv, environment={"PYTHONPATH": f"{ROOT}:{OWN_WORDS[2]}"}, why="")

@@ -36,7 +36,7 @@ class Night(OnEngine):
         return INPUTS
 
 
-def test_a_night_takes_as_it_is_only_what_a_build_on_record_made_and_no_proof_refused(tmp_path):
+def test_night_takes_as_it_is_only_what_a_build_on_record_made_and_no_proof_refused(tmp_path):
     path = tmp_path / "evidence.db"
     night = Night(
         matrix=MATRIX, root=job.ROOT, night="n", hardware=survey(sysfs.no_driver(tmp_path / "host")), needed=(),

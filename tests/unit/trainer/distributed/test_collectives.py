@@ -52,7 +52,7 @@ def test_tokens_on_two_ranks_make_the_update_of_one(answers: list[dict[str, Any]
     assert all(answer["tokens_off_by"] <= 1e-12 for answer in answers)
 
 
-def test_all_ranks_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
+def test_ranks_all_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
     assert all(answer["ranks_agree"] for answer in answers)
 
 

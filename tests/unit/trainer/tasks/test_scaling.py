@@ -50,7 +50,7 @@ def test_training_and_validation_rows_are_scaled_alike_whatever_holds_them(feed:
 
 
 @pytest.mark.parametrize("free", [None, 1000])
-def test_the_feed_is_chosen_by_the_bytes_of_the_training_rows_and_the_free_memory(
+def test_feed_is_chosen_by_the_bytes_of_the_training_rows_and_the_free_memory(
     free: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {}

@@ -113,7 +113,7 @@ def test_replay_shows_the_failure_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not finite" in captured.err
 
 
-def test_without_a_failure_weights_are_those_without_the_guard(tmp_path: Path) -> None:
+def test_weights_without_a_failure_are_those_without_the_guard(tmp_path: Path) -> None:
     guarded, bare = Run(tmp_path, every=2), Run(tmp_path, every=0)
     for run in (guarded, bare):
         run.steps(12)
@@ -146,7 +146,7 @@ def test_scaled_gradient_that_overflows_is_no_suspect(tmp_path: Path) -> None:
     assert found.words == "the gradient of parameter 0.weight"
 
 
-def test_one_ranks_finding_ends_all(tmp_path: Path) -> None:
+def test_finding_of_one_rank_ends_all(tmp_path: Path) -> None:
     run = Run(tmp_path, agree=lambda bad: True)
     with pytest.raises(TrainerError, match="another rank's loss is not finite"):
         run.steps(2)
@@ -188,7 +188,7 @@ def test_layers_are_watched_only_inside_the_block() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", "text", {"kind": "other"}])
-def test_what_is_no_replay_file_is_refused(tmp_path: Path, content: object) -> None:
+def test_file_that_is_no_replay_is_refused(tmp_path: Path, content: object) -> None:
     path = tmp_path / "x.pt"
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
     assert main(["replay", str(path)]) == 2

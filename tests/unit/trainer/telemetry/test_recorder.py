@@ -82,7 +82,7 @@ def test_step_looks_at_nothing_but_the_clock(tmp_path: Path, clock: Clock) -> No
         assert telemetry.on_step(1) is None
 
 
-def test_what_is_not_known_is_left_out(clock: Clock) -> None:
+def test_unknown_value_is_left_out(clock: Clock) -> None:
     telemetry = Telemetry(
         file=None, clock=clock, window_seconds=1, yardstick=Yardstick(flops_per_row=1.0, why="unknown")
     )
@@ -152,7 +152,7 @@ def test_full_disk_costs_the_measurements_not_the_run(mount_tmpfs, clock: Clock,
     assert "training goes on without it" in capsys.readouterr().err
 
 
-def test_waiting_below_one_per_cent_is_not_worth_a_word() -> None:
+def test_waiting_below_one_per_cent_is_not_reported() -> None:
     window = Window(
         step=1,
         steps=1,

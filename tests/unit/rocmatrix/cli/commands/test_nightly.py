@@ -49,7 +49,7 @@ def asked(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("same", ["checkout", "evidence"])
-def test_a_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_the_first_is_gone(
+def test_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_the_first_is_gone(
     same, asked, under_way, tmp_path, capsys
 ):
     choices, begun = asked
@@ -70,7 +70,7 @@ def test_a_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until
     assert len(begun) == 1
 
 
-def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, capsys):
+def test_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, capsys):
     under_way(tmp_path / "checkout", tmp_path / "evidence.db")
     monkeypatch.setattr(nightly, "_print", lambda cells, choices: print("printed"))
     choices, _ = asked
@@ -78,7 +78,7 @@ def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, ca
     assert "printed" in capsys.readouterr().out
 
 
-def test_a_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
+def test_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RocmatrixError) as caught, nightly.alone(tmp_path / "file" / "evidence.db"):

@@ -39,7 +39,7 @@ def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int
 
 @settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 3), st.integers(1, 3), st.sampled_from(["fp32", "fp64"]))
-def test_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks: int, name: str) -> None:
+def test_placements_give_the_same_bits(rows: int, size: int, start: int, ranks: int, name: str) -> None:
     data = part(rows, {"fp32": torch.float32, "fp64": torch.float64}[name])
     want = taken(data, size, start=start, ranks=ranks)
     file = mapped([data])
@@ -74,7 +74,7 @@ def test_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
     assert not any(str(tmp_path) in line for line in Path("/proc/self/maps").read_text().splitlines())
 
 
-def test_rows_that_fit_lie_on_the_device() -> None:
+def test_rows_that_fit_are_placed_on_the_device() -> None:
     chosen = choose_feed("auto", 0, needs=2**20, device=CARD, free=2**22)
     assert chosen == Feed(name="device", reason="auto: the rows take 1.0 MiB of 4 MiB free on cuda:0")
     assert choose_feed("auto", 0, needs=2**40, device=CPU, free=None).name == "device"
@@ -101,12 +101,12 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
         ("device", 0, CARD, ("device", 0)),
     ],
 )
-def test_way_that_is_asked_for_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
+def test_requested_placement_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
     chosen = choose_feed(asked, workers, needs=1, device=device, free=2**22)
     assert (chosen.name, chosen.workers) == want
 
 
-def test_rows_are_laid_where_the_way_wants_them() -> None:
+def test_rows_are_placed_as_the_placement_requires() -> None:
     data = part(9)
     assert laid([data], Feed(name="host", reason=""), CPU) is data
     for name in ("device", "mapped"):

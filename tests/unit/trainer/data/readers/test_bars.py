@@ -71,7 +71,7 @@ def test_parquet_and_arrow_hold_the_same_bars(tmp_path: Path, kind: str, chunk_s
 
 
 @given(chunk_size=st.integers(1, 40))
-def test_no_chunk_size_changes_what_is_read(tmp_path_factory: pytest.TempPathFactory, chunk_size: int) -> None:
+def test_chunk_size_changes_nothing_that_is_read(tmp_path_factory: pytest.TempPathFactory, chunk_size: int) -> None:
     path = write(tmp_path_factory.mktemp("bars"), [HEADER, *ROWS[:9], "", *ROWS[9:]])
     assert same(read(path, chunk_size=chunk_size)[0], read(path)[0])
 

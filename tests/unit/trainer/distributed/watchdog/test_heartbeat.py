@@ -53,7 +53,7 @@ def test_sections_nest_and_each_starts_its_own_clock(tmp_path: Path) -> None:
         assert back.entered > entered
 
 
-def test_nothing_is_learned_from_a_stay_that_failed(tmp_path: Path) -> None:
+def test_stay_that_failed_teaches_nothing(tmp_path: Path) -> None:
     path = tmp_path / "rank0.beat"
     with Beats(path) as beats:
         with pytest.raises(RuntimeError), beats.section("forward"):

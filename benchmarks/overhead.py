@@ -36,7 +36,7 @@ from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.loop import run_epoch  # noqa: E402
 from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.run.checkpoint_writer import CheckpointKeeper  # noqa: E402
+from trainer.run.checkpoint_writer import Checkpointer  # noqa: E402
 
 INPUTS, STEP_SECONDS = 64, 0.005
 
@@ -77,7 +77,7 @@ class Bare:
         self.epoch += 1
 
 
-def ours(part: Part, width: int, batch: int, keeper: CheckpointKeeper | None = None) -> Training:
+def ours(part: Part, width: int, batch: int, keeper: Checkpointer | None = None) -> Training:
     """Return the trainer's run on the same work, guarded as on an accelerator."""
     torch.manual_seed(0)
     model = mlp(INPUTS, (width, width)).to(part.targets.device)
@@ -171,7 +171,7 @@ def checkpoint_cost(width: int, device: str, minutes: float) -> dict[str, Any]:
     batch, step = rows_for_five_milliseconds(width, device)
     part = data(batch * 50, device)
     with tempfile.TemporaryDirectory() as folder:
-        keeper = CheckpointKeeper(run=Path(folder), interval=Interval(), retention=Retention())
+        keeper = Checkpointer(run=Path(folder), interval=Interval(), retention=Retention())
         training = ours(part, width, batch, keeper)
         one_epoch(training)
         stalls, plain, kept = [], [], []

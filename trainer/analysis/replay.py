@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.models.build import build
-from trainer.models.losses import SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.models.losses import SQUARED_ERROR, batch_weight_of, loss_sum_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 from trainer.telemetry.layer_monitor import Witness, suspect
@@ -53,9 +53,9 @@ def loss_of(architecture: dict[str, Any], outputs: Tensor, targets: Tensor) -> T
         targets: shape (rows, 1).
     """
     weights = architecture.get("class_weights")
-    weigh = weigh_of(weights)
+    batch_weight = batch_weight_of(weights)
     total = loss_sum_of(architecture.get("loss", SQUARED_ERROR), weights)(outputs, targets)
-    return total / (len(targets) if weigh is None else weigh(targets))
+    return total / (len(targets) if batch_weight is None else batch_weight(targets))
 
 
 def load(file: Path) -> dict[str, Any]:

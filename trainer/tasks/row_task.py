@@ -15,7 +15,7 @@ from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
-from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, batch_weight_of, loss_sum_of
 from trainer.tasks import export
 from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
@@ -25,13 +25,13 @@ from trainer.tasks.scaling import fed, scaled
 from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (
     AttentionShape,
+    BatchWeight,
     Evaluation,
     LossSum,
     NetworkSpec,
     Partitions,
     Placement,
     Trained,
-    Weigh,
 )
 
 
@@ -81,9 +81,9 @@ class RowTask:
         """Return cross entropy for classes, squared error for a number."""
         return loss_sum_of(CROSS_ENTROPY if self.data.labels else SQUARED_ERROR, self.data.class_weights)
 
-    def weigh(self) -> Weigh | None:
+    def batch_weight(self) -> BatchWeight | None:
         """Return the sum of the class weights of a batch, None where all rows weigh the same."""
-        return weigh_of(self.data.class_weights)
+        return batch_weight_of(self.data.class_weights)
 
     def evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the figures on the validation and the test part, in the weights' precision."""

@@ -27,7 +27,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardstick:
+class ThroughputReference:
     """The reference of measured rates. `why` states what is missing where `peak` (FLOPs a second) is None."""
 
     flops_per_row: float | None = None
@@ -61,21 +61,21 @@ class Telemetry:
         trackers: Sequence[Guarded] = (),
         sensor: Sensor | None = None,
         memory: Callable[[], Mapping[str, float]] = dict,
-        yardstick: Yardstick | None = None,
+        reference: ThroughputReference | None = None,
         checkpoint_age: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
         window_seconds: float = WINDOW_SECONDS,
     ) -> None:
         self._stream: IO[str] | None = file.open("a", encoding="utf-8") if file else None
         self._trackers, self._sensor, self._memory = trackers, sensor, memory
-        self._yardstick, self._clock, self._window_seconds = yardstick or Yardstick(), clock, window_seconds
+        self._reference, self._clock, self._window_seconds = reference or ThroughputReference(), clock, window_seconds
         self._watch = DriftWatch()
         self._step = 0
         self._checkpoint_age = checkpoint_age
         self._told = False
         self.latest: Window | None = None
         self._begin()
-        self._write("start", asdict(self._yardstick))
+        self._write("start", asdict(self._reference))
 
     def on_step(self, rows: int, *, steps: int = 1) -> Window | None:
         """Count an optimizer step, or several, over `rows` rows; return the window that it completed, if any."""
@@ -148,7 +148,7 @@ class Telemetry:
             step_ms=1000 * seconds / self._steps,
             rows_per_second=rate,
             waiting={what: waited / seconds for what, waited in self._waited.items()},
-            mfu=utilisation(self._yardstick.flops_per_row, rate, self._yardstick.peak),
+            mfu=utilisation(self._reference.flops_per_row, rate, self._reference.peak),
             memory=dict(self._memory()),
             sensors=reading.figures() if reading else {},
             checkpoint_age_s=self._checkpoint_age(),

@@ -18,7 +18,7 @@ from trainer.engine.loop import fit
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.build import build
 from trainer.models.int8 import quantized
-from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, loss_sum_of, weigh_of
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, batch_weight_of, loss_sum_of
 from trainer.models.storage import without_zeros
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record
@@ -146,7 +146,7 @@ def trained(
     train, held_out = (part_of(task, part, teacher) for part in (task.split.train, task.split.validation))
     training = new_training(network, train, held_out, plan, loss_sum=loss_for(task, teacher, recipe.teacher_share))
     if teacher is None:
-        training.weigh = weigh_of(task.class_weights)
+        training.batch_weight = batch_weight_of(task.class_weights)
     if masks is not None:
         keep_masked(training, network, masks)
     fit(training)

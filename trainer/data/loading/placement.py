@@ -153,18 +153,18 @@ def batches(
     *,
     epoch: int,
     start: int,
-    share: Callable[[int], slice],
+    rank_slice: Callable[[int], slice],
     device: torch.device,
     workers: int,
 ) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch of `epoch` from number `start` on: all its row numbers on the host, this rank's rows.
 
-    `share` returns the slice of a batch of so many rows that is this rank's.
+    `rank_slice` returns the slice of a batch of so many rows that is this rank's.
 
     Args:
         epoch: number of the epoch, from 0.
         start: number of the first batch, from 0.
-        share: returns this rank's slice of a batch of so many rows.
+        rank_slice: returns this rank's slice of a batch of so many rows.
         device: device that receives the rows.
         workers: number of threads that fetch ahead; 0 fetches when asked.
     """
@@ -174,9 +174,9 @@ def batches(
     left = sampler.order(epoch)[start * size :]
     numbers = left.split(size)
     if workers or part.device != device:
-        yield from load(numbers, lambda rows: part.rows(rows[share(len(rows))], device), workers)
+        yield from load(numbers, lambda rows: part.rows(rows[rank_slice(len(rows))], device), workers)
         return
     # One copy an epoch: a copy for each batch would make the host wait for all that the device still has to do.
     here = left.to(device).split(size)
     for rows, on_device in zip(numbers, here, strict=True):
-        yield rows, *part.rows(on_device[share(len(rows))], device)
+        yield rows, *part.rows(on_device[rank_slice(len(rows))], device)

@@ -152,7 +152,7 @@ def attend(
             raise
         chosen = choose_attention("auto", **how)
     use_kernel(model, chosen.kernel)
-    if ranks.leads:
+    if ranks.is_main:
         tell(chosen, device, before)
     return chosen
 

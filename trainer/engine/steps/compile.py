@@ -101,8 +101,8 @@ def compile_if_worth_it(training: Training, requested: str, parallel: str) -> No
         decision = refused(requested, f"--parallel {parallel} is not compiled")
     else:
         decision = decide(requested, training.model, loss_on_a_batch(training), dtype=computed_in(training))
-    use = not ranks.any(not decision.use)[0]
-    if ranks.leads:
+    use = not ranks.any_rank(not decision.use)[0]
+    if ranks.is_main:
         reason = decision.reason if use == decision.use else "another rank does not compile"
         emit("compile", use=use, reason=reason, trial=asdict(decision.trial) if decision.trial else None)
         say(f"compile {'kept' if use else 'left out'}: {reason}")

@@ -122,7 +122,7 @@ def reason_against(name: str, training: Training) -> str | None:
         "several ranks vote at each step": training.ranks.world_size > 1,
         f"{training.callbacks.needs_each_step()} is called at each step": bool(training.callbacks.needs_each_step()),
         "the loss scaler of fp16 decides on the host": training.scaler is not None,
-        "each step has a learning rate or a weight of its own": bool(training.scheduler or training.weigh),
+        "each step has a learning rate or a weight of its own": bool(training.scheduler or training.batch_weight),
         "the rows are not one table of numbers in memory": not isinstance(training.train, Part),
         "the rows are not on the device": training.train.device != training.device,
         "gradients are clipped": training.clip_norm is not None,

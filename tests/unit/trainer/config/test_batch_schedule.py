@@ -21,7 +21,7 @@ from trainer.data.loading.placement import Feed, laid
 from trainer.data.loading.sampler import Sampler
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
-from trainer.distributed.watchdog.heartbeat import Beats, read_beat
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter, read_beat
 from trainer.engine.batch_size_change import require_rows, rows_at_most
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
@@ -228,7 +228,7 @@ def test_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.Capture
 
 
 def test_weights_of_batches_get_room_too() -> None:
-    made = training(batch_schedule=GROWING, weigh=lambda targets: targets.new_tensor(float(len(targets))))
+    made = training(batch_schedule=GROWING, batch_weight=lambda targets: targets.new_tensor(float(len(targets))))
     found = weights(made)
     plain = training(batch_schedule=GROWING)
     assert same(found, weights(plain))
@@ -327,8 +327,8 @@ def test_growing_batches_get_no_suggestion_to_grow(monkeypatch: pytest.MonkeyPat
 
 def test_watchdog_learns_anew_after_a_change(tmp_path: Path) -> None:
     ranks = Ranks()
-    with Beats(tmp_path / "rank-0") as beats:
-        ranks.beats = beats
+    with HeartbeatWriter(tmp_path / "rank-0") as beats:
+        ranks.heartbeat = beats
         seen: list[int] = []
 
         def look(_: Epoch) -> None:

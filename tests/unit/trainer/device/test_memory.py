@@ -96,7 +96,7 @@ def test_weights_without_the_roll_back_would_differ(monkeypatch: pytest.MonkeyPa
     def only_gradients(self: Any, model: nn.Module, device: torch.device) -> None:
         model.zero_grad(set_to_none=True)
 
-    monkeypatch.setattr("trainer.device.memory.Undo.apply", only_gradients)
+    monkeypatch.setattr("trainer.device.memory.StepSnapshot.apply", only_gradients)
     assert not same(weights(at_steps(limited(), {1: 4})), weights(training("fp64", micro_batch=4)))
 
 
@@ -208,7 +208,7 @@ def test_first_step_that_fails_while_it_allocates_is_rolled_back(monkeypatch: py
 
 
 def test_left_as_torch_leaves_it_such_a_step_could_not_be_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.device.memory.Untouched.again", lambda self: True)
+    monkeypatch.setattr("trainer.device.memory.OptimizerUnchanged.again", lambda self: True)
     Budget(monkeypatch, torch, "zeros_like", {2})
     with pytest.raises(KeyError, match="exp_avg_sq"):
         weights(training("fp64", guarded=True))

@@ -33,7 +33,7 @@ def gradient(inputs: Tensor, targets: Tensor, *, size: int, world_size: int, mas
     weight: float | Tensor = (~targets.isnan()).sum() if masked else len(targets)
     loss = torch.zeros((), dtype=torch.float64)
     for number in range(world_size):
-        share = rank(number, world_size).share(len(targets))
+        share = rank(number, world_size).rank_slice(len(targets))
         loss += accumulate(
             model,
             inputs[share],
@@ -55,7 +55,7 @@ def test_cuts_cover_every_row_once(rows: int, size: int) -> None:
 
 @given(st.integers(0, 100), st.integers(1, 9))
 def test_shares_cover_every_row_once(rows: int, world_size: int) -> None:
-    shares = [rank(number, world_size).share(rows) for number in range(world_size)]
+    shares = [rank(number, world_size).rank_slice(rows) for number in range(world_size)]
     assert [row for share in shares for row in range(rows)[share]] == list(range(rows))
     sizes = [share.stop - share.start for share in shares]
     assert max(sizes) - min(sizes) <= 1

@@ -30,7 +30,7 @@ def tokens(**more: Any) -> Training:
     plan: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0}
     plan |= {name: more.pop(name) for name in (*plan, *OPTIONS, "micro_batch") if name in more}
     model = more.pop("model", None) or Toy()
-    how = {"loss_sum": token_loss, "weigh": counted} | more
+    how = {"loss_sum": token_loss, "batch_weight": counted} | more
     return new_training(model, sequences(50, 0), sequences(15, 1), Plan(**plan), **how)
 
 
@@ -89,7 +89,7 @@ def record(made: Training, losses: list[tuple[float, float]]) -> None:
     def note(*_: Any) -> None:
         state = made.state
         rows = made.sampler.sizes(state.epoch)[state.batch].item()
-        weights_seen.append(rows if made.weigh is None else state.weights[state.batch].item())
+        weights_seen.append(rows if made.batch_weight is None else state.weights[state.batch].item())
 
     class Losses(Callback):
         def on_step_end(self, run: Any, taken: TakenSteps) -> None:

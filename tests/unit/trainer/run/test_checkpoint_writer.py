@@ -16,7 +16,7 @@ from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
 from trainer.run import checkpoint_writer as checkpoint
-from trainer.run.checkpoint_writer import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, restore, tell_damaged
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import stored
 
@@ -31,12 +31,12 @@ class Release(Callback):
         self.held.set()
 
 
-def keeper(run: Path, **changes: Any) -> CheckpointKeeper:
+def keeper(run: Path, **changes: Any) -> Checkpointer:
     settings: dict[str, Any] = {"interval": Interval(steps=5), "retention": Retention()}
-    return CheckpointKeeper(run=run, **(settings | changes))
+    return Checkpointer(run=run, **(settings | changes))
 
 
-def trained(made: CheckpointKeeper) -> Training:
+def trained(made: Checkpointer) -> Training:
     run = training(callbacks=Callbacks([made]))
     fit(run)
     return run

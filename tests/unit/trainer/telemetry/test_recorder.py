@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.telemetry.recorder import Telemetry, Window, Yardstick, flat, words
+from trainer.telemetry.recorder import Telemetry, ThroughputReference, Window, flat, words
 from trainer.telemetry.sensors import Reading
 from trainer.telemetry.trackers import Guarded
 
@@ -49,7 +49,7 @@ def test_window_reports_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, cloc
         trackers=[Guarded("memory", tracker)],
         sensor=lambda: Reading(temperature_c=61),
         memory=lambda: {"reserved": 2**30, "total": 20 * 2**30},
-        yardstick=Yardstick(flops_per_row=1e6, peak=1e9),
+        reference=ThroughputReference(flops_per_row=1e6, peak=1e9),
         checkpoint_age=lambda: 4.0,
         clock=clock,
         window_seconds=4,
@@ -84,7 +84,7 @@ def test_step_looks_at_nothing_but_the_clock(tmp_path: Path, clock: Clock) -> No
 
 def test_unknown_value_is_left_out(clock: Clock) -> None:
     telemetry = Telemetry(
-        file=None, clock=clock, window_seconds=1, yardstick=Yardstick(flops_per_row=1.0, why="unknown")
+        file=None, clock=clock, window_seconds=1, reference=ThroughputReference(flops_per_row=1.0, why="unknown")
     )
     assert telemetry.words() == ""
     clock.now += 2

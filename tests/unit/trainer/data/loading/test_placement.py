@@ -28,10 +28,10 @@ def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int
     sampler = Sampler(rows=len(data), batch_size=size, seed=3)
 
     def of(rank: int) -> list[bytes]:
-        def share(rows: int) -> slice:
+        def rank_slice(rows: int) -> slice:
             return slice(rows * rank // ranks, rows * (rank + 1) // ranks)
 
-        source = batches(data, sampler, epoch=2, start=start, share=share, device=CPU, workers=workers)
+        source = batches(data, sampler, epoch=2, start=start, rank_slice=rank_slice, device=CPU, workers=workers)
         return [b"".join(value.numpy().tobytes() for value in batch) for batch in source]
 
     return [of(rank) for rank in range(ranks)]
@@ -50,7 +50,7 @@ def test_placements_give_the_same_bits(rows: int, size: int, start: int, ranks: 
 
 def test_batches_follow_the_order() -> None:
     data, sampler = part(23), Sampler(rows=23, batch_size=4, seed=3)
-    source = batches(data, sampler, epoch=1, start=0, share=lambda rows: slice(0, rows), device=CPU, workers=0)
+    source = batches(data, sampler, epoch=1, start=0, rank_slice=lambda rows: slice(0, rows), device=CPU, workers=0)
     for (rows, inputs, targets), numbers in zip(source, sampler.order(1).split(4), strict=True):
         assert torch.equal(rows, numbers)
         assert torch.equal(inputs, data.inputs[numbers])

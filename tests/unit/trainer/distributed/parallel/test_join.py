@@ -78,7 +78,7 @@ class Voting(Ranks):
     def __init__(self, other: bool) -> None:
         self.other = other
 
-    def any(self, *flags: bool) -> tuple[bool, ...]:
+    def any_rank(self, *flags: bool) -> tuple[bool, ...]:
         return tuple(flag or self.other for flag in flags)
 
 

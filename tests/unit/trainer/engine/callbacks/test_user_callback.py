@@ -210,16 +210,16 @@ def test_place_that_is_not_there_is_refused(name: str) -> None:
 def test_ranks_get_those_that_all_have_and_rank_0_gets_all(tmp_path: Path) -> None:
     here = written(tmp_path, "class One(Callback): ...\nclass Each(Callback):\n    all_ranks = True\n")
     names = [f"{here}:One", f"{here}:Each"]
-    assert [each.name for each in load_all(names, leads=True, world_size=2)] == names
-    assert [each.name for each in load_all(names, leads=False, world_size=2)] == names[1:]
+    assert [each.name for each in load_all(names, is_main=True, world_size=2)] == names
+    assert [each.name for each in load_all(names, is_main=False, world_size=2)] == names[1:]
 
 
 def test_callback_that_changes_results_on_rank_0_alone_is_refused(tmp_path: Path) -> None:
     here = written(tmp_path, "class Mine(Callback):\n    changes_results = True\n") + ":Mine"
-    assert load_all([here], leads=True, world_size=1)
-    for leads in (True, False):
+    assert load_all([here], is_main=True, world_size=1)
+    for is_main in (True, False):
         with pytest.raises(TrainerError, match="RM735"):
-            load_all([here], leads=leads, world_size=2)
+            load_all([here], is_main=is_main, world_size=2)
 
 
 def test_users_come_after_the_trainers_own() -> None:

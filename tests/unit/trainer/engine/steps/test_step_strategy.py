@@ -177,7 +177,7 @@ AGAINST: dict[str, tuple[str, Callable[[], Training]]] = {
     "threads": ("threads fetch", lambda: training(model=plain(), loader_workers=1)),
     "pieces": ("4 rows at a time", lambda: training(model=plain(), micro_batch=4)),
     "few rows": ("no whole batch", lambda: training(model=plain(), batch_size=51)),
-    "weighed": ("weight of its own", lambda: training(model=plain(), weigh=lambda targets: targets.sum())),
+    "weighed": ("weight of its own", lambda: training(model=plain(), batch_weight=lambda targets: targets.sum())),
     "loss": (
         "not the squared error",
         lambda: training(model=plain(), loss_sum=lambda a, b: 2 * squared_error_sum(a, b)),

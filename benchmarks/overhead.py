@@ -29,7 +29,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from trainer.config.checkpoint_policy import Interval, Retention  # noqa: E402
-from trainer.data.loading.placement import Part  # noqa: E402
+from trainer.data.loading.placement import TensorPartition  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
@@ -41,11 +41,11 @@ from trainer.run.checkpoint_writer import Checkpointer  # noqa: E402
 INPUTS, STEP_SECONDS = 64, 0.005
 
 
-def data(rows: int, device: str) -> Part:
+def data(rows: int, device: str) -> TensorPartition:
     """Random rows: only the time they take is looked at."""
     generator = torch.Generator().manual_seed(0)
     inputs, targets = (torch.randn(rows, width, generator=generator).to(device) for width in (INPUTS, 1))
-    return Part(inputs=inputs, targets=targets)
+    return TensorPartition(inputs=inputs, targets=targets)
 
 
 def wait(device: str) -> None:
@@ -57,7 +57,7 @@ def wait(device: str) -> None:
 class Bare:
     """The loop that one would write by hand; its state is a model and an optimizer."""
 
-    def __init__(self, part: Part, width: int, batch: int) -> None:
+    def __init__(self, part: TensorPartition, width: int, batch: int) -> None:
         torch.manual_seed(0)
         self.part = part
         self.model = mlp(INPUTS, (width, width)).to(part.targets.device)
@@ -77,7 +77,7 @@ class Bare:
         self.epoch += 1
 
 
-def ours(part: Part, width: int, batch: int, keeper: Checkpointer | None = None) -> Training:
+def ours(part: TensorPartition, width: int, batch: int, keeper: Checkpointer | None = None) -> Training:
     """Return the trainer's run on the same work, guarded as on an accelerator."""
     torch.manual_seed(0)
     model = mlp(INPUTS, (width, width)).to(part.targets.device)

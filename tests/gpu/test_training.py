@@ -21,7 +21,7 @@ from tests.fixtures.training import ROWS, gone_on, interrupted, same, training, 
 from trainer.device.accelerator import choose, make_reproducible
 from trainer.device.memory import report
 from trainer.device.precision import choose_precision
-from trainer.engine.loop import Part, Plan, Training, fit, new_training
+from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME = ("model.pt", "model.safetensors", "metrics.jsonl", "batches.jsonl")
@@ -49,7 +49,7 @@ def test_stopped_run_on_the_card_ends_like_an_undisturbed_one(name: str, step: i
 def test_rows_fetched_from_the_host_are_the_same(tmp_path: Path) -> None:
     device_side = weights(training(device="cuda"))
     run = training(device="cuda", loader_workers=2)
-    run.train = Part(inputs=run.train.inputs.cpu(), targets=run.train.targets.cpu())
+    run.train = TensorPartition(inputs=run.train.inputs.cpu(), targets=run.train.targets.cpu())
     assert len(run.train) == ROWS
     assert same(weights(run), device_side)
 
@@ -61,8 +61,8 @@ def large(micro_batch: int | None) -> Training:
     layers = [nn.Linear(64, width), nn.ReLU(), nn.Dropout(0.2), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)]
     model = nn.Sequential(*layers).to("cuda")
     torch.manual_seed(1)
-    part = Part(inputs=torch.randn(rows, 64, device="cuda"), targets=torch.randn(rows, 1, device="cuda"))
-    small = Part(inputs=part.inputs[:100], targets=part.targets[:100])
+    part = TensorPartition(inputs=torch.randn(rows, 64, device="cuda"), targets=torch.randn(rows, 1, device="cuda"))
+    small = TensorPartition(inputs=part.inputs[:100], targets=part.targets[:100])
     torch.manual_seed(2)
     plan = Plan(epochs=3, batch_size=rows, learning_rate=1e-3, seed=0, micro_batch=micro_batch)
     return new_training(model, part, small, plan)

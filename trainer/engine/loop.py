@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, where
 
 from trainer.data.loading.batch import Values, call
-from trainer.data.loading.placement import Part as Part  # noqa: PLC0414 -- others take these from here
+from trainer.data.loading.placement import TensorPartition as TensorPartition  # noqa: PLC0414 -- others take these from here
 from trainer.data.loading.placement import batches
 from trainer.device.memory import OutOfMemory, StepSnapshot, may_grow, reserve
 from trainer.engine.batch_size_change import apply_batch_size

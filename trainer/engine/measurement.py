@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.loading.batch import call
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.state import Epoch, Sums
 from trainer.engine.training import Training, changing_state
 from trainer.models.losses import mean_loss
@@ -128,7 +128,7 @@ def validation_loss_of(training: Training) -> float:
     in the run's precision, a micro-batch at a time, and shared among ranks that can compute alone.
     """
     part = training.validation
-    if isinstance(part, Part):
+    if isinstance(part, TensorPartition):
         how = (training.loss_sum, training.batch_weight, training.device)
         return mean_loss(training.forward, part.inputs, part.targets, *how)
     return mean_loss_of_rows(training)

@@ -21,7 +21,7 @@ from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
-from trainer.tasks.scaling import fed, scaled
+from trainer.tasks.scaling import load_partitions, scaled
 from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (
     AttentionShape,
@@ -74,7 +74,7 @@ class RowTask:
 
     def partitions(self, placement: Placement) -> Partitions:
         """Return the scaled rows, held as --feed wants them."""
-        train, validation, feed = fed(self.data, placement)
+        train, validation, feed = load_partitions(self.data, placement)
         return Partitions(train=train, validation=validation, feed=feed.name, reason=feed.reason, workers=feed.workers)
 
     def loss(self) -> LossSum:

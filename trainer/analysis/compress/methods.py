@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Subject
 from trainer.data.dataset import Dataset
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.loop import fit
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.build import build
@@ -172,7 +172,7 @@ def keep_masked(training: Training, network: nn.Module, masks: Mapping[str, Tens
 
 
 @torch.no_grad()
-def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> Part:
+def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> TensorPartition:
     """Return a part's inputs, and its targets followed by the teacher's outputs: (rows, 1 + outputs).
 
     Args:
@@ -180,7 +180,7 @@ def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> Part:
     """
     inputs, targets = tensor(task.inputs, rows.features), tensor(task.targets, rows.target).unsqueeze(1)
     answers = [] if teacher is None else [teacher.eval()(inputs)]
-    return Part(inputs=inputs, targets=torch.cat([targets, *answers], dim=1))
+    return TensorPartition(inputs=inputs, targets=torch.cat([targets, *answers], dim=1))
 
 
 def loss_for(task: Task, teacher: nn.Module | None, share: float) -> LossSum:

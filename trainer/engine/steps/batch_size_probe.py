@@ -12,7 +12,7 @@ from functools import partial
 from torch import Tensor
 
 from trainer.config.batch_schedule import CONSTANT
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.memory import first_size
 from trainer.engine.steps.manual_autograd import DirectSteps
 from trainer.engine.steps.step_strategy import Choice, Memory, arithmetic, eager_steps, timed
@@ -67,8 +67,8 @@ def can_be_timed(training: Training, choice: Choice) -> bool:
     A graph would have to be captured anew, and a compiled model compiled. Where the schedule reaches that size, nothing
     is suggested.
     """
-    plain = isinstance(training.train, Part) and training.forward is training.model and training.scaler is None
-    plain = plain and training.ranks.world_size == 1
+    plain = isinstance(training.train, TensorPartition) and training.forward is training.model
+    plain = plain and training.scaler is None and training.ranks.world_size == 1
     sampler, larger = training.sampler, LARGER * training.sampler.batch_size
     enough = sampler.rows >= FEWEST * larger and max(sampler.different(0, training.epochs)) < larger
     return plain and enough and choice.name in ("direct", "eager") and arithmetic(training) is None

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.rng import draw_state, set_state
 from trainer.engine.batch_size_change import at_size
 from trainer.engine.loop import forward_backward, step_optimizer
@@ -123,7 +123,7 @@ def reason_against(name: str, training: Training) -> str | None:
         f"{training.callbacks.needs_each_step()} is called at each step": bool(training.callbacks.needs_each_step()),
         "the loss scaler of fp16 decides on the host": training.scaler is not None,
         "each step has a learning rate or a weight of its own": bool(training.scheduler or training.batch_weight),
-        "the rows are not one table of numbers in memory": not isinstance(training.train, Part),
+        "the rows are not one table of numbers in memory": not isinstance(training.train, TensorPartition),
         "the rows are not on the device": training.train.device != training.device,
         "gradients are clipped": training.clip_norm is not None,
         "threads fetch the rows ahead": training.loader_workers > 0,

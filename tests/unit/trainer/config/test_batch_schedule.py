@@ -17,7 +17,7 @@ from tests.fixtures.training import ROWS, OnMeasured, gone_on, interrupted, join
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule, parse_batch_schedule
 from trainer.config.recipe import as_recipe, from_assignment, from_recipe
 from trainer.config.train import TrainConfig
-from trainer.data.loading.placement import Feed, laid
+from trainer.data.loading.placement import Feed, place
 from trainer.data.loading.sampler import Sampler
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
@@ -209,7 +209,7 @@ def test_sizes_each_have_a_graph_with_a_stand_in(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("workers", [0, 2])
 def test_placements_all_follow(name: str, workers: int) -> None:
     made = training(batch_schedule=GROWING, loader_workers=workers)
-    made.train = laid([made.train], Feed(name=name, reason="test"), torch.device("cpu"))
+    made.train = place([made.train], Feed(name=name, reason="test"), torch.device("cpu"))
     assert ended(made) == ended(training(batch_schedule=GROWING))
 
 

@@ -10,25 +10,25 @@ from torch import nn
 
 from tests.fixtures.training import OnMeasured
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.loop import Part, Plan, Training, fit, new_training, run_epoch
+from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training, run_epoch
 from trainer.engine.state import Epoch
 from trainer.models.losses import mean_loss
 from trainer.runtime.errors import TrainerError
 
 
-def linear_part(rows: int, seed: int = 0, noise: float = 0.1) -> Part:
+def linear_part(rows: int, seed: int = 0, noise: float = 0.1) -> TensorPartition:
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(rows, 3, generator=generator)
     targets = inputs @ torch.tensor([[1.0], [-2.0], [0.5]]) + 0.3
-    return Part(inputs=inputs, targets=targets + noise * torch.randn(rows, 1, generator=generator))
+    return TensorPartition(inputs=inputs, targets=targets + noise * torch.randn(rows, 1, generator=generator))
 
 
-def training(model: nn.Module, train: Part, validation: Part, **changes: Any) -> Training:
+def training(model: nn.Module, train: TensorPartition, validation: TensorPartition, **changes: Any) -> Training:
     settings: dict[str, Any] = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 0}
     return new_training(model, train, validation, Plan(**(settings | changes)))
 
 
-def run(model: nn.Module, train: Part, validation: Part, **changes: Any) -> list[Epoch]:
+def run(model: nn.Module, train: TensorPartition, validation: TensorPartition, **changes: Any) -> list[Epoch]:
     report = changes.pop("on_epoch", lambda epoch: None)
     made = training(model, train, validation, **changes)
     made.callbacks = Callbacks([OnMeasured(report)])

@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.loading import chunks as pieces
-from trainer.data.loading.placement import Feed, Part, batches, choose_feed, laid, mapped
+from trainer.data.loading.placement import Feed, TensorPartition, batches, choose_feed, mapped, place
 from trainer.data.loading.sampler import Sampler
 from trainer.runtime.errors import TrainerError
 
 CPU, CARD = torch.device("cpu"), torch.device("cuda", 0)
 
 
-def part(rows: int, dtype: torch.dtype = torch.float32) -> Part:
+def part(rows: int, dtype: torch.dtype = torch.float32) -> TensorPartition:
     generator = torch.Generator().manual_seed(0)
     inputs, targets = (torch.randn(rows, width, generator=generator, dtype=dtype) for width in (5, 1))
-    return Part(inputs=inputs, targets=targets)
+    return TensorPartition(inputs=inputs, targets=targets)
 
 
-def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int = 1) -> list[list[bytes]]:
+def taken(data: TensorPartition, size: int, *, start: int = 0, workers: int = 0, ranks: int = 1) -> list[list[bytes]]:
     """Return the bytes of all that comes, rank by rank."""
     sampler = Sampler(rows=len(data), batch_size=size, seed=3)
 
@@ -62,7 +62,7 @@ def test_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", 7)
     data = part(50)
-    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
+    split = [TensorPartition(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
     assert len(split) == 8
     file = mapped(split, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -108,6 +108,6 @@ def test_requested_placement_is_taken(asked: str, workers: int, device: torch.de
 
 def test_rows_are_placed_as_the_placement_requires() -> None:
     data = part(9)
-    assert laid([data], Feed(name="host", reason=""), CPU) is data
+    assert place([data], Feed(name="host", reason=""), CPU) is data
     for name in ("device", "mapped"):
-        assert torch.equal(laid([data], Feed(name=name, reason=""), CPU).inputs, data.inputs)
+        assert torch.equal(place([data], Feed(name=name, reason=""), CPU).inputs, data.inputs)

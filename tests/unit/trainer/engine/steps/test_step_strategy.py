@@ -14,7 +14,7 @@ from tests.fixtures.training import StopAt, gone_on, interrupted, joined, networ
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.nan_check import NanCheck
-from trainer.engine.loop import Part, Plan, Training, fit, new_training
+from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.manual_autograd import at_once
@@ -72,7 +72,7 @@ def test_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, ...
 @pytest.mark.parametrize("batch_size", [16, 32, 48])
 def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: int) -> None:
     generator = torch.Generator().manual_seed(1)
-    data = Part(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
+    data = TensorPartition(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
     assert at_once(batch_size, data.inputs, data.targets) > 1
 
     def made(step: str) -> Training:
@@ -226,7 +226,7 @@ def test_batch_in_pieces_later_on_is_the_loops() -> None:
 
 def test_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     data = part()
-    bad = Part(inputs=data.inputs.clone(), targets=data.targets)
+    bad = TensorPartition(inputs=data.inputs.clone(), targets=data.targets)
     made = training(model=plain())
     order = made.sampler.order(1)  # the fourth batch of the second epoch
     bad.inputs[order[24]] = torch.inf

@@ -132,7 +132,7 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
     files = Files(root)
     if files.root != Path("/"):
         return read(files, environment=None, cell=cell)
-    engine, folder = ask_engine()
+    engine, folder = query_engine()
     return read(
         files,
         environment=environment,
@@ -144,7 +144,7 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
     )
 
 
-def ask_engine() -> tuple[Engine, str | None]:
+def query_engine() -> tuple[Engine, str | None]:
     """Return what the engine reports of itself, and the folder that holds its images."""
     from rocmatrix.containers import engine
     from rocmatrix.runtime.errors import RocmatrixError

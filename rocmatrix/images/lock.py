@@ -17,7 +17,7 @@ import yaml
 from packaging.version import Version
 
 from rocmatrix.images import wheel_source as origin
-from rocmatrix.images.pip_report import Answer, Question, ask_all
+from rocmatrix.images.pip_report import Answer, Question, query_all
 from rocmatrix.matrix.loading.load import PART_FILES
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Wheel
 from rocmatrix.runtime.errors import RocmatrixError
@@ -95,7 +95,7 @@ def lock(
         target: question(matrix, target, upgrade=upgrade)
         for target in (used_targets(matrix) if targets is None else targets)
     }
-    answers = ask_all(questions.values())
+    answers = query_all(questions.values())
     result = Locked()
     for target, asked in questions.items():
         try:

@@ -118,7 +118,7 @@ def newest_good(
     return None
 
 
-def tell_damaged(path: Path, reason: str) -> None:
+def report_damaged(path: Path, reason: str) -> None:
     """Say loudly that a checkpoint is not used."""
     emit("checkpoint_damaged", code="RM552", path=str(path), reason=reason)
     say(f"RM552 checkpoint {path} is damaged and not used: {reason}")

@@ -13,7 +13,7 @@ from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
 from trainer.engine.training import Training, changing_state
-from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, restore, tell_damaged
+from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, report_damaged, restore
 from trainer.run.resume_settings import fixed_under, require_epochs, require_steps, rounding_changes
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
@@ -36,7 +36,7 @@ def finalize_if_complete(config: RunConfig) -> bool:
     return True
 
 
-def tell_nothing_to_resume(config: RunConfig) -> None:
+def report_nothing_to_resume(config: RunConfig) -> None:
     """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
     emit("nothing_to_resume", folder=str(config.output), run=config.run)
     named = f" {config.run}" if config.run else ""
@@ -87,7 +87,7 @@ def restore_latest_checkpoint(
 
 def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
     def damaged(path: Path, reason: str) -> None:
-        tell_damaged(path, reason)
+        report_damaged(path, reason)
         if checkpointer := training.callbacks.find(Checkpointer):
             checkpointer.distrusted.add(int(path.name.rpartition("-")[2]))
 
@@ -119,7 +119,7 @@ def require_state(tree: Any, training: Training, step: int) -> None:
             raise ValueError("its weights are those of another network")
 
 
-def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
+def report_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
     """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding.
 
     Args:

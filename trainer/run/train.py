@@ -19,13 +19,13 @@ from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import StoppedError, Training
 from trainer.run.artifacts import size_estimate
-from trainer.run.phases.assemble import assemble, begin_record, resume_if_asked
+from trainer.run.phases.assemble import assemble, begin_record, resume_if_requested
 from trainer.run.phases.finish import complete, finish
 from trainer.run.phases.prepare import Attempt, Prepared, prepare, read
 from trainer.run.rank_setup import attempt_of, joined, limits_of
 from trainer.run.resume_point import (
     finalize_if_complete,
-    tell_nothing_to_resume,
+    report_nothing_to_resume,
 )
 from trainer.run.resume_settings import (
     checked,
@@ -52,7 +52,7 @@ def train(config: TrainConfig) -> None:
         asked = config.run
         name = ranks.run_on_main(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
         if asked.resume and not name and ranks.is_main:
-            tell_nothing_to_resume(asked)
+            report_nothing_to_resume(asked)
         settings = ranks.run_on_main(lambda: folder_of(asked.output, name).settings(checked)) if name else None
         config = with_settings_of(config, name, settings) if name and settings else config
         run(Attempt(config=config, name=name, settings=settings, bootstrap=ranks))
@@ -75,7 +75,7 @@ def run(attempt: Attempt) -> None:
         record = begin_record(prepared, attempt, folder, ranks)
         training = assemble(prepared, attempt, folder, ranks, record)
         training.stop = stop
-        resume_if_asked(training, prepared, attempt, folder, record)
+        resume_if_requested(training, prepared, attempt, folder, record)
         history = trained(training, prepared, attempt, folder)
         finish(training, prepared, attempt, folder, record, history)
     if bootstrap.is_main:

@@ -72,7 +72,7 @@ class Telemetry:
         self._watch = DriftWatch()
         self._step = 0
         self._checkpoint_age = checkpoint_age
-        self._told = False
+        self._reported = False
         self.latest: Window | None = None
         self._begin()
         self._write("start", asdict(self._reference))
@@ -136,7 +136,7 @@ class Telemetry:
         self._write("window", figures)
         for tracker in self._trackers:
             tracker.log(self._step, flat(asdict(window)))
-        self._tell(drift)
+        self._report_drift(drift)
         return window
 
     def _window(self, seconds: float, reading: Reading | None) -> Window:
@@ -154,13 +154,13 @@ class Telemetry:
             checkpoint_age_s=self._checkpoint_age(),
         )
 
-    def _tell(self, drift: Drift | None) -> None:
+    def _report_drift(self, drift: Drift | None) -> None:
         """Say the first of a series of slow windows, once."""
-        if drift and not self._told:
+        if drift and not self._reported:
             word = "throttled" if drift.throttled else "slower"
             say(f"{word}: steps take {drift.slower:.0%} longer than at the start; {drift.cause}")
             emit("drift", step=self._step, **asdict(drift))
-        self._told = drift is not None
+        self._reported = drift is not None
 
     def _write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Write a line. A full disk costs the measurements, not the run."""

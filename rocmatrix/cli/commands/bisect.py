@@ -9,7 +9,7 @@ from rocmatrix.cli.commands import common, jobs
 from rocmatrix.cli.options.records import Bisect
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
-from rocmatrix.evidence.level import PASSED, UNTOLD
+from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
 from rocmatrix.jobs.job import Wanted
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Matrix
@@ -37,7 +37,7 @@ def bisect(asked: Bisect) -> None:
     if asked.dry_run:
         return
     found = search.search(known, lambda place: _ask(steps[place], probe, asked.base or None))
-    _tell(steps, found)
+    _print_found(steps, found)
 
 
 def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]:
@@ -101,14 +101,14 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     told = [
         event
         for event in (done.events if done else ())
-        if event.get("probe") == probe and event.get("status") not in (None, *UNTOLD)
+        if event.get("probe") == probe and event.get("status") not in (None, *NO_VERDICT_STATUS)
     ]
     answer: Answer = ("good" if told[-1]["status"] in PASSED else "bad") if told else "skip"
     say(f"{step.cell.name}: {probe} is {answer}")
     return answer
 
 
-def _tell(steps: Sequence[Step], found: Found) -> None:
+def _print_found(steps: Sequence[Step], found: Found) -> None:
     print(f"good {steps[found.good].cell.name}")
     for place in found.skipped:
         print(f"skip {steps[place].cell.name}")

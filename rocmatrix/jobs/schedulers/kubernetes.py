@@ -121,7 +121,7 @@ def _job(to: KubernetesDestination, sending: Sending) -> Job:
     return Job(
         argv=["kubectl", "apply", f"--filename={path}"],
         environment=None,
-        why=_said_of_pods(to, placement, spec=spec, data=on_claim),
+        why=_rows_of_pods(to, placement, spec=spec, data=on_claim),
         files={path: emit(spec, placement)},
         rows=kubernetes.kubernetes_rows(spec, placement),
     )
@@ -153,7 +153,7 @@ def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> 
     return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
 
 
-def _said_of_pods(
+def _rows_of_pods(
     to: KubernetesDestination, placement: kubernetes.Placement, *, spec: RunSpec, data: str | None
 ) -> str:
     kind = "Job" if to.nodes == 1 else "TrainJob (Kubeflow Trainer)"

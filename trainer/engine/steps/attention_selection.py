@@ -153,7 +153,7 @@ def attend(
         chosen = choose_attention("auto", **how)
     use_kernel(model, chosen.kernel)
     if ranks.is_main:
-        tell(chosen, device, before)
+        report(chosen, device, before)
     return chosen
 
 
@@ -163,7 +163,7 @@ def shape_of(attention: AttentionShape, rows: int) -> Shape:
     return Shape(batch=min(rows, most), **vars(attention))
 
 
-def tell(chosen: Chosen, device: str, before: str | None) -> None:
+def report(chosen: Chosen, device: str, before: str | None) -> None:
     """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another.
 
     Args:

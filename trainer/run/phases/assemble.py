@@ -20,8 +20,8 @@ from trainer.run.phases.prepare import Attempt, Prepared, names_of
 from trainer.run.plan import plan_of
 from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import (
+    report_rounding,
     restore_latest_checkpoint,
-    tell_rounding,
 )
 from trainer.run.resume_settings import (
     longer,
@@ -48,7 +48,7 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     if ranks.is_main:
         reported = ("run", "task", "data", "split", "device", "precision", "allocator", "callbacks", "seed", "threads")
         emit("start", **{name: record[name] for name in reported if name in record})
-        tell_rounding(attempt.config, ranks, attempt.settings)
+        report_rounding(attempt.config, ranks, attempt.settings)
         report_changed_callbacks(attempt.settings, record)
     return record
 
@@ -86,7 +86,7 @@ def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dic
     return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
 
 
-def resume_if_asked(
+def resume_if_requested(
     training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder, record: dict[str, Any]
 ) -> None:
     """Restore `training` from the unfinished run's newest valid checkpoint.

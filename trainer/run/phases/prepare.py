@@ -21,7 +21,7 @@ from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
 from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.models.activation_checkpointing import checkpointed, layers
-from trainer.run.plan import attention_asked, rows_tried
+from trainer.run.plan import requested_attention, rows_tried
 from trainer.run.rank_setup import placed, require_alike, require_best_on
 from trainer.run.resume_settings import (
     given,
@@ -136,7 +136,7 @@ def built(
     attention = attend(
         model,
         network.attention,
-        attention_asked(config),
+        requested_attention(config),
         rows=rows_tried(config),
         device=device,
         precision=precision,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rocmatrix.doctor.knowledge import lies_in
+from rocmatrix.doctor.knowledge import is_within
 from tests.fixtures import machines
 from tests.fixtures.cells import MATRIX
 from tests.unit.rocmatrix.doctor.test_examination import look
@@ -61,4 +61,4 @@ def test_texts_of_a_cell_do_not_contradict_amds_lists():
 def test_mi50s_default_rule_and_window_agree():
     default = next(cell for cell in MATRIX.cells if cell.recommended and cell.architecture == "gfx906")
     assert default.verdict == "works"
-    assert lies_in("6.16.6", next(r.drivers for r in REPORTS if "gfx906" in (r.when.architectures or [])))
+    assert is_within("6.16.6", next(r.drivers for r in REPORTS if "gfx906" in (r.when.architectures or [])))

@@ -14,7 +14,7 @@ from tests.fixtures import machines, sysfs
 
 @pytest.fixture(autouse=True)
 def quiet_shell(monkeypatch):
-    monkeypatch.setattr(host, "ask_engine", lambda: (Engine(version="29.3.0"), None))
+    monkeypatch.setattr(host, "query_engine", lambda: (Engine(version="29.3.0"), None))
     for name in ("HIP_DISABLE_IPC", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
 

@@ -39,7 +39,7 @@ def path(tmp_path, monkeypatch):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr(common, "known_matrix", lambda: cells.MATRIX)
     monkeypatch.setattr(evidence, "known_matrix", lambda: cells.MATRIX)
-    monkeypatch.setattr(store, "_told", set())
+    monkeypatch.setattr(store, "_reported", set())
     return path
 
 

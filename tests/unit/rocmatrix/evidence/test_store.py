@@ -36,7 +36,7 @@ def path(tmp_path):
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch):
-    monkeypatch.setattr(store, "_told", set())
+    monkeypatch.setattr(store, "_reported", set())
 
 
 def writer(path, first, last):

@@ -45,7 +45,7 @@ def written(folder):
 
 def answering(monkeypatch, answer):
     asked = []
-    monkeypatch.setattr(lock, "ask_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
+    monkeypatch.setattr(lock, "query_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
     return asked
 
 

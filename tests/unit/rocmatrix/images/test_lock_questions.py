@@ -205,7 +205,7 @@ def test_written_lock_is_ordered_and_holds_what_a_lock_or_a_release_needs(tmp_pa
 
 def test_locking_queries_each_target_once_and_writes_the_answer(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(lock, "ask_all", lambda qs: {q: asked.append(q) or [row("numpy")] for q in qs})
+    monkeypatch.setattr(lock, "query_all", lambda qs: {q: asked.append(q) or [row("numpy")] for q in qs})
     (tmp_path / "matrix").mkdir()
     result = lock.lock(MATRIX, tmp_path, targets=[target(BUNDLED)])
     assert [q.python for q in asked] == ["3.12"]

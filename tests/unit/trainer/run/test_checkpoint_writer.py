@@ -16,7 +16,7 @@ from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
 from trainer.run import checkpoint_writer as checkpoint
-from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, restore, tell_damaged
+from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, report_damaged, restore
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import stored
 
@@ -99,7 +99,7 @@ def test_newest_good_checkpoint_is_used_and_the_damaged_one_reported(
     path = newest.path / "tensors.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     capsys.readouterr()
-    found = newest_good(tmp_path / "checkpoints", tell_damaged)
+    found = newest_good(tmp_path / "checkpoints", report_damaged)
     assert found is not None
     assert found[0] == 15
     captured = capsys.readouterr()
@@ -145,7 +145,7 @@ def test_full_disk_of_a_real_file_system_is_reported(
     run = training(callbacks=Callbacks([made]), epochs=10)
     fit(run)
     assert {"checkpoint", "checkpoint_failed"} <= {event["event"] for event in events(capsys)}
-    assert newest_good(disk / "checkpoints", tell_damaged) is not None
+    assert newest_good(disk / "checkpoints", report_damaged) is not None
     assert "damaged" not in capsys.readouterr().out
     assert same(run.model.state_dict(), weights(training(epochs=10)))
 
@@ -180,7 +180,7 @@ def test_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
         (3, 15, 56),
     ]
     log.write_bytes(whole + b'{"epoch": 4, "of": "a run that was killed"}\n')
-    found = newest_good(tmp_path / "checkpoints", tell_damaged)
+    found = newest_good(tmp_path / "checkpoints", report_damaged)
     assert found is not None
     again = training(callbacks=Callbacks([keeper(tmp_path)]))
     restore(again, found[1])

@@ -226,7 +226,7 @@ def attached(
     try:
         with (
             job_log.opened(log) as kept,
-            tee.teed(sys.stderr, kept.words) as words,
+            tee.tee_stderr(sys.stderr, kept.words) as words,
             _started(argv, environment, words.writable) as process,
         ):
             assert process.stdout is not None

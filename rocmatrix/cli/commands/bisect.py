@@ -10,7 +10,7 @@ from rocmatrix.cli.options.records import Bisect
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.resolver.request import Request
@@ -92,7 +92,7 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}
-    wanted = Wanted(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
+    wanted = JobRequest(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
     try:
         done = jobs.run_job(wanted)
     except RocmatrixError as error:

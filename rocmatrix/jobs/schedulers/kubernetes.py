@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocmatrix.containers.emit import kubernetes
     from rocmatrix.containers.emit.cluster.kubernetes_site import Site
     from rocmatrix.containers.runspec import RunSpec
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Job
 
 _GROUPS = (
@@ -163,7 +163,7 @@ def _rows_of_pods(
     return text + (f"; data: {data} on claim {to.site.data_claim or to.site.claim}" if data else "")
 
 
-def _on_claim(wanted: Wanted) -> str | None:
+def _on_claim(wanted: JobRequest) -> str | None:
     """Return the data's path on its claim, relative to the claim's root. Raises RM426 for a file of this machine."""
     from rocmatrix.jobs import callback_mounts, job
 

@@ -20,7 +20,7 @@ from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Job, Trouble
 from rocmatrix.matrix.resolver.resolve import Request
@@ -54,7 +54,7 @@ def smoking(path, monkeypatch, tmp_path):
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
         monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
-        jobs.smoke(Wanted(program=SMOKE, request=Request(), where="native", options=options))
+        jobs.smoke(JobRequest(program=SMOKE, request=Request(), where="native", options=options))
 
     return smoke
 

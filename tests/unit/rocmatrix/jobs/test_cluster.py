@@ -11,7 +11,7 @@ from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster as submit
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
@@ -29,15 +29,15 @@ KUBERNETES = KubernetesDestination(nodes=2, groups=(44, 992), site=Site(claim="r
 def prepare(tmp_path, monkeypatch):
     """Return a function that makes the job of a machine; the native one is made without an environment."""
 
-    def natively(wanted, **_):
+    def native_job(wanted, **_):
         argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
         return Job(argv=argv, environment={"PYTHONPATH": "/checkout", "PYTHONSAFEPATH": "1", "A": "b"}, why="w")
 
-    monkeypatch.setattr(job, "natively", natively)
+    monkeypatch.setattr(job, "native_job", native_job)
 
     def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
         options = {"output": str(tmp_path / "runs"), **options}
-        wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
+        wanted = JobRequest(program=TRAIN, request=Request(), where="", options=options)
         hardware = survey(machine(tmp_path / "machine"))
         return submit.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
 

@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import native_env as native
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.resolve import Request
@@ -19,7 +19,7 @@ MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 
 def wanted(program="train", **choices):
     given = {"request": Request(), "where": "auto", "options": {}, "dry_run": True} | choices
-    return Wanted(program=PROGRAMS[program], **given)
+    return JobRequest(program=PROGRAMS[program], **given)
 
 
 def test_options_become_flags():
@@ -36,7 +36,7 @@ def own_python(monkeypatch):
 
 def test_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    prepared = job.natively(
+    prepared = job.native_job(
         wanted(options={"epochs": "3"}),
         matrix=MATRIX,
         cell=cells.CPU,
@@ -52,7 +52,7 @@ def test_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_pat
 def test_places_move_into_the_container(tmp_path):
     options = {"output": str(tmp_path / "out"), "data": str(tmp_path / "bars.csv")}
     (tmp_path / "bars.csv").write_text("stand-in")
-    prepared = job.in_container(
+    prepared = job.container_job(
         wanted(options=options),
         cell=cells.CPU,
         hardware=survey(sysfs.no_driver(tmp_path / "host")),
@@ -94,7 +94,7 @@ def cpu_build_only(monkeypatch):
 
 def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
     host = survey(sysfs.mi50(tmp_path))
-    prepared = job.natively(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+    prepared = job.native_job(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
     assert "--expect=rocm" in prepared.argv
 
 
@@ -102,14 +102,14 @@ def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_
 def test_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM403"):
-        job.natively(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+        job.native_job(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
 
 
 def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
     missing = wanted(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM404"):
-        job.in_container(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
+        job.container_job(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
 
 
 def test_cards_are_chosen_natively_too(tmp_path):
@@ -142,7 +142,7 @@ def test_overridden_rules_are_reported_for_their_cell():
 def container_argv(tmp_path, **choices):
     job_wanted = wanted(**choices)
     host = survey(sysfs.no_driver(tmp_path / "host"))
-    return job.in_container(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
+    return job.container_job(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
 
 
 def test_overridden_rules_are_reported_in_a_container(tmp_path):

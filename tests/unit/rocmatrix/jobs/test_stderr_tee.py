@@ -9,7 +9,7 @@ from rocmatrix.jobs import stderr_tee as tee
 
 
 def run(code, onto):
-    with tee.teed(onto) as words:
+    with tee.tee_stderr(onto) as words:
         subprocess.run([sys.executable, "-c", code], stderr=words.writable, check=False)
     return words.tail
 

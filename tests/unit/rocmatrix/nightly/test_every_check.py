@@ -19,7 +19,7 @@ from rocmatrix.evidence.level import standings
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import labels
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import stages
@@ -69,7 +69,7 @@ class Chain:
             "REHEARSAL_FOLDER": str(self.folder),
             "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
         }
-        wanted = Wanted(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
+        wanted = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
         with keeping.watched(wanted, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
             return keep(launch.run(argv, environment=environment, show=lambda _: None))

@@ -12,7 +12,7 @@ from rocmatrix.evidence.level import standings, why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import job
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH
 from rocmatrix.jobs.runner import Finished, Job
 from rocmatrix.matrix.resolver.resolve import Request
@@ -43,7 +43,7 @@ def bench(monkeypatch, tmp_path):
         log = tmp_path / "bench.log"
         log.write_text("".join(json.dumps(event) + "\n" for event in events))
         monkeypatch.setattr(launch, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
-        wanted = Wanted(program=BENCH, request=Request(), where="native", options=options)
+        wanted = JobRequest(program=BENCH, request=Request(), where="native", options=options)
         try:
             command.bench(wanted, as_json=as_json)
         finally:
@@ -154,5 +154,5 @@ def test_bench_never_raises_a_level_nor_takes_one_away():
     ],
 )
 def test_cell_of_a_card_must_measure_a_card(cell, options, expected):
-    wanted = Wanted(program=BENCH, request=Request(), where="container", options=options)
+    wanted = JobRequest(program=BENCH, request=Request(), where="container", options=options)
     assert job.expected(wanted, cell) == expected

@@ -6,7 +6,7 @@ from rocmatrix.cli.commands import cluster
 from rocmatrix.cli.tasks import cluster as task
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.schedulers import scheduler
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesOptions
@@ -21,7 +21,7 @@ CLAIM = {"claim": "c"}
 def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
-    wanted = Wanted(program=TRAIN, request=request, where="", options=options, dry_run=True)
+    wanted = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
     nodes = KubernetesOptions(**NODES, **CLAIM, **place)
     cluster.submit(wanted, engine="kubernetes", nodes=nodes, explain=explain)
 

@@ -12,7 +12,7 @@ from rocmatrix.evidence import store
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
@@ -37,7 +37,7 @@ def stand_in_build(choice, **_):
     return Built(tag=f"rocmatrix:{choice.cell.name}", inputs="0" * 64, argv=())
 
 
-CPU_JOB = Wanted(program=SMOKE, request=Request(gpu="cpu"), where="container", options={})
+CPU_JOB = JobRequest(program=SMOKE, request=Request(gpu="cpu"), where="container", options={})
 
 
 def test_probes_are_listed_with_their_limits(capsys):
@@ -118,12 +118,12 @@ def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container
 def test_card_that_is_missing_is_reported_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
-        jobs.smoke(Wanted(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
+        jobs.smoke(JobRequest(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
     assert "RM303" in capsys.readouterr().err
 
 
 def test_job_gets_the_cards_that_were_chosen(in_container):
-    wanted = Wanted(
+    wanted = JobRequest(
         program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
     )
     argv = jobs.prepared_job(wanted)[0].argv
@@ -162,7 +162,7 @@ def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_pa
     verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
     done = Finished(status=1, events=(verdict,))
     place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
-    monkeypatch.setattr(jobs, "ran", lambda wanted: (done, place))
+    monkeypatch.setattr(jobs, "run_and_record", lambda wanted: (done, place))
     with pytest.raises(SystemExit, match="2"):
         jobs.smoke(object())
     told = capsys.readouterr().err
@@ -178,7 +178,7 @@ def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch
         "rocmatrix.jobs.runner.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
     )
     options = {"output": str(tmp_path / "out")}
-    jobs.run_job(Wanted(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
+    jobs.run_job(JobRequest(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
     (log,) = seen
     assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")

@@ -11,7 +11,7 @@ from rocmatrix.cli.options.common import Job
 from rocmatrix.cli.program import UnderscoreParser
 from rocmatrix.cli.tasks import cluster, collection, features, flags, jobs
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.option import options_of
@@ -81,7 +81,7 @@ JOB_TASKS = [task for task in collection().tasks.values() if isinstance(task, fl
 
 
 def test_job_options_are_fields_of_the_request():
-    taken = {field.name for field in fields(Wanted)} - {"program", "options", "request", "forced"}
+    taken = {field.name for field in fields(JobRequest)} - {"program", "options", "request", "forced"}
     axes = {field.name for field in fields(Request)}
     assert set(options_of(Job)) == taken | axes
 
@@ -108,7 +108,7 @@ def test_job_without_options_is_the_same_for_every_task(task, command, monkeypat
     task(Context())
     (asked,) = seen
     program = "train" if task is cluster.submit else task.name
-    assert asked == Wanted(program=PROGRAMS[program], request=Request(), where="auto", options=asked.options)
+    assert asked == JobRequest(program=PROGRAMS[program], request=Request(), where="auto", options=asked.options)
     assert not any(asked.options.values())
 
 
@@ -119,7 +119,7 @@ def test_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
     jobs.bench(Context(), rocm="6.3", wheelhouse="w", dry_run=True, json=True, seconds="2", **typed)
     assert seen == [
         (
-            Wanted(
+            JobRequest(
                 program=BENCH,
                 request=Request(rocm="6.3"),
                 where="container",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.containers.elsewhere import Places, elsewhere_spec
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
+from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, native_launcher, sbatch_script
 from rocmatrix.containers.settings import CdiDevice, Environment, Ipc, Limit, Mount
 from tests.fixtures import cells
 from tests.fixtures.golden import assert_golden
@@ -58,7 +58,7 @@ def test_emitted_script_equals_the_reviewed_text(under, cell, host):
 def test_native_script_equals_the_reviewed_one():
     script = sbatch_script(
         replace(BATCH, request=SlurmRequest(time_limit="4:00:00")),
-        natively("/opt/venv/bin/python", {"PYTHONPATH": "/a b"}, cards=True),
+        native_launcher("/opt/venv/bin/python", {"PYTHONPATH": "/a b"}, cards=True),
     )
     assert_golden("cluster/native.sbatch", script)
 
@@ -97,7 +97,7 @@ def test_several_nodes_meet_at_the_first_and_one_on_its_loopback():
 @given(argument=TEXT, content=TEXT, python=TEXT)
 def test_arguments_reach_the_step_unchanged(argument, content, python):
     batch = replace(BATCH, arguments=(argument, "a b", "$HOME", "'\"\\"))
-    words = read_by_a_shell(sbatch_script(batch, natively(f"/opt/{python}", {"A": content})))
+    words = read_by_a_shell(sbatch_script(batch, native_launcher(f"/opt/{python}", {"A": content})))
     assert words[1:4] == [f"/opt/{python}", "-P", "-m"]
     assert words[words.index("--") :] == ["--", "trainer", argument, "a b", "$HOME", "'\"\\"]
     assert {"--rdzv-id=7-0", "--rdzv-endpoint=head:20007", "--nnodes=2", "--nproc-per-node=2"} <= set(words)

@@ -39,8 +39,8 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     support = (root / SUPPORT_FILE).read_text(encoding="utf-8")
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
-    told = query_trainer(root, "errors")
-    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in told)]
+    trainer_errors = query_trainer(root, "errors")
+    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in trainer_errors)]
     return {
         SUPPORT_FILE: support,
         "docs/errors.md": errors_page(catalog),
@@ -50,7 +50,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         **architectures.files(matrix),
         SCHEMA_FILE: matrix_schema(),
         OPTIONS_FILE: json.dumps(query_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
-        ERRORS_FILE: json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+        ERRORS_FILE: json.dumps(trainer_errors, indent=1, ensure_ascii=False) + "\n",
         PROBES_FILE: json.dumps(query_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
     }
 

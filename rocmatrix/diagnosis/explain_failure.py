@@ -66,8 +66,8 @@ def surroundings(cell: Cell | None, architecture: str | None = None, hardware: H
     if cell is None:
         return Surroundings(architecture=architecture)
     own, release = architecture or cell.architecture, cell.release
-    beside = tuple(dict.fromkeys(gfx for gfx in (hardware.architectures if hardware else ()) if gfx != own))
-    return Surroundings(architecture=own, torch=release.torch, rocm=release.rocm, beside=beside)
+    others = tuple(dict.fromkeys(gfx for gfx in (hardware.architectures if hardware else ()) if gfx != own))
+    return Surroundings(architecture=own, torch=release.torch, rocm=release.rocm, others=others)
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:

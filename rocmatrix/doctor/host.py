@@ -154,15 +154,15 @@ def query_engine() -> tuple[Engine, str | None]:
     except RocmatrixError as error:
         return Engine(version=None, obstacle=f"{error.where}: {error.what}"), None
     try:
-        told = client.info()
+        info = client.info()
     finally:
         client.close()
     found = Engine(
-        version=str(told.get("ServerVersion") or ""),
-        cdi_folders=tuple(told.get("CDISpecDirs") or ()),
-        cdi_devices=tuple(row.get("ID", "") for row in told.get("DiscoveredDevices") or ()),
+        version=str(info.get("ServerVersion") or ""),
+        cdi_folders=tuple(info.get("CDISpecDirs") or ()),
+        cdi_devices=tuple(row.get("ID", "") for row in info.get("DiscoveredDevices") or ()),
     )
-    return found, told.get("DockerRootDir")
+    return found, info.get("DockerRootDir")
 
 
 def _iommu_types(files: Files, found: Hardware) -> dict[str, str]:

@@ -225,8 +225,8 @@ def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None
     try:
         record = _record(wanted, place, done)
     except Exception as error:
-        said = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
-        ended = launch.Finished(status=done.status or -1, events=(), last_words=said, container=done.container)
+        reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
+        ended = launch.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
         record = _record(wanted, place, ended)
     if token is None:
         store.keep(evidence_file(), record)

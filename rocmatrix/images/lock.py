@@ -144,8 +144,8 @@ def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
         upgrade: take newer versions than the recorded ones.
     """
     recorded = _recorded(matrix, target)
-    beside = [wheel for wheel in recorded.values() if wheel.index == "python"]
-    constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in beside)
+    python_wheels = [wheel for wheel in recorded.values() if wheel.index == "python"]
+    constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in python_wheels)
     pins = target.release.pins
     if _torch_recorded(target, recorded):
         names = dict.fromkeys((*TRAINER_REQUIREMENTS, *TORCH_REQUIREMENTS))

@@ -150,8 +150,8 @@ def container_job(
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)
     options, note = probes_for(wanted, cell=cell, hardware=hardware)
-    told = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
-    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *told]
+    recorded = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
+    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *recorded]
     chosen = runspec.Chosen(
         image=digest or image,  # a tag may be moved before the container is made
         command=[wanted.program.name, *inside],
@@ -245,9 +245,9 @@ def _listed(option: Any) -> list[str]:
     return list(option) if isinstance(option, (list, tuple)) else [option] if option else []
 
 
-def probes_by_cards(cards: int, told: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def probes_by_cards(cards: int, path: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
-    probes = json.loads(told.read_text(encoding="utf-8"))
+    probes = json.loads(path.read_text(encoding="utf-8"))
     fit = tuple(probe["probe"] for probe in probes if probe["cards"] <= cards)
     return fit, tuple(probe["probe"] for probe in probes if probe["probe"] not in fit)
 

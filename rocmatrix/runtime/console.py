@@ -115,8 +115,8 @@ def known(error: Exception) -> RocmatrixError:
         code = _OS_ERRORS[error.errno]
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
     if _of_engine(error):
-        said = str(getattr(error, "explanation", None) or error) or type(error).__name__
-        return RocmatrixError("RM672", what=said, why=f"the engine's client raised {type(error).__name__}")
+        reason = str(getattr(error, "explanation", None) or error) or type(error).__name__
+        return RocmatrixError("RM672", what=reason, why=f"the engine's client raised {type(error).__name__}")
     where = _keep_traceback()
     return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
 

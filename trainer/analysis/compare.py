@@ -46,7 +46,7 @@ def compare(first: Path, second: Path) -> int:
     """
     divergence = divergence_of(list(steps_of(first)), list(steps_of(second)))
     emit("compare", runs=[str(first), str(second)], same=divergence.step is None, **asdict(divergence))
-    say(words(divergence))
+    say(message(divergence))
     return int(divergence.step is not None)
 
 
@@ -85,7 +85,7 @@ def number(bits: str) -> float:
     return value
 
 
-def words(divergence: Divergence) -> str:
+def message(divergence: Divergence) -> str:
     """Return the outcome as a sentence."""
     if divergence.step is None:
         return f"equal  all {divergence.steps:,} steps that both runs have, batch by batch and loss by loss"

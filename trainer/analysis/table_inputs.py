@@ -30,7 +30,7 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
     cells = read_cells(path)
     inputs: list[Floats] = []
     refused = np.zeros(len(cells.line), np.bool_)
-    for column in (Column.from_dict(said) for said in made["columns"]):
+    for column in (Column.from_dict(column_record) for column_record in made["columns"]):
         values, unusable = _column(column, cells, made)
         inputs += values
         refused |= unusable

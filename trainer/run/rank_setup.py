@@ -86,11 +86,11 @@ def require_alike(bootstrap: Ranks, config: TrainConfig, data_sha256: str) -> No
     """
     values = config.complete()
     decisive = {name: str(values[name]) for name in alike()} | {"data": data_sha256}
-    told = bootstrap.gather(decisive)
-    differing = [name for name in decisive if len({one[name] for one in told}) > 1]
+    gathered = bootstrap.gather(decisive)
+    differing = [name for name in decisive if len({one[name] for one in gathered}) > 1]
     if differing:
-        what = "; ".join(f"{name}: {', '.join(one[name][:40] for one in told)}" for name in differing)
-        raise TrainerError("RM565", what=what, where=f"ranks 0 to {len(told) - 1}, in this order")
+        what = "; ".join(f"{name}: {', '.join(one[name][:40] for one in gathered)}" for name in differing)
+        raise TrainerError("RM565", what=what, where=f"ranks 0 to {len(gathered) - 1}, in this order")
 
 
 @contextlib.contextmanager

@@ -124,7 +124,7 @@ def select_step_strategy(training: Training, requested: str) -> None:
     if training.ranks.is_main:
         emit("step", **vars(choice))
         say(f"step    {choice.name}: {choice.reason}")
-    advice = suggest_batch_size(training, choice) if training.state.step == 0 else None
-    if advice:
-        emit("advice", **vars(advice))
-        say(f"advice  {advice.words()}")
+    suggestion = suggest_batch_size(training, choice) if training.state.step == 0 else None
+    if suggestion:
+        emit("advice", **vars(suggestion))
+        say(f"advice  {suggestion.message()}")

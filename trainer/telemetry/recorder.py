@@ -107,9 +107,9 @@ class Telemetry:
         """Go on counting from an earlier run's optimizer step."""
         self._step = step
 
-    def words(self) -> str:
+    def status(self) -> str:
         """Return the latest window for the progress line: rate, MFU, memory, temperature, checkpoint's age."""
-        return words(self.latest, self._checkpoint_age()) if self.latest else ""
+        return status_of(self.latest, self._checkpoint_age()) if self.latest else ""
 
     def close(self) -> None:
         """Write out what is left; call it also when the run failed."""
@@ -194,7 +194,7 @@ def device_memory(device: str) -> Callable[[], Mapping[str, float]]:
     return read
 
 
-def words(window: Window, checkpoint_age: float | None) -> str:
+def status_of(window: Window, checkpoint_age: float | None) -> str:
     """Return a window as a person reads it, without what is not known."""
     parts = [f"{window.rows_per_second:,.0f} rows/s"]
     if window.mfu is not None:

@@ -72,8 +72,8 @@ def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]
 
 
 def _nothing(steps: Sequence[Step]) -> RocmatrixError:
-    told = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
-    return RocmatrixError("RM633", what=told, where=str(keeping.evidence_file()))
+    text = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
+    return RocmatrixError("RM633", what=text, where=str(keeping.evidence_file()))
 
 
 def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None:
@@ -98,12 +98,12 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     except RocmatrixError as error:
         say(f"{step.cell.name}: skipped, {error.code} {error.what}")
         return "skip"
-    told = [
+    verdicts = [
         event
         for event in (done.events if done else ())
         if event.get("probe") == probe and event.get("status") not in (None, *NO_VERDICT_STATUS)
     ]
-    answer: Answer = ("good" if told[-1]["status"] in PASSED else "bad") if told else "skip"
+    answer: Answer = ("good" if verdicts[-1]["status"] in PASSED else "bad") if verdicts else "skip"
     say(f"{step.cell.name}: {probe} is {answer}")
     return answer
 
@@ -114,5 +114,5 @@ def _print_found(steps: Sequence[Step], found: Found) -> None:
         print(f"skip {steps[place].cell.name}")
     print(f"bad {steps[found.bad].cell.name}")
     if not found.monotone:
-        told = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
-        raise RocmatrixError("RM634", what="\n".join(told))
+        lines = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
+        raise RocmatrixError("RM634", what="\n".join(lines))

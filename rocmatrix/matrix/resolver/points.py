@@ -131,8 +131,8 @@ def _point(about: str, says: str, evidence: Evidence, today: str) -> Point:
 
 
 def _neighbours(matrix: Matrix, subject: Subject, asked: tuple[Release, ...], today: str) -> Iterator[Point]:
-    beside = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, asked=asked)
-    for release, rule in beside:
+    near = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, asked=asked)
+    for release, rule in near:
         point = _rule(rule, today)
         yield replace(point, says=f"{release.name}: {point.says}")
 

@@ -64,7 +64,7 @@ def steps(
 
 
 def _step(cell: Cell, of_matrix: bool, records: Sequence[Record], probe: str, card: str | None) -> Step:
-    told = [
+    outcomes = [
         (record.at, verdict.status)
         for record in ordered(records)
         if record.kind == "smoke"
@@ -73,7 +73,7 @@ def _step(cell: Cell, of_matrix: bool, records: Sequence[Record], probe: str, ca
         for verdict in record.verdicts
         if verdict.probe == probe and verdict.status not in NO_VERDICT_STATUS
     ]
-    if not told:
+    if not outcomes:
         return Step(cell=cell, of_matrix=of_matrix)
-    at, status = told[-1]
+    at, status = outcomes[-1]
     return Step(cell=cell, of_matrix=of_matrix, answer="good" if status in PASSED else "bad", at=at)

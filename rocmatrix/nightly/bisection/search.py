@@ -52,8 +52,8 @@ def span(known: Mapping[int, Answer]) -> Span | None:
 
 def changes(known: Mapping[int, Answer]) -> tuple[tuple[int, int], ...]:
     """Return each pair of answered neighbours at which the answer changes, in order."""
-    told = sorted(place for place, answer in known.items() if answer != "skip")
-    return tuple((a, b) for a, b in pairwise(told) if known[a] != known[b])
+    answered = sorted(place for place, answer in known.items() if answer != "skip")
+    return tuple((a, b) for a, b in pairwise(answered) if known[a] != known[b])
 
 
 def unanswered(known: Mapping[int, Answer], within: Span) -> list[int]:
@@ -65,19 +65,19 @@ def unanswered(known: Mapping[int, Answer], within: Span) -> list[int]:
 
 def search(known: Mapping[int, Answer], ask: Callable[[int], Answer]) -> Found:
     """Query until no version between good and bad is left open. Raises ValueError where `known` has no such pair."""
-    told = dict(known)
+    answers_so_far = dict(known)
     asked: list[int] = []
     while True:
-        within = span(told)
+        within = span(answers_so_far)
         if within is None:
             raise ValueError("no good version stands before a bad one")
-        left = unanswered(told, within)
+        left = unanswered(answers_so_far, within)
         if not left:
             break
-        told[left[0]] = ask(left[0])
+        answers_so_far[left[0]] = ask(left[0])
         asked.append(left[0])
     between = tuple(place for place in range(within.good + 1, within.bad))
-    return Found(good=within.good, bad=within.bad, skipped=between, asked=tuple(asked), changes=changes(told))
+    return Found(good=within.good, bad=within.bad, skipped=between, asked=tuple(asked), changes=changes(answers_so_far))
 
 
 def most_questions(within: Span, known: Mapping[int, Answer]) -> int:
@@ -88,10 +88,10 @@ def most_questions(within: Span, known: Mapping[int, Answer]) -> int:
 
 def order(known: Mapping[int, Answer], within: Span) -> Iterator[int]:
     """Yield what would be asked if every answer were "good": the way a plan is shown."""
-    told = dict(known)
-    while left := unanswered(told, within):
+    answers_so_far = dict(known)
+    while left := unanswered(answers_so_far, within):
         yield left[0]
-        told[left[0]] = "good"
+        answers_so_far[left[0]] = "good"
         within = Span(good=left[0], bad=within.bad)
 
 

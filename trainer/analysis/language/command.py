@@ -68,9 +68,9 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
         if not line.strip():
             continue
 
-        def reply(name: str, said: str = line.strip()) -> str:
+        def reply(name: str, question: str = line.strip()) -> str:
             messages = histories.setdefault(name, [])
-            messages.append({"role": "user", "content": said})
+            messages.append({"role": "user", "content": question})
             text = answer(loaded, chat_prompt(loaded, messages), how)
             messages.append({"role": "assistant", "content": text})
             return text

@@ -42,7 +42,7 @@ def measure(request: Request) -> Verdict:
         checks, numbers, steps = [*checks, found[0]], [*numbers, *found[1]], [*steps, f"{found[2]} by {batch}"]
     return conclude(
         probe="small_network",
-        summary=f"54-32-16-1 trained on synthetic rows, steps {', '.join(steps)}, {timing.place_in_words(device)}.",
+        summary=f"54-32-16-1 trained on synthetic rows, steps {', '.join(steps)}, {timing.place_text(device)}.",
         checks=checks,
         numbers=numbers,
         device=device,

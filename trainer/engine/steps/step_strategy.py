@@ -90,7 +90,7 @@ def chosen_at(asked: str, training: Training) -> tuple[Choice, Steps | None]:
     if tried:
         against = tried.fault(exact=asked == "auto")
     if tried and not against:
-        return Choice(name=name, reason=tried.words(asked), same_bits=tried.apart == 0), tried.steps
+        return Choice(name=name, reason=tried.reason(asked), same_bits=tried.apart == 0), tried.steps
     if asked == "auto":
         return Choice(name="eager", reason=f"auto: not {name}: {against}"), None
     raise TrainerError("RM585", what=f"--step {name}", why=against or "")
@@ -155,7 +155,7 @@ class Trial:
             return f"it is not faster: {1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
         return None
 
-    def words(self, asked: str) -> str:
+    def reason(self, asked: str) -> str:
         """Return the evidence as a sentence."""
         equal = "bit-identical" if self.apart == 0 else f"to {self.apart:.1e}"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"

@@ -4,7 +4,7 @@ import pytest
 
 from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.distributed.watchdog.verdict import culprits, late, words
+from trainer.distributed.watchdog.verdict import culprits, late, message
 
 LIMITS = Limits(floor=1.0, ceiling=10.0)
 
@@ -45,12 +45,12 @@ def test_rank_that_stopped_is_distinguished_from_those_that_wait(
 def test_message_names_which_rank_waits_for_which() -> None:
     beats = {0: beat("comms"), 1: beat("backward")}
     states = {0: "S", 1: "T"}
-    text = words(late(beats, LIMITS, now=20, looking_since=0), culprits(beats, states), states)
+    text = message(late(beats, LIMITS, now=20, looking_since=0), culprits(beats, states), states)
     assert "rank 0 is in comms at step 5 since 20.0 s (limit 10.0 s; sleeping)" in text
     assert "The others wait for rank 1 (stopped by a signal)" in text
 
 
 def test_message_names_the_communication_where_all_wait_in_it() -> None:
     beats = {0: beat("comms"), 1: beat("comms")}
-    text = words(late(beats, LIMITS, now=20, looking_since=0), [], {0: "S", 1: "S"})
+    text = message(late(beats, LIMITS, now=20, looking_since=0), [], {0: "S", 1: "S"})
     assert text.endswith("the communication hangs")

@@ -146,7 +146,7 @@ def _of_version(subject: Subject, one: _Install, companion: Companion, rocm: str
     mine = next((pairing for pairing in by_rocm if within(rocm, str(pairing.when.rocm))), None)
     if mine is None or (within(one.exact, mine.version) if one.exact else not one.newest or mine is by_rocm[-1]):
         return
-    yield _said(
+    yield _finding_of(
         "companion-of-another-rocm", subject, one.where, f"{one.name} {one.exact or '(the newest)'} with ROCm {rocm}",
         "never built", "error",
         f"that version has no library for ROCm {rocm}; {mine.version} has ({mine.evidence.words})",

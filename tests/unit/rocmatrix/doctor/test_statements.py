@@ -11,7 +11,7 @@ from tests.fixtures.cells import MATRIX
 FOUND = list(statements(ROOT))
 
 
-def test_every_rule_window_and_caution_is_among_them():
+def test_statements_hold_every_rule_window_and_caution():
     known = knowledge.load(ROOT)
     entries = [(s.file, s.entry) for s in FOUND]
     assert entries == [
@@ -21,7 +21,7 @@ def test_every_rule_window_and_caution_is_among_them():
     ]
 
 
-def test_no_statement_of_the_doctor_rests_on_a_private_source():
+def test_statement_of_the_doctor_rests_on_no_private_source():
     assert [(s.entry, source) for s, source in without_a_source(FOUND)] == []
 
 

@@ -19,7 +19,7 @@ from rocmatrix.runtime.paths import ROOT
 if TYPE_CHECKING:
     from rocmatrix.cli.options.host import Doctor, Topology
     from rocmatrix.doctor.environment.lint import LintFinding
-    from rocmatrix.doctor.environment.subject import Subject
+    from rocmatrix.doctor.environment.lint_input import Subject
     from rocmatrix.doctor.examination import Examination
     from rocmatrix.matrix.matrix import Cell, Matrix
 
@@ -140,28 +140,28 @@ def _examined(asked: Doctor, cell: Cell | None) -> Examination:
 
 
 def _subjects(asked: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
-    from rocmatrix.doctor.environment import compose, dockerfile, subject, written
+    from rocmatrix.doctor.environment import compose, dockerfile, lint_input, scripts
     from rocmatrix.host import hardware
 
     found: list[Subject] = []
     if asked.env or (asked.host and not asked.sysfs):
-        found.append(subject.of_shell(os.environ, hardware.detect(tree(asked.sysfs)), cell))
+        found.append(lint_input.of_shell(os.environ, hardware.detect(tree(asked.sysfs)), cell))
     if cell is not None:
-        found.append(subject.of_cell(cell))
+        found.append(lint_input.of_cell(cell))
     if asked.compose:
         found += compose.of_compose(Path(asked.compose), shell=os.environ, matrix=matrix)
     if asked.dockerfile:
         found += dockerfile.of_dockerfile(Path(asked.dockerfile))
     if asked.script:
-        found += written.of_file(Path(asked.script))
-    return tuple(subject.on_cell(one, cell) for one in found)
+        found += scripts.of_file(Path(asked.script))
+    return tuple(lint_input.on_cell(one, cell) for one in found)
 
 
 def _linted(subjects: tuple[Subject, ...], matrix: Matrix) -> tuple[LintFinding, ...]:
-    from rocmatrix.doctor.environment import lint, pairs, placement, rules
+    from rocmatrix.doctor.environment import lint, placement, rules, version_pairs
 
     known = lint.lint(subjects, rules.load(ROOT))
-    return lint.in_order((*known, *pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix)))
+    return lint.in_order((*known, *version_pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -32,7 +32,7 @@ def evidence(asked: Evidence) -> None:
 
     With --bundle, the one file to send is shown and written instead; RM677, RM678, RM679.
     """
-    from rocmatrix.evidence import exchange, store
+    from rocmatrix.evidence import import_export, store
 
     cell, export, take = asked.cell, asked.export, asked.take
     keeping.use(asked.evidence)
@@ -56,7 +56,7 @@ def evidence(asked: Evidence) -> None:
         if export:
             records = store.read(path, cell=cell or None)
             with writing(Path(export), flag="--export"):
-                exchange.write(Path(export), records)
+                import_export.write(Path(export), records)
             say(f"{export}: {len(records)} records")
         if asked.sizes:
             _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
@@ -67,10 +67,10 @@ def evidence(asked: Evidence) -> None:
 
 
 def _taken(path: Path) -> list[Record]:
-    from rocmatrix.evidence import exchange
+    from rocmatrix.evidence import import_export
 
     try:
-        return exchange.read(path)
+        return import_export.read(path)
     except OSError as error:
         next_step = "Name a file that `./invokew evidence --export FILE` wrote."
         raise RocmatrixError("RM404", what=f"--import: {error.strerror}", where=str(path), next=next_step) from error

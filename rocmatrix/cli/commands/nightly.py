@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.records import Nightly
-from rocmatrix.containers import engine, engine_lock, owner
+from rocmatrix.containers import engine, engine_lock, orphan_cleanup
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
@@ -89,7 +89,7 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
             except HeldError as error:
                 what = f"{error}, of another checkout on this engine, works on {name}"
                 raise RocmatrixError("RM671", what=what, where=engine.address()) from None
-        owner.sweep(client)
+        orphan_cleanup.sweep(client)
         yield
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from rocmatrix.containers import engine, owner, seal
+from rocmatrix.containers import engine, label_integrity, orphan_cleanup
 from tests.container.rehearsal import checkout as making
 from tests.container.rehearsal.proxy import Proxy
 
@@ -53,7 +53,7 @@ class Play:
         return night
 
     def jobs(self, **filters):
-        return self.client.containers.list(filters={"label": owner.LABEL}, ignore_removed=True, **filters)
+        return self.client.containers.list(filters={"label": orphan_cleanup.LABEL}, ignore_removed=True, **filters)
 
 
 def failed_without_verdict(play):
@@ -105,5 +105,5 @@ def forged(client, *, sealed):
     tag = "rocmatrix:simulated-forged"
     client.images.build(fileobj=io.BytesIO(text.encode()), tag=tag, rm=True)
     if sealed:
-        seal.put(client, tag)
+        label_integrity.put(client, tag)
     return client.images.get(tag)

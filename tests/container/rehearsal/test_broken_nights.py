@@ -200,7 +200,7 @@ def test_without_a_card_nothing_is_smoked_and_nothing_moves(play):
 
 
 def test_a_build_that_fails_keeps_the_tag(play):
-    pruner = play.checkout.place / "rocmatrix" / "verify" / "inside" / "prune.py"
+    pruner = play.checkout.place / "rocmatrix" / "verify" / "pruning" / "prune.py"
     text = pruner.read_text()
     pruner.write_text("raise SystemExit('broken for the rehearsal')\n")
     ended = play.checkout.night()

@@ -14,7 +14,7 @@ from rocmatrix.cli.commands import common, evidence, jobs
 from rocmatrix.cli.options.jobs import Build
 from rocmatrix.cli.options.records import Evidence
 from rocmatrix.containers import engine
-from rocmatrix.evidence import exchange, from_events, store
+from rocmatrix.evidence import from_events, import_export, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
@@ -287,7 +287,7 @@ def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
 
 
 def test_a_refused_file_adds_nothing(path, tmp_path, capsys):
-    text = exchange.written([record("build"), record("prove", 1)])
+    text = import_export.written([record("build"), record("prove", 1)])
     (tmp_path / "sent.json").write_text(text.replace('"kind": "prove"', '"kind": "smoke"'))
     with pytest.raises(SystemExit):
         show(take=str(tmp_path / "sent.json"))

@@ -150,7 +150,7 @@ def test_scheduler_added_as_text_and_destination_is_submitted_to(change, invokew
 
 def test_right_added_to_run_is_an_option_and_a_capability(change, invokew):
     change.insert(
-        "rocmatrix/cli/options/run.py",
+        "rocmatrix/cli/commands/run.py",
         "    dry_run: bool = option(DRY_RUN, default=False)\n",
         '    with_perf: bool = option("read performance counters", default=False)\n',
     )
@@ -167,12 +167,12 @@ def test_right_added_to_run_is_an_option_and_a_capability(change, invokew):
 
 def test_value_added_to_run_reaches_the_container_by_three_files(change, invokew):
     change.insert(
-        "rocmatrix/cli/options/run.py",
+        "rocmatrix/cli/commands/run.py",
         "    dry_run: bool = option(DRY_RUN, default=False)\n",
         '    shared_gib: int = option("GiB of shared memory", default=0)\n',
     )
     change.insert(
-        "rocmatrix/cli/options/run.py",
+        "rocmatrix/cli/commands/run.py",
         "            features=self.features,\n",
         "            shared_gib=self.shared_gib,\n",
     )

@@ -1,4 +1,4 @@
-"""What `./invokew doctor` and `./invokew topology` call: examine, report to a person or a program, end with a status.
+"""`./invokew doctor` and `./invokew topology`: examine, report to a person or a program, end with a status.
 
 Status 0: nothing stops a run. 1: something does. 2: the doctor itself could not look (a wrong path, a broken file).
 """
@@ -8,16 +8,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import command
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.host import Doctor, Topology
     from rocmatrix.doctor.environment.lint import LintFinding
     from rocmatrix.doctor.environment.lint_input import Subject
     from rocmatrix.doctor.examination import Examination
@@ -25,8 +27,28 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "warning": "!", "unknown": "?", "note": "·", "ok": "✓", "not applicable": "-"}
 
+TREE = "read the machine whose file tree starts here, such as a recording, instead of this one"
 
-@edge
+
+@dataclass(frozen=True, kw_only=True)
+class Doctor:
+    """Options of `doctor`. With none of the last four, the host is examined and its shell linted."""
+
+    json: bool = option("print the findings as JSON, for programs", default=False)
+    sysfs: str = option(TREE)
+    cell: str = option("judge the host, the shell and the files as this cell will meet them, and its own variables too")
+    env: bool = option("only the variables of this shell", default=False)
+    compose: str = option("only the variables of a compose file, with those of its env files")
+    dockerfile: str = option("only the variables and the torch of a Dockerfile")
+    script: str = option("only a shell or Slurm script (with its docker run lines), or a requirements file (.txt, .in)")
+
+    @property
+    def host(self) -> bool:
+        """Whether the host itself is to be examined."""
+        return not (self.env or self.compose or self.dockerfile or self.script)
+
+
+@command(Doctor, about="Examine the host and its environment: what was seen, why it matters, and what fixes it.")
 def doctor(asked: Doctor) -> None:
     """Examine the host or a recorded tree of one, and lint environments. Ends with status 1 for an error."""
     matrix = known_matrix()
@@ -46,7 +68,15 @@ def doctor(asked: Doctor) -> None:
         sys.exit(1)
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """Options of `topology`."""
+
+    svg: str = option("write the picture to this file as well")
+    sysfs: str = option(TREE)
+
+
+@command(Topology, about="Draw cards, the links between them, and NUMA nodes.")
 def topology(asked: Topology) -> None:
     """Print cards, links and NUMA nodes as text, and write them as a picture where a file is named."""
     from rocmatrix.host import hardware, topology, topology_svg

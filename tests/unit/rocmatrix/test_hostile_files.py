@@ -8,8 +8,9 @@ import sqlite3
 import pytest
 
 from rocmatrix.cli.commands import common, dashboard, diagnose, evidence
-from rocmatrix.cli.options.host import Diagnose
-from rocmatrix.cli.options.records import Dashboard, Evidence
+from rocmatrix.cli.commands.dashboard import Dashboard
+from rocmatrix.cli.commands.diagnose import Diagnose
+from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import import_export, store
 from rocmatrix.evidence.record import Record
 from rocmatrix.runtime import console

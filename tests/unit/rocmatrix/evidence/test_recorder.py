@@ -10,9 +10,11 @@ import signal
 import pytest
 import requests
 
+from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import common, evidence, jobs
-from rocmatrix.cli.options.jobs import Build
-from rocmatrix.cli.options.records import Evidence
+from rocmatrix.cli.commands.build import Build
+from rocmatrix.cli.commands.evidence import Evidence
+from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.containers import engine
 from rocmatrix.evidence import from_events, import_export, store
 from rocmatrix.evidence import recorder as keeping
@@ -54,7 +56,8 @@ def smoking(path, monkeypatch, tmp_path):
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
         monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
-        jobs.smoke(Wanted(program=SMOKE, request=Request(), where="native", options=options))
+        wanted = Wanted(program=SMOKE, request=Request(), where="native", options=options)
+        jobs.smoke(wanted, Smoke())
 
     return smoke
 
@@ -236,7 +239,7 @@ def test_a_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatc
 
     monkeypatch.setattr(build, "build", fail)
     with pytest.raises(SystemExit):
-        jobs.build(Build(cell=cells.CPU.name))
+        build_command.build(Build(cell=cells.CPU.name))
     (made,) = store.read(path)
     assert (made.kind, made.passed, made.marks, made.inputs) == ("build", False, ("other-base",), planned.inputs)
     assert (made.trouble.stage if made.trouble else None) == stage

@@ -18,7 +18,7 @@ from rocmatrix.runtime.option import option
 if TYPE_CHECKING:
     from rocmatrix.evidence.figure import Figure
     from rocmatrix.evidence.recorder import Place
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Event, Finished
 
 SCHEMA = 1
@@ -37,11 +37,11 @@ class Bench(Kept):
     trainer=BENCH.name,
     about="Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread.",
 )
-def bench(wanted: Wanted, asked: Bench) -> None:
+def bench(wanted: JobRequest, asked: Bench) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
     from rocmatrix.evidence import figure, from_events
 
-    if (ended := jobs.ran(wanted)) is None:
+    if (ended := jobs.run_and_record(wanted)) is None:
         return
     done, place = ended
     if done.last("error"):  # wrong usage, told already

@@ -13,7 +13,7 @@ from rocmatrix.runtime.console import say
 from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ _SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
     trainer="train",
     about="Train on several machines: hand the same job to Slurm or Kubernetes.",
 )
-def submit(wanted: Wanted, asked: Submit) -> None:
+def submit(wanted: JobRequest, asked: Submit) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name."""
     from rocmatrix.jobs import cluster as submitting
     from rocmatrix.jobs import runner as launch

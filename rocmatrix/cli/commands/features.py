@@ -17,7 +17,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Features:
     trainer=FEATURES.name,
     about="List the features of intraday bars (--list), or compute them from --data into the Arrow file --out.",
 )
-def features(wanted: Wanted, asked: Features) -> None:
+def features(wanted: JobRequest, asked: Features) -> None:
     """List features, or compute them in a container or natively, and say which and why."""
     if wanted.options.get("list"):
         show()

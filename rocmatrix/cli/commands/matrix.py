@@ -42,8 +42,8 @@ def cells(asked: Cells) -> None:
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
     if asked.json:
-        told = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
-        print_json({"schema": 1, "cells": told})
+        described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
+        print_json({"schema": 1, "cells": described})
         return
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
@@ -106,13 +106,13 @@ def explain(asked: Explain) -> None:
     known = known_matrix()
     cards = hardware_here().architectures
     request, python = replace(asked, python="").request, asked.python or None
-    argued = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    explained = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
     if asked.json:
-        print_json(argued.described())
+        print_json(explained.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
 
-    show(terminal.explanation(argued), width=terminal.PROSE_WIDTH)
+    show(terminal.explanation(explained), width=terminal.PROSE_WIDTH)
 
 
 @dataclass(frozen=True, kw_only=True)

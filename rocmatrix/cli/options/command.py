@@ -89,7 +89,7 @@ class Command:
     def arguments(self, typed: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return what the body is called with, from values under their flags' `key`; others have their defaults.
 
-        A job (`Wanted`) comes first where the command has one, then an object of `options`, then a mapping of the
+        A job (`JobRequest`) comes first where the command has one, then an object of `options`, then a mapping of the
         trainer's options where these are no job's.
         """
         names = {each.typed: name for name, each in self.own.items()}

@@ -15,22 +15,22 @@ from rocmatrix.runtime import process_name
 @pytest.fixture
 def gone():
     """Return the label of a process that has ended."""
-    code = "from rocmatrix.containers import owner; print(owner.label()[owner.LABEL])"
+    code = "from rocmatrix.containers import orphan_cleanup as made; print(made.label()[made.LABEL])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {orphan_cleanup.LABEL: done.stdout.strip()}
 
 
-def test_a_container_of_a_process_that_runs_is_nobody_elses_to_remove(gone):
+def test_container_of_a_running_process_is_removed_by_no_other(gone):
     assert not orphan_cleanup.is_lost(orphan_cleanup.label())
     assert orphan_cleanup.is_lost(gone)
 
 
 @pytest.mark.parametrize("label", ["", "1", "another host | boot | 1:1", "x"])
-def test_what_names_no_process_of_this_host_is_not_taken_for_lost(label):
+def test_container_that_names_no_process_of_this_host_is_not_lost(label):
     assert not orphan_cleanup.is_lost({orphan_cleanup.LABEL: label})
 
 
-def test_a_process_of_an_earlier_boot_is_gone():
+def test_process_of_an_earlier_boot_is_gone():
     named = f"{process_name.host()} | another boot | {process_name.process(os.getpid())}"
     assert orphan_cleanup.is_lost({orphan_cleanup.LABEL: named})
 
@@ -53,7 +53,7 @@ class Api:
         self.removed[name] = force
 
 
-def test_what_is_lost_goes_at_once_and_what_cannot_be_told_goes_when_it_is_old(gone):
+def test_lost_containers_go_at_once_and_unknown_ones_when_old(gone):
     unknown = {orphan_cleanup.LABEL: "1"}
     api = Api(
         ("lost-and-running", gone, "running", 0),

@@ -27,7 +27,7 @@ def test_dry_runs_print_the_commands(capsys):
 
 
 @pytest.mark.parametrize(("name", "needed"), [(name, needed) for name, (needed, _) in command.COMMANDS.items()])
-def test_what_is_missing_is_named_before_anything_is_installed(name, needed, monkeypatch, capsys):
+def test_missing_option_is_named_before_any_install(name, needed, monkeypatch, capsys):
     monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
     with pytest.raises(SystemExit) as caught:
         known()[name].run({})
@@ -38,7 +38,7 @@ def test_what_is_missing_is_named_before_anything_is_installed(name, needed, mon
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)
-def test_command_takes_the_trainers_options(name):
+def test_tasks_take_the_trainers_options(name):
     options = {option["name"].replace("_", "-") for option in trainer_options(name)}
     assert options
     assert {flag.name for flag in known()[name].flags} == options | {"dry-run"}

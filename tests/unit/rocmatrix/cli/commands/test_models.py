@@ -37,4 +37,6 @@ def test_compress_without_a_model_states_what_is_needed(capsys):
 
 @pytest.mark.parametrize(("name", "own"), [("compress", {"dry-run"}), ("report", {"dry-run", "run"})])
 def test_command_takes_its_own_and_the_trainers_options(name, own):
-    assert {flag.name for flag in known()[name].flags} == own | {option["name"] for option in trainer_options(name)}
+    assert {flag.name for flag in known()[name].flags} == own | {
+        each["name"].replace("_", "-") for each in trainer_options(name)
+    }

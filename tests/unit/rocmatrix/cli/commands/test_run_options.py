@@ -29,13 +29,13 @@ def test_command_after_the_dashes_is_run_where_no_text_names_one():
     assert typed(command="python -c 'print(1)'").chosen(["bash"]).command == ("python", "-c", "print(1)")
 
 
-def test_for_is_typed_and_target_is_meant():
+def test_target_is_typed_as_for():
     assert typed(**{"for": "podman"}).target == "podman"
     assert "for" in {flag.name for flag in known()["run"].flags}
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_every_feature_can_be_asked_for(name):
+def test_features_are_typed_each_as_a_flag(name):
     assert typed(**{f"with_{name}": True}).chosen().features == {name}
 
 

@@ -40,7 +40,7 @@ def typed(command, *, joined):
 
 @pytest.mark.parametrize("joined", [True, False])
 @pytest.mark.parametrize("name", known())
-def test_every_flag_is_read_as_invoke_reads_it(name, joined):
+def test_flags_are_read_as_invoke_reads_them(name, joined):
     words = typed(known()[name], joined=joined)
     assert argparse_program.parsed(known()[name], words) == by_invoke([name, *words])
 

@@ -9,7 +9,7 @@ from rocmatrix.cli import commands
 from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.cli.options.common import Job
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.option import options_of
@@ -22,7 +22,7 @@ def flags_of(name):
     return {flag.name: flag for flag in known()[name].flags}
 
 
-def test_every_topic_defines_a_command():
+def test_topics_define_a_command_each():
     topics = {path.stem for path in Path(commands.__path__[0]).glob("*.py")} - {"__init__"} - WITHOUT_COMMAND
     defined = {getattr(each.body, "__module__", "") for each in known().values()}
     assert defined - {"functools"} == {f"{commands.__name__}.{name}" for name in topics - {"language"}}
@@ -35,7 +35,7 @@ def test_names_of_a_commands_flags_are_typed_once():
         assert len(ways) == len(set(ways)), each.name
 
 
-def test_every_option_of_the_trainer_is_a_flag_with_dashes():
+def test_options_of_the_trainer_are_flags_with_dashes():
     assert {"batch-size", "in", "dry-run", "cell"} <= set(flags_of("train"))
 
 
@@ -60,35 +60,35 @@ def test_trainers_options_arrive_together_and_the_others_by_name():
 def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
     listed = []
     monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", listed.append)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.ran", lambda wanted: listed.append("ran"))
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda wanted: listed.append("ran"))
     known()["smoke"].run({"list": True, "probe": ["blas"]})
     assert listed == [["blas"]]
 
 
 def test_smoke_hands_probes_and_limit_to_the_trainer(monkeypatch):
     seen = []
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.ran", seen.append)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", seen.append)
     known()["smoke"].run({"list": False, "probe": ["blas"], "timeout": "9"})
     assert [each.options for each in seen] == [{"probe": ["blas"], "timeout": "9"}]
 
 
 def test_evidence_that_is_named_is_used(monkeypatch, tmp_path):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", "another")
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.ran", lambda wanted: None)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda wanted: None)
     known()["smoke"].run({"evidence": str(tmp_path / "e.db")})
     from rocmatrix.evidence import recorder
 
     assert recorder.evidence_file() == tmp_path / "e.db"
 
 
-def test_every_option_of_a_job_is_one_of_wanted():
-    taken = {field.name for field in fields(Wanted)} - {"program", "options", "request", "forced"}
+def test_options_of_a_job_are_fields_of_its_request():
+    taken = {field.name for field in fields(JobRequest)} - {"program", "options", "request", "forced"}
     axes = {field.name for field in fields(Request)}
     assert set(options_of(Job)) == taken | axes
 
 
 @pytest.mark.parametrize("command", JOBS, ids=lambda command: command.name)
-def test_every_option_of_a_job_can_be_typed_and_has_a_help_text(command):
+def test_options_of_a_job_are_flags_with_a_help_text(command):
     told = {flag.name: flag.help for flag in command.flags}
     assert all(told[each.typed.replace("_", "-")] for each in command.own.values())
 
@@ -97,7 +97,7 @@ def test_every_option_of_a_job_can_be_typed_and_has_a_help_text(command):
 def test_job_without_options_is_the_same_for_every_command(name):
     wanted, _ = known()[name].arguments({})
     program = PROGRAMS["train" if name == "submit" else name]
-    assert wanted == Wanted(program=program, request=Request(), where="auto", options={})
+    assert wanted == JobRequest(program=program, request=Request(), where="auto", options={})
 
 
 def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
@@ -105,7 +105,7 @@ def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
     typed |= {"rocm": "6.3", "wheelhouse": "w", "dry_run": True, "json": True, "seconds": "2"}
     wanted, asked = known()["bench"].arguments(typed)
     assert asked.json
-    assert wanted == Wanted(
+    assert wanted == JobRequest(
         program=BENCH,
         request=Request(rocm="6.3"),
         where="container",

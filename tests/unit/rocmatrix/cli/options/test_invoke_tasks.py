@@ -29,7 +29,7 @@ def test_underscores_of_a_known_flag_become_dashes(typed, read, monkeypatch):
     assert seen == [read]
 
 
-def test_each_command_is_a_task_under_its_name():
+def test_commands_are_tasks_under_their_names():
     assert set(CONTEXTS) == set(known())
 
 

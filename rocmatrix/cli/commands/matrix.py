@@ -158,6 +158,7 @@ class Outdated:
 @command(Outdated, about="List expired statements, and releases newer than the recommended ones.")
 def outdated(asked: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness as aging
 
     known = known_matrix()
@@ -165,7 +166,7 @@ def outdated(asked: Outdated) -> None:
         _list_statements(known, as_json=asked.json)
         return
     answers = [aging.ask(known, index) for index in aging.indexes(known)] if asked.online else []
-    found = aging.outdated(known, today=today(), answers=answers)
+    found = aging.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
     if asked.json:
         print_json(found.described())
         return
@@ -195,10 +196,11 @@ def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
 
 
 def _list_statements(known: Matrix, *, as_json: bool) -> None:
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver.statements import statements
 
     day = today()
-    found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))
+    found = sorted((*statements(known), *doctors.statements(ROOT)), key=lambda s: (s.evidence.date, s.file, s.entry))
     if as_json:
         print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -129,11 +128,11 @@ def run(asked: Run) -> None:
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
     root = _root(asked)
     host = session.host_of(root)
-    if asked.target in targets.HOST_ALONE:
+    if target.host_alone:
         _print_run(asked, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
-    chosen = _for_editor(asked, chosen, choice, host) if asked.target == "devcontainer" else chosen
+    chosen = _for_editor(asked, chosen, choice, host) if target.for_editor else chosen
     # before the build, which takes minutes: a card that is missing is told at once
     spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
     if _only_printed(asked):
@@ -188,12 +187,13 @@ def _print_run(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
         else:
             print_rows(rows)
         return
-    _hint(asked.target, spec, host)
+    for hint in target.hints(spec, host):
+        say(hint)
     text = target.text(spec, host) if asked.target else shlex.join(session.attached_argv(spec)) + "\n"
     if not asked.to:
         print(text, end="")
         return
-    _write(asked.target, Path(asked.to).resolve(), text)
+    _write(target, Path(asked.to).resolve(), text)
 
 
 def print_rows(rows: tuple[Explanation, ...]) -> None:
@@ -212,23 +212,8 @@ def _below(row: Explanation) -> list[str]:
     return [*textwrap.wrap(row.reason, WIDTH, initial_indent=space, subsequent_indent=space), f"{space}[{row.source}]"]
 
 
-def _hint(target: str, spec: RunSpec, host: Host) -> None:
-    """Report on standard error what the text alone does not show."""
-    from rocmatrix.jobs import interactive as session
-
-    if target != "podman":
-        return
-    say(f"podman keeps images of its own: docker save {spec.image} | podman load")
-    if host.rootless and (missing := session.missing_groups(spec, os.getgroups())):
-        numbers = ", ".join(map(str, missing))
-        say(f"this user is not in group {numbers}, so rootless podman cannot open the nodes: join it and log in again")
-
-
-def _write(target: str, to: Path, text: str) -> None:
-    from rocmatrix.containers.emit import cdi
-
-    if target == "cdi":
-        cdi.conflict(to)
+def _write(target: Target, to: Path, text: str) -> None:
+    target.require_free(to)
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_text(text, encoding="utf-8")
     say(f"wrote {to}")

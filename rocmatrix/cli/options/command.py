@@ -14,8 +14,6 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from rocmatrix.cli import commands
@@ -23,6 +21,7 @@ from rocmatrix.cli.options.common import Kept, Sent
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.option import Option, options_of
 from rocmatrix.runtime.paths import TRAINER_OPTIONS
+from rocmatrix.runtime.registry import modules
 
 Body = TypeVar("Body", bound=Callable[..., None])
 TrainerOptions = Mapping[str, Any]  # options of the trainer that were typed: name in Python to value
@@ -135,8 +134,8 @@ def command(
 @cache
 def known() -> Mapping[str, Command]:
     """Return every command of every topic in `rocmatrix.cli.commands`, by name."""
-    for topic in iter_modules(commands.__path__):
-        import_module(f"{commands.__name__}.{topic.name}")
+    for _ in modules(commands):
+        pass  # each registers its own
     return dict(sorted(_COMMANDS.items()))
 
 

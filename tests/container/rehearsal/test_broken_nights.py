@@ -303,7 +303,7 @@ def test_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage)
 
 def test_full_disk_under_the_evidence_begins_no_night(refused):
     state = refused.checkout.evidence.parent
-    with small_disk(state, kilobytes=2048):
+    with small_disk(state, kilobytes=1024):
         fill(state)
         ended = refused.checkout.night()
         assert ended.status == 2
@@ -316,7 +316,7 @@ def test_full_disk_under_the_evidence_begins_no_night(refused):
 def test_disk_that_fills_during_smoke_promotes_nothing(play):
     play.checkout.change_trainer()
     state = play.checkout.evidence.parent
-    with small_disk(state, kilobytes=2048):
+    with small_disk(state, kilobytes=1024):
         night = play.paused_night()
         fill(state)
         play.checkout.paused.unlink()
@@ -356,7 +356,7 @@ def test_locked_evidence_file_begins_no_night(refused):
 
 def test_read_only_evidence_file_begins_no_night(refused):
     state = refused.checkout.evidence.parent
-    with small_disk(state, kilobytes=2048):
+    with small_disk(state, kilobytes=1024):
         subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
         ended = refused.checkout.night()
         assert (ended.status, "RM621" in ended.text) == (2, True), ended.text

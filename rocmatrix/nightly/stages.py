@@ -15,6 +15,7 @@ from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
+from rocmatrix.evidence.level import held
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
@@ -92,7 +93,7 @@ class OnEngine:
     def _sound(self, cell: Cell) -> set[str | None]:
         """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
         records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == self._inputs(cell)]
-        proofs = {r.image: r.passed for r in records if r.kind == "prove" and r.trouble is None}
+        proofs = {r.image: held(r) for r in records if r.kind == "prove" and r.trouble is None}
         return {r.image for r in records if r.kind == "build" and r.passed and proofs.get(r.image, True)}
 
     @cached_property
@@ -237,7 +238,7 @@ class OnEngine:
         inputs = self._inputs(cell)
         records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
         newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
-        tested = {(record.passed, record.image) for found in newest.values() for record in found}
+        tested = {(held(record), record.image) for found in newest.values() for record in found}
         if not all(newest.values()) or len(tested) != 1:
             return None
         passed, image = tested.pop()

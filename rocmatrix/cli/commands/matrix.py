@@ -130,6 +130,7 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
         as_json: print JSON, for programs, in place of tables.
         every: list all statements with their sources and ages instead; `online` has no effect then.
     """
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness as aging
 
     known = known_matrix()
@@ -137,7 +138,7 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
         _list_statements(known, as_json=as_json)
         return
     answers = [aging.ask(known, index) for index in aging.indexes(known)] if online else []
-    found = aging.outdated(known, today=today(), answers=answers)
+    found = aging.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
     if as_json:
         print_json(found.described())
         return
@@ -167,10 +168,11 @@ def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
 
 
 def _list_statements(known: Matrix, *, as_json: bool) -> None:
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver.statements import statements
 
     day = today()
-    found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))
+    found = sorted((*statements(known), *doctors.statements(ROOT)), key=lambda s: (s.evidence.date, s.file, s.entry))
     if as_json:
         print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
         return

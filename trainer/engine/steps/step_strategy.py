@@ -157,9 +157,9 @@ class Trial:
 
     def reason(self, asked: str) -> str:
         """Return the evidence as a sentence."""
-        equal = "bit-identical" if self.apart == 0 else f"to {self.apart:.1e}"
+        equal = "bit-identical to" if self.apart == 0 else f"within {self.apart:.1e} of"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
-        return f"{'auto' if asked == 'auto' else 'asked for'}: equal to eager {equal} in {self.count} steps; {rates}"
+        return f"{'auto' if asked == 'auto' else 'asked for'}: {equal} eager in {self.count} steps; {rates}"
 
 
 def trial(training: Training, name: str) -> Trial:

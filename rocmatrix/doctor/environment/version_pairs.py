@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocmatrix.doctor.environment.lint import LintFinding
-from rocmatrix.doctor.environment.subject import Pair, Subject
+from rocmatrix.doctor.environment.lint_input import Pair, Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.release import Release
 

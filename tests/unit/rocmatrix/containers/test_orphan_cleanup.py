@@ -8,31 +8,31 @@ from types import SimpleNamespace
 
 import pytest
 
-from rocmatrix.containers import owner
+from rocmatrix.containers import orphan_cleanup
 from rocmatrix.runtime import process_name
 
 
 @pytest.fixture
 def gone():
     """Return the label of a process that has ended."""
-    code = "from rocmatrix.containers import owner; print(owner.label()[owner.LABEL])"
+    code = "from rocmatrix.containers import orphan_cleanup as made; print(made.label()[made.LABEL])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {owner.LABEL: done.stdout.strip()}
+    return {orphan_cleanup.LABEL: done.stdout.strip()}
 
 
 def test_container_of_a_running_process_is_removed_by_no_other(gone):
-    assert not owner.is_lost(owner.label())
-    assert owner.is_lost(gone)
+    assert not orphan_cleanup.is_lost(orphan_cleanup.label())
+    assert orphan_cleanup.is_lost(gone)
 
 
 @pytest.mark.parametrize("label", ["", "1", "another host | boot | 1:1", "x"])
 def test_container_that_names_no_process_of_this_host_is_not_lost(label):
-    assert not owner.is_lost({owner.LABEL: label})
+    assert not orphan_cleanup.is_lost({orphan_cleanup.LABEL: label})
 
 
 def test_process_of_an_earlier_boot_is_gone():
     named = f"{process_name.host()} | another boot | {process_name.process(os.getpid())}"
-    assert owner.is_lost({owner.LABEL: named})
+    assert orphan_cleanup.is_lost({orphan_cleanup.LABEL: named})
 
 
 class Api:
@@ -54,14 +54,14 @@ class Api:
 
 
 def test_lost_containers_go_at_once_and_unknown_ones_when_old(gone):
-    unknown = {owner.LABEL: "1"}
+    unknown = {orphan_cleanup.LABEL: "1"}
     api = Api(
         ("lost-and-running", gone, "running", 0),
-        ("own", owner.label(), "running", 0),
+        ("own", orphan_cleanup.label(), "running", 0),
         ("kept", gone, "created", 0),
         ("unknown-and-new", unknown, "exited", 0),
         ("unknown-and-old", unknown, "exited", 1),
         ("unknown-and-running", unknown, "running", 5),
     )
-    owner.sweep(SimpleNamespace(api=api), keep="kept")
+    orphan_cleanup.sweep(SimpleNamespace(api=api), keep="kept")
     assert api.removed == {"lost-and-running": True, "unknown-and-old": False}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rocmatrix.images import build
 from rocmatrix.verify.devicecode import filetree
 from rocmatrix.verify.devicecode.names import target_of
-from rocmatrix.verify.inside import prune
+from rocmatrix.verify.pruning import prune
 from tests.fixtures import cells
 from tests.fixtures.device_code import aks2, code_object, wheel_tree
 from tests.fixtures.trees import write
@@ -115,7 +115,7 @@ def test_prune_runs_with_the_files_that_the_build_gives_it(tmp_path):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_bytes((ROOT / "rocmatrix" / name).read_bytes())
     wheel = write(tmp_path / "lib", wheel_tree("gfx1100", "gfx906"))
-    argv = [sys.executable, "-S", "-m", "rocmatrix.verify.inside.prune", "--architecture", "gfx1100"]
+    argv = [sys.executable, "-S", "-m", "rocmatrix.verify.pruning.prune", "--architecture", "gfx1100"]
     environment = {"PYTHONPATH": str(package.parent)}
     runs = [
         subprocess.run([*argv, str(wheel)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.ranking import Surroundings
-from rocmatrix.diagnosis.values import Values
 
 
 def read(text, here=None):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.analysis.report import charts
+from trainer.analysis.report import svg
 from trainer.analysis.report.importance import Importance
 from trainer.analysis.report.session import Profile
 from trainer.data.bar import Floats
@@ -22,25 +22,25 @@ def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
     values = [value for points in curves.values() for _, value in points]
     log = min(values) > 0 and max(values) / min(values) > 20
     best = [each for each in epochs if each["best"]][-1]
-    frame = charts.Frame(
-        x=charts.span([each["epoch"] for each in epochs]),
-        y=charts.span(values) if log else charts.span(values, zero=True),
+    frame = svg.Frame(
+        x=svg.span([each["epoch"] for each in epochs]),
+        y=svg.span(values) if log else svg.span(values, zero=True),
         x_words="epoch",
         y_words=f"{loss}{', logarithmic' if log else ''}",
         log=log,
     )
     body = [
-        *charts.axes(frame),
-        charts.path(frame, curves["train"], "one"),
-        charts.path(frame, curves["validation"], "two"),
-        *charts.dots(frame, [(best["epoch"], best["validation_loss"])], "mark", 5),
-        *charts.legend([("one", "training"), ("two", "validation")]),
+        *svg.axes(frame),
+        svg.path(frame, curves["train"], "one"),
+        svg.path(frame, curves["validation"], "two"),
+        *svg.dots(frame, [(best["epoch"], best["validation_loss"])], "mark", 5),
+        *svg.legend([("one", "training"), ("two", "validation")]),
     ]
     words = (
         f"Training ends at {epochs[-1]['train_loss']:.4g}, validation at {epochs[-1]['validation_loss']:.4g}; the "
         f"weights of epoch {best['epoch']} were kept (circle), {best['validation_loss']:.4g} on validation"
     )
-    return charts.figure("Loss by epoch", words, body)
+    return svg.figure("Loss by epoch", words, body)
 
 
 def reliability(target: Floats, chances: Floats, part: str) -> str:
@@ -52,24 +52,24 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
         part: name of the part, for the caption.
     """
     bins = calibration(target.astype(np.int64), chances)
-    frame = charts.Frame(x=(0, 1), y=(0, 1), x_words="probability of the answer", y_words="share of right answers")
+    frame = svg.Frame(x=(0, 1), y=(0, 1), x_words="probability of the answer", y_words="share of right answers")
     points = [(each["confidence"], each["accuracy"]) for each in bins]
     most = max(each["rows"] for each in bins)
     body = [
-        *charts.axes(frame),
-        charts.path(frame, [(0, 0), (1, 1)], "ideal"),
-        charts.path(frame, points, "one"),
+        *svg.axes(frame),
+        svg.path(frame, [(0, 0), (1, 1)], "ideal"),
+        svg.path(frame, points, "one"),
         *(
             dot
             for each, point in zip(bins, points, strict=True)
-            for dot in charts.dots(frame, [point], "mark", 2 + 6 * (each["rows"] / most) ** 0.5)
+            for dot in svg.dots(frame, [point], "mark", 2 + 6 * (each["rows"] / most) ** 0.5)
         ),
     ]
     words = (
         f"On the diagonal predicted probability equals observed frequency; larger circles hold more of the "
         f"{len(target):,} rows. The mean distance is {calibration_error(bins):.3f}"
     )
-    return charts.figure(f"Calibration on the {part} part", words, body)
+    return svg.figure(f"Calibration on the {part} part", words, body)
 
 
 def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
@@ -81,15 +81,15 @@ def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
         unit: unit of both.
         part: name of the part, for the caption.
     """
-    both = charts.span([*target.tolist(), *forecast.tolist()])
-    frame = charts.Frame(x=both, y=both, x_words=f"forecast, {unit}", y_words="what came")
+    both = svg.span([*target.tolist(), *forecast.tolist()])
+    frame = svg.Frame(x=both, y=both, x_words=f"forecast, {unit}", y_words="what came")
     chosen = np.linspace(0, len(target) - 1, min(len(target), MOST_DOTS)).astype(np.int64)
     points = list(zip(forecast[chosen].tolist(), target[chosen].tolist(), strict=True))
-    body = [*charts.axes(frame), charts.path(frame, [(both[0], both[0]), (both[1], both[1])], "ideal")]
+    body = [*svg.axes(frame), svg.path(frame, [(both[0], both[0]), (both[1], both[1])], "ideal")]
     shown = "" if len(chosen) == len(target) else f"{len(chosen):,} of {len(target):,} rows, evenly taken. "
     error = float(np.sqrt(np.mean((target - forecast) ** 2)))
     words = f"{shown}On the diagonal a forecast is exact; the root mean squared error is {error:.4g}"
-    return charts.figure(f"Forecasts on the {part} part", words, [*body, *charts.dots(frame, points, "dot")])
+    return svg.figure(f"Forecasts on the {part} part", words, [*body, *svg.dots(frame, points, "dot")])
 
 
 def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
@@ -102,14 +102,14 @@ def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
         part: name of the part, for the caption.
     """
     counts, edges = np.histogram(target - forecast, BINS)
-    frame = charts.Frame(
+    frame = svg.Frame(
         x=(float(edges[0]), float(edges[-1])),
-        y=charts.span(counts.tolist(), zero=True),
+        y=svg.span(counts.tolist(), zero=True),
         x_words=f"what came less the forecast, {unit}",
         y_words="rows",
     )
     boxes = [
-        charts.rect(
+        svg.rect(
             frame.px(low) + 0.5,
             frame.py(count),
             frame.px(high) - frame.px(low) - 1,
@@ -120,7 +120,7 @@ def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
     ]
     middle, spread = float(np.mean(target - forecast)), float(np.std(target - forecast))
     words = f"Mean {middle:.4g}, standard deviation {spread:.4g}"
-    return charts.figure(f"Errors on the {part} part", words, [*charts.axes(frame), *boxes])
+    return svg.figure(f"Errors on the {part} part", words, [*svg.axes(frame), *boxes])
 
 
 def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) -> str:
@@ -133,7 +133,7 @@ def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) 
         seed: seed of the shuffles.
     """
     shown = found[:MOST_BARS]
-    body, height = charts.bars_across(
+    body, height = svg.bars_across(
         [(each.name, each.mean, each.deviation) for each in shown], f"growth of the validation {loss}"
     )
     rest = f"; the {len(found) - len(shown)} smallest are left out" if len(found) > len(shown) else ""
@@ -141,13 +141,13 @@ def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) 
         f"How much the loss on the validation part grows where one input is shuffled: mean of {repeats} shuffles from "
         f"seed {seed}, the line is one standard deviation{rest}. Inputs that are redundant share their importance"
     )
-    return charts.figure("Importance of each input", words, body, height)
+    return svg.figure("Importance of each input", words, body, height)
 
 
 def profile(found: Profile) -> str:
     """Return a session's volume by price, with its point of control and value area."""
-    frame = charts.Frame(
-        x=charts.span(found.volume.tolist(), zero=True),
+    frame = svg.Frame(
+        x=svg.span(found.volume.tolist(), zero=True),
         y=_padded(found.price),
         x_words="volume",
         y_words="price",
@@ -156,10 +156,10 @@ def profile(found: Profile) -> str:
     step = float(found.price[1] - found.price[0]) if len(found.price) > 1 else 1.0
     thick = max(0.6, frame.py(0) - frame.py(step))
     boxes = [
-        charts.rect(
-            charts.LEFT,
+        svg.rect(
+            svg.LEFT,
             frame.py(price) - thick / 2,
-            frame.px(volume) - charts.LEFT,
+            frame.px(volume) - svg.LEFT,
             thick,
             "bar" if found.value_low <= price <= found.value_high else "outside",
         )
@@ -171,21 +171,19 @@ def profile(found: Profile) -> str:
         ("value area low", found.value_low),
     ]
     lines = [
-        charts.line(charts.LEFT, frame.py(at), charts.WIDTH - charts.RIGHT, frame.py(at), "level")
-        + charts.text(charts.WIDTH - charts.RIGHT - 4, frame.py(at) - 4, f"{name} {at:,.6g}", "end", "over")
+        svg.line(svg.LEFT, frame.py(at), svg.WIDTH - svg.RIGHT, frame.py(at), "level")
+        + svg.text(svg.WIDTH - svg.RIGHT - 4, frame.py(at) - 4, f"{name} {at:,.6g}", "end", "over")
         for name, at in levels
     ]
     words = (
         f"{found.bars:,} bars. Point of control {found.poc:,.6g}; value area {found.value_low:,.6g} to "
         f"{found.value_high:,.6g}, in the stronger colour; under the conventions below"
     )
-    return charts.figure(
-        f"Volume profile of the session of {found.day}", words, [*charts.axes(frame), *boxes, *lines], 440
-    )
+    return svg.figure(f"Volume profile of the session of {found.day}", words, [*svg.axes(frame), *boxes, *lines], 440)
 
 
 def _padded(price: Floats) -> tuple[float, float]:
-    low, high = charts.span(price.tolist())
+    low, high = svg.span(price.tolist())
     return low - (high - low) * 0.03, high + (high - low) * 0.03
 
 
@@ -195,14 +193,14 @@ def split(parts: dict[str, Any]) -> str:
     total = sum(parts[name]["rows"] for name in names)
     x, body = 10.0, []
     for name, kind in zip(names, ("one", "two", "three"), strict=True):
-        width = parts[name]["rows"] / total * (charts.WIDTH - 20)
-        body.append(charts.rect(x, 22, width - 2, 26, f"fill-{kind}"))
-        body.append(charts.text(x, 16, name if width > 60 else name[:5]))
-        body.append(charts.text(x, 64, f"{parts[name]['rows']:,}"))
+        width = parts[name]["rows"] / total * (svg.WIDTH - 20)
+        body.append(svg.rect(x, 22, width - 2, 26, f"fill-{kind}"))
+        body.append(svg.text(x, 16, name if width > 60 else name[:5]))
+        body.append(svg.text(x, 64, f"{parts[name]['rows']:,}"))
         x += width
     how = "by time" if parts["by"] == "time" else f"at random from seed {parts['seed']}"
     if parts["stratified"]:
         how += ", each class in the same shares"
     embargo = f"; {parts['embargo']:,} rows are dropped between parts" if parts["embargo"] else ""
     words = f"{total:,} rows, split {how}{embargo}. Scaling is fitted on the training part alone"
-    return charts.figure("The split", words, body, 76)
+    return svg.figure("The split", words, body, 76)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment.dockerfile import SEPARATORS, installed, read_text
 from rocmatrix.doctor.environment.launch import of_command
-from rocmatrix.doctor.environment.subject import Assignment, Command, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
 
 _EXPORT = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*$")
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from rocmatrix.containers import seal
+from rocmatrix.containers import label_integrity
 
 IMAGE = {
     "RootFS": {"Layers": ["sha256:a", "sha256:b"]},
@@ -20,19 +20,19 @@ IMAGE = {
 
 def sealed(image=IMAGE):
     made = copy.deepcopy(image)
-    made["Config"]["Labels"][seal.LABEL] = seal.of(made)
+    made["Config"]["Labels"][label_integrity.LABEL] = label_integrity.of(made)
     return made
 
 
 def test_seal_fits_the_image_that_it_was_made_for():
-    assert seal.holds(sealed())
-    assert seal.of(sealed()) == seal.of(IMAGE)
+    assert label_integrity.holds(sealed())
+    assert label_integrity.of(sealed()) == label_integrity.of(IMAGE)
 
 
 def test_image_without_labels_is_not_sealed():
-    assert not seal.holds(IMAGE)
-    assert not seal.holds({"RootFS": {"Layers": []}, "Config": None})
-    assert not seal.holds({"RootFS": {"Layers": []}, "Config": {"Labels": None}})
+    assert not label_integrity.holds(IMAGE)
+    assert not label_integrity.holds({"RootFS": {"Layers": []}, "Config": None})
+    assert not label_integrity.holds({"RootFS": {"Layers": []}, "Config": {"Labels": None}})
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_image_without_labels_is_not_sealed():
 def test_change_of_any_input_breaks_the_seal(change):
     image = sealed()
     change(image)
-    assert not seal.holds(image)
+    assert not label_integrity.holds(image)
 
 
 def test_empty_setting_may_be_left_out():
     image = sealed()
     image["Config"] |= {"Volumes": {}, "OnBuild": [], "Entrypoint": None, "Hostname": "", "Image": "x"}
-    assert seal.holds(image)
+    assert label_integrity.holds(image)
     del image["Config"]["Volumes"]
-    assert seal.holds(image)
+    assert label_integrity.holds(image)

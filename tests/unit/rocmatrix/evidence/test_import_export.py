@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.evidence import exchange
+from rocmatrix.evidence import import_export
 from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
@@ -19,13 +19,13 @@ RECORDS = [record("build"), smoke(1, tflops=91.25, log='a "quoted" [log] {with} 
 @pytest.fixture
 def sent(tmp_path):
     path = tmp_path / "evidence.json"
-    exchange.write(path, RECORDS)
+    import_export.write(path, RECORDS)
     return path
 
 
 def refused(path, code="RM622"):
     with pytest.raises(RocmatrixError) as caught:
-        exchange.read(path, now=NOW)
+        import_export.read(path, now=NOW)
     assert caught.value.code == code
     return caught.value.render()
 
@@ -38,18 +38,18 @@ def changed(path, change):
 
 
 def test_exported_records_are_imported_equal(sent):
-    assert exchange.read(sent, now=NOW) == RECORDS
+    assert import_export.read(sent, now=NOW) == RECORDS
     assert [path.name for path in sent.parent.iterdir()] == ["evidence.json"]
 
 
 def test_empty_export_is_an_empty_list(tmp_path):
-    exchange.write(tmp_path / "none.json", [])
-    assert exchange.read(tmp_path / "none.json", now=NOW) == []
+    import_export.write(tmp_path / "none.json", [])
+    assert import_export.read(tmp_path / "none.json", now=NOW) == []
 
 
 def test_reformatting_is_no_tampering(sent):
     sent.write_text(json.dumps(json.loads(sent.read_text()), indent=4))
-    assert exchange.read(sent, now=NOW) == RECORDS
+    assert import_export.read(sent, now=NOW) == RECORDS
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_nested_field_is_named(sent):
 
 def test_evidence_of_tomorrow_is_refused(tmp_path):
     path = tmp_path / "tomorrow.json"
-    exchange.write(path, [record("build", 24 * 40)])
+    import_export.write(path, [record("build", 24 * 40)])
     assert "yet to come" in refused(path)
 
 
@@ -115,7 +115,7 @@ def sealed(path, change):
     data = record("build").described()
     change(data)
     del data["id"]
-    path.write_text(exchange.written([Record.model_validate_json(json.dumps(data))]))
+    path.write_text(import_export.written([Record.model_validate_json(json.dumps(data))]))
 
 
 DEVANAGARI = {ord("0") + digit: 0x966 + digit for digit in range(10)}
@@ -188,5 +188,5 @@ def test_pipe_without_a_writer_is_refused_at_once(tmp_path):
 
 def test_lines_are_counted_once_for_many_records(tmp_path):
     path = tmp_path / "many.json"
-    exchange.write(path, [smoke(number) for number in range(40)])
-    assert list(exchange._lines_of(path.read_text())) == list(range(2, 42))
+    import_export.write(path, [smoke(number) for number in range(40)])
+    assert list(import_export._lines_of(path.read_text())) == list(range(2, 42))

@@ -3,7 +3,7 @@
 import pytest
 
 from rocmatrix.cli.options.common import WithCompanions
-from rocmatrix.cli.tasks import collection
+from rocmatrix.cli.options.invoke_tasks import collection
 from rocmatrix.jobs.job import refuse_companions
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU

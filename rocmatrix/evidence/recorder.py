@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
@@ -166,7 +166,7 @@ def watched(wanted: JobRequest, place: Place) -> Iterator[Callable[[Finished], R
     try:
         yield lambda done: _end(wanted, place, done, token)
     except (KeyboardInterrupt, BrokenPipeError) as stopped:  # the second: whoever read the output went away
-        finished = stopped.finished if isinstance(stopped, launch.Interrupted) else launch.stopped_by_signal()
+        finished = stopped.finished if isinstance(stopped, runner.Interrupted) else runner.stopped_by_signal()
         _end(wanted, place, finished, token)
         raise
     except RocmatrixError:  # nothing was started
@@ -180,7 +180,7 @@ def _begin(wanted: JobRequest, place: Place) -> int | None:
 
     from rocmatrix.evidence import store, unfinished_runs
 
-    lost = _record(wanted, place, launch.Finished(status=-1, events=(), last_words=LOST.encode()))
+    lost = _record(wanted, place, runner.Finished(status=-1, events=(), last_words=LOST.encode()))
     try:
         return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
@@ -226,7 +226,7 @@ def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None
         record = _record(wanted, place, done)
     except Exception as error:
         reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
-        ended = launch.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
+        ended = runner.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
         record = _record(wanted, place, ended)
     if token is None:
         store.keep(evidence_file(), record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Rule
 from rocmatrix.matrix.resolver.refusal import advice, broken_refusal, nearest_cells, refusal_of, releases_of
 from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
@@ -71,7 +71,7 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), fo
 
 def architecture_of(matrix: Matrix, name: str) -> str:
     """Return the gfx name for a gfx name or a card people know, such as "RX 7900 XT". Raises RM010."""
-    return naming.architecture_of(matrix.architectures, name)
+    return card_names.architecture_of(matrix.architectures, name)
 
 
 def _agreeing(matrix: Matrix, request: Request) -> Cell:

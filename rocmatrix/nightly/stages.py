@@ -83,7 +83,7 @@ class OnEngine:
                 if image is not None and build.is_of(image, self._inputs(cell)) and image.id in sound:
                     client.images.get(image.id).tag(*bake.candidate(cell).split(":"))
                     built = build.Built(tag=name, inputs=self._inputs(cell), argv=(), labels=image.labels, image=image)
-                    recorder.keep_build(cell, built)
+                    recorder.record_build(cell, built)
                     return True
         return False
 
@@ -131,7 +131,7 @@ class OnEngine:
         if isinstance(error, build.BuildFailedError):
             own = replace(error.planned, inputs=self._inputs(cell), labels=self._labels(cell))
             failure = build.BuildFailedError(error, planned=own, trouble=error.trouble)
-            recorder.keep_failed_build(cell, failure, root=self.root)
+            recorder.record_failed_build(cell, failure, root=self.root)
         return f"{error.code} {error.what}; {error.where}"
 
     def _labels(self, cell: Cell) -> dict[str, str]:
@@ -156,7 +156,7 @@ class OnEngine:
                 tag=bake.candidate(cell), inputs=inputs, argv=(), labels=labels, image=images[cell.name], rebuilt=True,
                 seconds=seconds,
             )  # fmt: skip
-            recorder.keep_build(cell, built, log=log)
+            recorder.record_build(cell, built, log=log)
 
     def _obtain_bases(self, client: docker.DockerClient, cells: Sequence[Cell]) -> None:
         """Get the cells' own bases, so that what a registry does not give is no failure of a cell."""

@@ -80,5 +80,5 @@ def built_image(
             forced=forced,
         )
     say(built.words)
-    recorder.keep_build(cell, built)
+    recorder.record_build(cell, built)
     return built

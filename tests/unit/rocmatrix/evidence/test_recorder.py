@@ -216,10 +216,10 @@ def test_error_of_usage_after_a_verdict_excuses_nothing(smoking, path, status):
 
 
 def test_build_is_recorded_and_one_that_did_nothing_is_not_again(path):
-    recorder.keep_build(cells.CPU, BUILT)
+    recorder.record_build(cells.CPU, BUILT)
     idle = build.Built(tag="t", inputs=BUILT.inputs, argv=(), image=IMAGE)
-    recorder.keep_build(cells.CPU, idle)
-    recorder.keep_build(cells.CPU, build.Built(tag="t", inputs="7" * 64, argv=()))  # a dry run
+    recorder.record_build(cells.CPU, idle)
+    recorder.record_build(cells.CPU, build.Built(tag="t", inputs="7" * 64, argv=()))  # a dry run
     (made,) = store.read(path)
     assert (made.kind, made.image, made.inputs, made.passed) == ("build", IMAGE.id, BUILT.inputs, True)
     assert [(n.name, n.value, n.unit) for n in made.numbers] == [("size", 1000.0, "B")]
@@ -300,10 +300,10 @@ def test_refused_file_adds_nothing(path, tmp_path, capsys):
 
 
 def test_older_image_that_is_up_to_date_again_becomes_the_newest_build_on_record(path):
-    recorder.keep_build(cells.CPU, BUILT)
+    recorder.record_build(cells.CPU, BUILT)
     newer = dataclasses.replace(BUILT, inputs="7" * 64, image=dataclasses.replace(IMAGE, id="sha256:" + "7" * 64))
-    recorder.keep_build(cells.CPU, newer)
+    recorder.record_build(cells.CPU, newer)
     again = dataclasses.replace(BUILT, rebuilt=False)
     for _ in range(2):  # the second time it is known
-        recorder.keep_build(cells.CPU, again)
+        recorder.record_build(cells.CPU, again)
     assert [r.inputs[0] for r in store.read(path)] == ["8", "7", "8"]

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.container.rehearsal import checkout as making
+from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import (
     CANDIDATE,
     GREEN,
@@ -178,7 +178,7 @@ def test_export_removed_during_the_proof_is_trouble_of_the_host(play):
 
 def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
     whole = play.checkout.tree
-    play.checkout.tree = making.machine(play.folder / "one", making.sysfs.RX_7900_XT, cards=1)
+    play.checkout.tree = checkout.machine(play.folder / "one", checkout.sysfs.RX_7900_XT, cards=1)
     ended = play.checkout.night()
     play.checkout.tree = whole
     assert ended.status == 2
@@ -189,7 +189,7 @@ def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
 def test_night_without_a_card_smokes_nothing_and_moves_nothing(play):
     play.checkout.change_trainer()
     whole = play.checkout.tree
-    play.checkout.tree = making.machine(play.folder / "none", making.sysfs.RX_7900_XT, cards=0)
+    play.checkout.tree = checkout.machine(play.folder / "none", checkout.sysfs.RX_7900_XT, cards=0)
     ended = play.checkout.night()
     play.checkout.tree = whole
     assert "smoke left out (this machine has no gfx1100 card)" in ended.text
@@ -222,7 +222,7 @@ def test_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, sealed)
 def test_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
     evil = forged(play.client, sealed=True)
     wheels = str(play.checkout.place / "wheels")
-    ended = play.checkout.run("prove", "--cell", making.GFX1100, "--image", evil.id, "--wheelhouse", wheels)
+    ended = play.checkout.run("prove", "--cell", checkout.GFX1100, "--image", evil.id, "--wheelhouse", wheels)
     assert ended.status == 2
     assert "RM661" in ended.text
     play.says("built", "prove")

@@ -82,7 +82,8 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     """Choose container or native; the engine is asked only where its answer matters."""
     matters = asked == "container" or (asked == "auto" and hardware.architectures)
     obstacle = engine.obstacle() if matters else None
-    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
+    why_none = hardware.unusable or hardware.reason
+    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=why_none)
 
 
 def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:

@@ -91,8 +91,16 @@ def explain(request: Request, *, as_json: bool, python: str | None = None) -> No
     from rocmatrix.matrix.resolver import explanation as explaining
 
     known = known_matrix()
-    cards = hardware_here().architectures
-    argued = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    here = hardware_here()
+    argued = explaining.explain(
+        known,
+        request,
+        today=today(),
+        cards=here.architectures,
+        unusable=here.unusable,
+        python=python,
+        measured=_measured(known),
+    )
     if as_json:
         print_json(argued.described())
         return

@@ -34,6 +34,8 @@ from rocmatrix.verify import proof
 if TYPE_CHECKING:
     import docker
 
+    from rocmatrix.evidence.record import Record
+
 PASSES = ("pass", NOT_APPLICABLE)
 
 
@@ -237,9 +239,7 @@ class OnEngine:
         inputs = self._inputs(cell)
         records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
         newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
-        # what ran while a card counted errors shows nothing of the image
-        sound = {record: record.passed and "card-errors" not in record.marks for r in newest.values() for record in r}
-        tested = {(good, record.image) for record, good in sound.items()}
+        tested = {(_shows(record), record.image) for found in newest.values() for record in found}
         if not all(newest.values()) or len(tested) != 1:
             return None
         passed, image = tested.pop()
@@ -270,6 +270,11 @@ def candidate(cell: Cell) -> engine.Image:
     if found is None:
         raise RocmatrixError("RM203", what=f"the engine holds no image {bake.candidate(cell)}")
     return found
+
+
+def _shows(record: Record) -> bool:
+    """Return whether a run passed, and not while a card counted errors."""
+    return record.passed and "card-errors" not in record.marks
 
 
 def _held(cell: Cell) -> engine.Image | None:

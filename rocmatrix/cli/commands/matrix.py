@@ -32,8 +32,8 @@ def cells(*, as_json: bool = False) -> None:
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
     if as_json:
-        told = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
-        print_json({"schema": 1, "cells": told})
+        described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
+        print_json({"schema": 1, "cells": described})
         return
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
@@ -92,7 +92,7 @@ def explain(request: Request, *, as_json: bool, python: str | None = None) -> No
 
     known = known_matrix()
     here = hardware_here()
-    argued = explaining.explain(
+    explained = explaining.explain(
         known,
         request,
         today=today(),
@@ -102,11 +102,11 @@ def explain(request: Request, *, as_json: bool, python: str | None = None) -> No
         measured=_measured(known),
     )
     if as_json:
-        print_json(argued.described())
+        print_json(explained.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
 
-    show(terminal.explanation(argued), width=terminal.PROSE_WIDTH)
+    show(terminal.explanation(explained), width=terminal.PROSE_WIDTH)
 
 
 @edge

@@ -1,7 +1,8 @@
 """Plays a scenario: the events that the trainer's smoke and train send, on the card nodes that this container has.
 
 The scenario lies in the run folder, which the host mounts: {"gfx", "card", "probes": {name: status}, "omit": [names],
-"pause": name, "cut": name, "status": n, "silent": [cards], "unnamed": true, "moved": [addresses]}. Nothing of it is measured: SIMULATED.
+"pause": name, "cut": name, "status": n, "silent": [cards], "unnamed": true, "moved": [addresses]}.
+Nothing of it is measured: SIMULATED.
 """
 
 import json

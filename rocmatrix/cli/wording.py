@@ -86,10 +86,9 @@ def named(root: Path, banned: dict[str, str], no_subject: set[str]) -> list[Plac
         for file in sorted((root / folder).rglob("*.py")):
             path = file.relative_to(root).as_posix()
             for line, name in _defined(ast.parse(file.read_text(encoding="utf-8"))):
-                if folder != TESTS:
-                    better = _better(name, banned)
-                else:
-                    better = name.startswith("test_") and (_subject(name, no_subject) or _better(name, banned))
+                if folder == TESTS and not name.startswith("test_"):
+                    continue
+                better = (_subject(name, no_subject) if folder == TESTS else None) or _better(name, banned)
                 if better:
                     found.append(Place(path=path, line=line, term=name, better=better))
     return sorted(found, key=lambda place: (place.path, place.line))

@@ -28,7 +28,7 @@ def described(machine: Hardware) -> dict[str, Any]:
 
 
 def _card(card: Card) -> dict[str, Any]:
-    told = {
+    known = {
         "index": card.index,
         "node": card.node,
         "architecture": card.gfx,
@@ -40,7 +40,7 @@ def _card(card: Card) -> dict[str, Any]:
         "partition": card.partition,
         "render_node": card.render_path,
     }
-    return told | (_adapter(card.adapter) if card.adapter else {"product": None})
+    return known | (_adapter(card.adapter) if card.adapter else {"product": None})
 
 
 def _adapter(adapter: Adapter) -> dict[str, Any]:

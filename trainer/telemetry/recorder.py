@@ -125,7 +125,7 @@ class Telemetry:
         """Write out what is left; call it also when the run failed."""
         if self._steps:
             self._close_window()
-        self._tell_health()
+        self._report_health()
         for tracker in self._trackers:
             tracker.close()
         if self._stream:
@@ -176,7 +176,7 @@ class Telemetry:
             emit("drift", step=self._step, **asdict(drift))
         self._reported = drift is not None
 
-    def _tell_health(self) -> None:
+    def _report_health(self) -> None:
         """Report what the cards' error counters did since the run began; nothing where no card shows any."""
         report = self._health.report() if self._health else None
         self._health = None

@@ -119,11 +119,11 @@ def smoke(probes: Sequence[Probe], expect: Expect, timeout: float | None) -> int
         verdicts.append(verdict)
         print(verdict.to_json(), flush=True)
         say(f"{verdict.probe}: {verdict.status} after {verdict.seconds:.1f} s. {verdict.summary}")
-    tell_health(health.report())
+    report_health(health.report())
     return finish(verdicts, expect, jobs, time.monotonic() - started)
 
 
-def tell_health(report: dict[str, Any] | None) -> None:
+def report_health(report: dict[str, Any] | None) -> None:
     """Print what the cards' error counters did during the suite; nothing where no AMD card is to be seen."""
     if report is None:
         return

@@ -103,7 +103,7 @@ def test_setting_that_torch_ignores_is_reported_and_one_that_dies_fails(monkeypa
         ({"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}, "on"),
     ],
 )
-def test_only_the_setting_that_runs_use_is_judged(
+def test_allocator_settings_that_no_run_uses_count_neither_way(
     monkeypatch: pytest.MonkeyPatch, variable: dict[str, str], used: str
 ) -> None:
     for name in allocator.VARIABLES:

@@ -84,7 +84,7 @@ def test_find_mode_that_still_searches_at_the_limit_counts_neither_way_and_what_
     assert (check.status, "kept 2 KiB" in check.detail) == ("not-applicable", True)
 
 
-def test_what_miopen_found_is_counted_in_its_folders(tmp_path: Path) -> None:
+def test_kernels_that_miopen_found_are_counted_in_its_folders(tmp_path: Path) -> None:
     folders = {"MIOPEN_USER_DB_PATH": str(tmp_path / "db"), "MIOPEN_CUSTOM_CACHE_DIR": str(tmp_path / "cache")}
     assert conv.found_bytes(folders) == 0
     (tmp_path / "db/3.5").mkdir(parents=True)

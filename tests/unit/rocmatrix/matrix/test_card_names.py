@@ -135,7 +135,6 @@ def test_names_of_an_architecture_lead_to_it_or_name_its_rivals(gfx):
         ("Instinct", None),
         ("MI30", ["Instinct MI300X (gfx942)"]),
         ("90", None),
-        ("5600 OEM", ["Ryzen 5 5600G (gfx90c)", "Radeon RX 5600 XT (gfx1010)"]),
         ("Vega", None),
         ("", None),
     ],

@@ -81,7 +81,8 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     """Choose container or native; the engine is asked only where its answer matters."""
     matters = asked == "container" or (asked == "auto" and hardware.architectures)
     obstacle = engine.obstacle() if matters else None
-    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
+    why_none = hardware.unusable or hardware.reason
+    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=why_none)
 
 
 def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
@@ -226,7 +227,8 @@ def recipe_file(wanted: JobRequest) -> Path | None:
 def probes_for(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
     options, option = dict(wanted.options), wanted.program.parts_option
-    cards = [card for card in hardware.cards if card.gfx == cell.architecture]
+    fitting = [card.index for card in hardware.cards if card.gfx == cell.architecture]
+    cards = tuple(dict.fromkeys(wanted.cards)) or tuple(fitting)  # those named with --cards, else all of the cell's
     if option is None or not (wanted.program.parts_listed and wanted.whole and cell.architecture and len(cards) == 1):
         return options, ""
     fit, left_out = probes_by_cards(len(cards))

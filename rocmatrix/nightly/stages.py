@@ -33,6 +33,8 @@ from rocmatrix.verify import proof
 if TYPE_CHECKING:
     import docker
 
+    from rocmatrix.evidence.record import Record
+
 PASSES = ("pass", NOT_APPLICABLE)
 
 
@@ -236,7 +238,7 @@ class OnEngine:
         inputs = self._inputs(cell)
         records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
         newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
-        tested = {(held(record), record.image) for found in newest.values() for record in found}
+        tested = {(_shows(record), record.image) for found in newest.values() for record in found}
         if not all(newest.values()) or len(tested) != 1:
             return None
         passed, image = tested.pop()
@@ -267,6 +269,11 @@ def candidate(cell: Cell) -> engine.Image:
     if found is None:
         raise RocmatrixError("RM203", what=f"the engine holds no image {bake.candidate(cell)}")
     return found
+
+
+def _shows(record: Record) -> bool:
+    """Return whether a run passed, and not while a card counted errors."""
+    return held(record) and "card-errors" not in record.marks
 
 
 def _held(cell: Cell) -> engine.Image | None:

@@ -114,9 +114,10 @@ def _request(cell: str, matrix: Matrix) -> Any:
     from rocmatrix.matrix.resolver import explanation
     from rocmatrix.matrix.resolver.resolve import Request
 
-    request, cards = Request(cell=cell or None), hardware_here().architectures
+    request, here = Request(cell=cell or None), hardware_here()
     try:
-        return explanation.explain(matrix, request, today=today(), cards=cards).described()
+        found = explanation.explain(matrix, request, today=today(), cards=here.architectures, unusable=here.unusable)
+        return found.described()
     except RocmatrixError as error:
         return {"code": error.code, "what": error.what}
 

@@ -104,10 +104,16 @@ def explain(asked: Explain) -> None:
     from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
-    cards = hardware_here().architectures
+    here = hardware_here()
     request, python = replace(asked, python="").request, asked.python or None
     explained = explanation.explain(
-        known, request, today=today(), cards=cards, python=python, measured=_measured(known)
+        known,
+        request,
+        today=today(),
+        cards=here.architectures,
+        unusable=here.unusable,
+        python=python,
+        measured=_measured(known),
     )
     if asked.json:
         print_json(explained.described())

@@ -68,6 +68,7 @@ SET_ASIDE = [
     {"marks": ("simulated",)},
     {"marks": ("synthetic",)},
     {"marks": ("other-base",)},
+    {"marks": ("card-errors",)},
     {"marks": ("nvidia",), "hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
     {"hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
     {"hardware": Hardware(device="cpu")},

@@ -76,6 +76,15 @@ def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
     assert not left_out or not {"p2p", "collectives", "two_gpu_step"} & set(options["probe"])
 
 
+@pytest.mark.parametrize(("cards", "left_out"), [((0,), True), ((0, 0), True), ((0, 1), False), ((), False)])
+def test_cards_that_are_chosen_decide_which_probes_run(cards, left_out, tmp_path):
+    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    cell = next(c for c in MATRIX.cells if c.architecture == "gfx1100")
+    options, note = job.probes_for(wanted("smoke", cards=cards), cell=cell, hardware=hardware)
+    assert ("probe" in options) == left_out
+    assert ("one card, so the probes of two are left out" in note) == left_out
+
+
 def test_probes_named_by_hand_are_kept(tmp_path):
     chosen = wanted("smoke", options={"probe": ["two_gpu_step"]})
     cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906")

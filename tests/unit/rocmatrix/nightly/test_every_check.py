@@ -187,6 +187,8 @@ def night(chain):
         ["build", "prove", "smoke", "smoke-fails"],
         ["build", "prove", "smoke", "prove-fails"],
         ["build", "prove", "smoke-of-another-image"],
+        ["build", "prove", "smoke-with-card-errors"],
+        ["build", "prove", "smoke", "smoke-with-card-errors"],
         ["build", "prove-of-another-image", "smoke"],
     ],
     ids="-".join,
@@ -202,6 +204,7 @@ def test_tag_moves_only_with_a_proof_and_a_smoke_of_the_same_image(chain, steps,
         "smoke": chain.smoke,
         "smoke-fails": lambda: chain.smoke(probes={"blas": "fail"}),
         "smoke-of-another-image": lambda: chain.smoke(image=OTHER),
+        "smoke-with-card-errors": lambda: chain.smoke(moved=["0000:03:00.0"]),
     }
     for step in steps:
         does[step]()

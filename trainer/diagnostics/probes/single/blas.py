@@ -54,7 +54,7 @@ BACK_ENDS = {  # what torch calls each of them, and what it is
     "cuda": {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"},
     "rocm": {"cublas": "hipBLAS", "cublaslt": "hipBLASLt"},
 }
-ERROR_UNIT = "relative Frobenius error"
+ERROR_UNIT = "relative error, of the norm or of the worst element"
 C_INTERFACE_SECONDS = 60.0
 
 
@@ -241,7 +241,7 @@ def multiply_case(case: Case, device: Device, seed: int) -> Result:
     out = torch.full((*batch, m, n), math.nan, dtype=dtype, device=device.torch_type)
     left, right = stored(a, case.layout[0]), stored(b, case.layout[1])
     multiply(left.to(device.torch_type), right.to(device.torch_type), out)
-    error = numerics.relative_error(out, a.double() @ b.double())
+    error = numerics.error(out, a.double() @ b.double())
     return Result(case=case, error=error, not_finite=int((~torch.isfinite(out)).sum()))
 
 

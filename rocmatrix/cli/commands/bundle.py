@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import hardware_here, today
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime import console
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
@@ -71,7 +71,7 @@ def _records(cell: str) -> tuple[list[Record], str]:
     from rocmatrix.evidence import store
 
     try:
-        rows = store.rows(keeping.evidence_file(), cell=cell or None)
+        rows = store.rows(recorder.evidence_file(), cell=cell or None)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         return [], f"{type(error).__name__}: {error}"
     return [record for origin, record in rows if origin == store.HERE], ""

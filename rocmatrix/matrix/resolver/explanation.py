@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
 from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.resolver.axes import ChosenAxis
@@ -184,7 +184,7 @@ def _built(architecture: str | None, release: Release, card: str | None) -> Subj
 
 def _card(matrix: Matrix, request: Request, architecture: str | None) -> str | None:
     """Return the card that a request names, None where it means the architecture, or another one."""
-    return naming.card_of(matrix.architectures, request.gpu, architecture)
+    return card_names.card_of(matrix.architectures, request.gpu, architecture)
 
 
 def _described_choice(choice: Choice) -> dict[str, Any]:

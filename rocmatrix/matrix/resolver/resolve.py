@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Rule
-from rocmatrix.matrix.resolver.refusal import advice, broken_refusal, nearest_cells, refusal_of, releases_of
+from rocmatrix.matrix.resolver.refusal import broken_refusal, nearest_cells, next_step, refusal_of, releases_of
 from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
@@ -79,7 +79,7 @@ def resolve(
 
 def architecture_of(matrix: Matrix, name: str) -> str:
     """Return the gfx name for a gfx name or a card people know, such as "RX 7900 XT". Raises RM010."""
-    return naming.architecture_of(matrix.architectures, name)
+    return card_names.architecture_of(matrix.architectures, name)
 
 
 def _agreeing(matrix: Matrix, request: Request) -> Cell:
@@ -90,7 +90,7 @@ def _agreeing(matrix: Matrix, request: Request) -> Cell:
     open_card = (request.gpu or "auto").strip().casefold() == "auto" and request.rocm not in CPU_WORDS
     if not fits(cell, replace(others, gpu=None) if open_card else others):
         why = f"{cell.name} is {_axes(cell)}"
-        leave = f"leave out one of them\n{advice([cell])}"
+        leave = f"leave out one of them\n{next_step([cell])}"
         raise RocmatrixError("RM011", what=f"{request} contradict each other", why=why, next=leave)
     return cell
 
@@ -172,7 +172,7 @@ def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> No
     if {asked, request.rocm} - {None, "auto", *CPU_WORDS}:
         card = replace(request, gpu=None if asked in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
         open_axes = replace(card, rocm=None if request.rocm in CPU_WORDS else request.rocm)
-        near = advice(nearest_cells(matrix, open_axes))
+        near = next_step(nearest_cells(matrix, open_axes))
         raise RocmatrixError("RM011", what=f"{request} contradict each other", next=f"leave out one of them\n{near}")
 
 

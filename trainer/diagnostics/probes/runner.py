@@ -25,7 +25,7 @@ from trainer.diagnostics.probes import registry
 from trainer.diagnostics.probes.entry import Expect
 from trainer.diagnostics.probes.registry import Probe
 from trainer.diagnostics.probes.verdict import MalformedVerdictError, Status, Verdict, parse
-from trainer.runtime import memory_limit as watched
+from trainer.runtime import memory_limit
 from trainer.runtime.child_process import MARK, Outcome, kill_marked, run_limited
 from trainer.runtime.errors import TrainerError, listing
 from trainer.runtime.events import emit, say
@@ -163,7 +163,7 @@ def run_all(probes: Sequence[Probe], expect: Expect, timeout: float | None, jobs
 
     def one(probe: Probe) -> Verdict:
         say(f"{probe.name}: {probe.summary} …")
-        return run(probe, expect, timeout, share=watched.fair_share() // jobs)
+        return run(probe, expect, timeout, share=memory_limit.fair_share() // jobs)
 
     try:
         yield from pool.map(one, probes)
@@ -216,7 +216,7 @@ def run(
     argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit), *more]
     try:
         outcome = run_limited(
-            argv, seconds=limit, env=environment(), memory_bytes=share or watched.fair_share() or None
+            argv, seconds=limit, env=environment(), memory_bytes=share or memory_limit.fair_share() or None
         )
     except OSError as error:
         return Verdict(probe=probe.name, status="fail", summary=f"The probe could not be started: {error}.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.host.hardware import survey
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
@@ -30,7 +30,9 @@ def test_options_become_flags():
 @pytest.fixture
 def own_python(monkeypatch):
     monkeypatch.setattr(
-        native, "prepare", lambda *args, cell, **kwargs: native.Native(python="python3", cell=cell, why="stand-in")
+        native_env,
+        "prepare",
+        lambda *args, cell, **kwargs: native_env.Native(python="python3", cell=cell, why="stand-in"),
     )
 
 
@@ -97,8 +99,8 @@ def test_rocm_cell_must_find_rocm(name, expected):
 @pytest.fixture
 def cpu_build_only(monkeypatch):
     """A machine for whose Python only the CPU build is locked."""
-    fallback = native.Native(python="python3", cell=cells.CPU, why="stand-in: the CPU build")
-    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: fallback)
+    fallback = native_env.Native(python="python3", cell=cells.CPU, why="stand-in: the CPU build")
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: fallback)
 
 
 def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
@@ -130,7 +132,7 @@ def test_cards_are_chosen_natively_too(tmp_path):
         job.visible(wanted("smoke", cards=(5,)), cell=cells.GFX1100, hardware=host)
 
 
-FOREIGN = native.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
+FOREIGN = native_env.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
 
 
 def test_foreign_environment_has_no_cell_and_reports_why():
@@ -140,7 +142,7 @@ def test_foreign_environment_has_no_cell_and_reports_why():
 
 
 def test_overridden_rules_are_reported_for_their_cell():
-    own = native.Native(python="python3", cell=cells.CPU, why="stand-in")
+    own = native_env.Native(python="python3", cell=cells.CPU, why="stand-in")
     assert "--forced=rule-a,rule-b" in job.native_provenance(
         wanted(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
     )

@@ -16,7 +16,7 @@ from rocmatrix.containers import capability as feature
 from rocmatrix.containers import least_privilege as policy
 from rocmatrix.containers.device_selection import choose_cards, usable_nodes
 from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
-from rocmatrix.containers.settings import Group, HostText, Ipc, Setting, SharedMemory
+from rocmatrix.containers.settings import Environment, Group, HostText, Ipc, Setting, SharedMemory
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
@@ -90,6 +90,7 @@ class Chosen:
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
+    `more` are settings that the caller brings; a variable among them wins over all others of its name.
     """
 
     image: str
@@ -102,6 +103,7 @@ class Chosen:
     cards: Sequence[int] | None = None
     environment: Mapping[str, str] | None = None
     data: Path | None = None
+    more: Sequence[Setting] = ()
 
 
 def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
@@ -117,6 +119,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *policy.environment(cell, network=network),
         *policy.visibility(hardware, cards),
         *policy.asked_for(chosen.environment or {}),
+        *(setting for setting in chosen.more if isinstance(setting, Environment)),
     ]
     settings: list[Setting] = [
         policy.user(chosen.user),
@@ -132,6 +135,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *policy.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins
         *feature.settings_of(chosen.features, rdma=chosen.rdma),
+        *(setting for setting in chosen.more if not isinstance(setting, Environment)),
     ]
     return RunSpec(
         cell=cell.name,

@@ -19,7 +19,7 @@ from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.host import simulated
 from rocmatrix.images import build, wheelhouse
-from rocmatrix.images.base import OtherBase, chosen
+from rocmatrix.images.base import OtherBase, chosen, refuse_known
 from rocmatrix.nightly import bake, plan
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.nightly.night import Running
@@ -27,7 +27,6 @@ from rocmatrix.nightly.plan import STAGES, Plan
 from rocmatrix.runtime.console import edge, say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
-from rocmatrix.runtime.option import words
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -44,8 +43,10 @@ def nightly(asked: Nightly) -> None:
     cells, left_out = plan.choose(matrix, asked.names)
     for line in left_out:
         say(f"left out {line}")
-    packages = words(asked.companions)
+    packages = asked.packages
     cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
+    for cell in cells:
+        refuse_known(cell, asked.base)
     if asked.dry_run:
         _print(cells, asked)
         return

@@ -30,7 +30,7 @@ def prove(asked: Prove) -> None:
     if not asked.cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
-    chosen = with_companions(matrix, matrix.cell(asked.cell), words(asked.companions))
+    chosen = with_companions(matrix, matrix.cell(asked.cell), asked.packages)
     if chosen.companions and not asked.tree:
         chosen = made_ready(matrix, chosen)
     if asked.tree:

@@ -55,6 +55,17 @@ def run(asked: Run, *, after_dashes: Sequence[str] = ()) -> None:
     _run_here(asked, chosen.run_folder, choice, spec)
 
 
+def _published(spec: RunSpec) -> None:
+    """Report where a browser finds what the command serves, and that it reaches the network for it."""
+    from rocmatrix.containers.settings import Port
+
+    if found := spec.of(Port):
+        say(
+            f"published: {', '.join(f'http://127.0.0.1:{port.host} is port {port.container} inside' for port in found)}"
+        )
+        say("  inside, a server has to listen on 0.0.0.0; and the command reaches the network, as with --with-network")
+
+
 def _only_told(asked: Run) -> bool:
     """Whether nothing is run, but printed how."""
     return bool(asked.explain or asked.target or asked.dry_run)
@@ -80,7 +91,8 @@ def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> No
     built = built_image(choice, base=asked.base or None, wheelhouse=None, dry_run=False)
     spec = replace(spec, image=built.image.id) if built.image else spec
     run_folder.mkdir(parents=True, exist_ok=True)
-    status = session.attached(session.attached_argv(spec))
+    _published(spec)
+    status = session.attached(session.attached_argv(spec), variables=asked.variables)
     if (error := session.refused(status)) is not None:
         say(error.render())
     sys.exit(status)

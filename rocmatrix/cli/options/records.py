@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocmatrix.cli.options.common import BASE, CELL, GPU, WHEELHOUSE, Kept
+from rocmatrix.cli.options.common import BASE, CELL, GPU, REQUIREMENTS, WHEELHOUSE, Kept, added_packages
 from rocmatrix.runtime.option import option, words
 
 
@@ -14,12 +14,18 @@ class Prove(Kept):
 
     cell: str = option(CELL)
     companions: str = option("the packages that were added to it, as for `build`", typed="with")
+    with_requirements: str = option(REQUIREMENTS)
     image: str = option("another image than the cell's own")
     tree: str = option("a folder in place of an image: its device code alone is looked into")
     only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
     wheelhouse: str = option("another folder of the locked wheels, which the installed files are compared with")
     accept_size: str = option("the reason to take the image's size as it is; later images are compared with it")
     json: bool = option("print the proof as JSON, for programs", default=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What was added, as for `build`. Raises RM017."""
+        return added_packages(self.companions, self.with_requirements)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,7 @@ class Nightly(Kept):
     )
     cell: str = option("the same, for one")
     companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
+    with_requirements: str = option(REQUIREMENTS)
     jobs: int = option("how many cells are built side by side", default=2)
     budget: int = option("GB that its own images and its builder's cache may take", default=200)
     builder: str = option(
@@ -67,6 +74,11 @@ class Nightly(Kept):
     fresh: bool = option("begin another night, although one of the same cells and inputs has not ended", default=False)
     base: str = option(BASE)
     dry_run: bool = option("print the commands and their bake files, and run nothing", default=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What was added, as for `build`. Raises RM017."""
+        return added_packages(self.companions, self.with_requirements)
 
     @property
     def names(self) -> tuple[str, ...]:

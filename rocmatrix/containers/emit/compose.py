@@ -41,6 +41,8 @@ def _compose(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR091
             return {"deploy": _reservation(setting)}
         case kinds.Group():
             return {"group_add": [str(setting.gid)]}
+        case kinds.Environment(passed=True):
+            return {"environment": {setting.name: f"${{{setting.name}:?pass its value in the environment}}"}}
         case kinds.Environment():
             return {"environment": {setting.name: _literal(setting.content)}}
         case kinds.Mount():
@@ -53,6 +55,8 @@ def _compose(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR091
             return {"ulimits": {setting.name: {"soft": setting.soft, "hard": setting.hard}}}
         case kinds.Network():
             return {"network_mode": setting.value}
+        case kinds.Port():
+            return {"ports": [setting.value]}
         case kinds.Ipc():
             return {"ipc": setting.value}
         case kinds.DropCapability():

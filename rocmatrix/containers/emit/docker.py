@@ -62,6 +62,8 @@ def _sdk(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 --
             return {"device_requests": [{"Driver": "cdi", "DeviceIDs": [setting.value]}]}
         case kinds.Group():
             return {"group_add": [setting.value]}
+        case kinds.Environment(passed=True):
+            raise ValueError(f"the arguments of Docker's SDK would hold the value of {setting.name}")
         case kinds.Environment():
             return {"environment": {setting.name: setting.content}}
         case kinds.Mount():
@@ -74,6 +76,8 @@ def _sdk(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 --
             return {"ulimits": [{"Name": setting.name, "Soft": setting.soft, "Hard": setting.hard}]}
         case kinds.Network():
             return {"network_mode": setting.value}
+        case kinds.Port():
+            return {"ports": {f"{setting.container}/tcp": [setting.address, setting.host]}}
         case kinds.Ipc():
             return {"ipc_mode": setting.value}
         case kinds.DropCapability():

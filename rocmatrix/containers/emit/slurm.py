@@ -250,6 +250,7 @@ def _apptainer(setting: kinds.Setting) -> Sequence[str]:  # noqa: PLR0911 -- one
             | kinds.SecurityOption()
             | kinds.Limit()
             | kinds.Ipc()
+            | kinds.Port()
             | kinds.CdiDevice()
             | kinds.Device()
         ):

@@ -61,7 +61,7 @@ def fields_of(setting: kinds.Setting, site: Site) -> dict[str, Any]:  # noqa: PL
             return _in_memory(setting.target, setting.bytes)
         case kinds.SharedMemory():
             return _in_memory("/dev/shm", setting.bytes)
-        case kinds.Limit() | kinds.CdiDevice() | kinds.Device():
+        case kinds.Limit() | kinds.CdiDevice() | kinds.Device() | kinds.Port():
             raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
         case kinds.Ipc():
             return {"pod": {"hostIPC": True}}

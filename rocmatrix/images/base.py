@@ -133,7 +133,7 @@ def python_of(client: docker.DockerClient, image: str) -> str | None:
 
 def _python_in(container: docker.models.containers.Container) -> str | None:
     with suppress(*engine.failures()):
-        about = container.get_archive("/usr/bin/python3")[1]
+        about = container.get_archive("/usr/bin/python3")[1] or {}
         if found := _LINK.match(str(about.get("linkTarget") or "")):
             return found[1]
     with suppress(*engine.failures(), KeyError, tarfile.TarError):

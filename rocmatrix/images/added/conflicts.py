@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from packaging.markers import Environment, default_environment
+from packaging.markers import default_environment
 from packaging.utils import canonicalize_name
 
 from rocmatrix.images.added.requirements_file import Line
@@ -26,7 +26,7 @@ _TRITON = ("pytorch-triton-rocm", "triton-rocm")  # what torch for ROCm asks for
 
 def provided(cell: Cell) -> dict[str, str]:
     """Return the versions that the cell holds already, by canonical name; its Triton also under the plain name."""
-    held = {canonicalize_name(wheel.name): wheel.version for _, wheel in cell.wheels}
+    held: dict[str, str] = {canonicalize_name(wheel.name): wheel.version for _, wheel in cell.wheels}
     triton = next((held[name] for name in _TRITON if name in held), None)
     return ({"triton": triton} if triton else {}) | held
 
@@ -39,22 +39,19 @@ def own_version(cell: Cell, package: str) -> str:
 
 def applying(lines: Iterable[Line], cell: Cell) -> tuple[Line, ...]:
     """Return the lines whose markers hold in the image: its Python on Linux, whatever this machine has."""
-    here: Environment = default_environment()
-    here.update(
-        python_version=cell.python,
-        python_full_version=f"{cell.python}.0",
-        sys_platform="linux",
-        platform_system="Linux",
-        os_name="posix",
-        platform_machine="x86_64",
-        implementation_name="cpython",
-        platform_python_implementation="CPython",
-    )
-    return tuple(
-        line
-        for line in lines
-        if line.requirement.marker is None or line.requirement.marker.evaluate({**here, "extra": ""})
-    )
+    image = {
+        **{name: str(value) for name, value in default_environment().items()},
+        "python_version": cell.python,
+        "python_full_version": f"{cell.python}.0",
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "os_name": "posix",
+        "platform_machine": "x86_64",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "extra": "",
+    }
+    return tuple(line for line in lines if line.requirement.marker is None or line.requirement.marker.evaluate(image))
 
 
 def refuse_replacements(lines: Iterable[Line], matrix: Matrix, cell: Cell) -> None:

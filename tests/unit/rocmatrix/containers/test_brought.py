@@ -151,7 +151,7 @@ def test_two_files_of_one_name_and_what_is_not_there_are_rm404(spec_of, tmp_path
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "bars.csv").touch()
-    with pytest.raises(RocmatrixError, match="have the name bars.csv"):
+    with pytest.raises(RocmatrixError, match=r"have the name bars\.csv"):
         spec_of(data=[str(tmp_path / "a" / "bars.csv"), str(tmp_path / "b" / "bars.csv")])
     for options in ({"data": [str(tmp_path / "none")]}, {"code": str(tmp_path / "a" / "bars.csv")}):
         with pytest.raises(RocmatrixError, match="RM404"):

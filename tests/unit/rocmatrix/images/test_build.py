@@ -330,6 +330,7 @@ def test_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp
     made = []
     monkeypatch.setattr(engine, "connect", Client)
     monkeypatch.setattr(engine, "image", lambda client, reference: None)
+    monkeypatch.setattr(build, "refuse_held", lambda *_: None)
     monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
     for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
         other = base.OtherBase(name="site/base:stable", id=base_id)

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -120,7 +121,7 @@ def test_mistakes_end_with_their_code(on, tell, capsys, typed, code):
 
 def test_no_card_is_told_before_anything_is_built(on, tell, capsys, monkeypatch):
     on(sysfs.no_driver)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: pytest.fail("built first"))
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
         tell(Request(rocm=None, torch=None, gpu="gfx1100", cell=None))
     assert "RM301" in capsys.readouterr().err
@@ -129,8 +130,9 @@ def test_no_card_is_told_before_anything_is_built(on, tell, capsys, monkeypatch)
 @pytest.mark.parametrize(("status", "words"), [(0, ""), (7, ""), (125, "RM207"), (127, "RM207")])
 def test_the_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, status, words):
     on(sysfs.no_driver)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: "rocmatrix:cpu")
-    monkeypatch.setattr(session, "attached", lambda _: status)
+    made = SimpleNamespace(image=SimpleNamespace(id="sha256:made"))
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.built_image", lambda *_, **__: made)
+    monkeypatch.setattr(session, "attached", lambda argv, variables: status if "sha256:made" in argv else 1)
     with pytest.raises(SystemExit) as ended:
         tell(CPU, output=str(tmp_path / "runs"), command=["true"])
     assert ended.value.code == status

@@ -32,8 +32,8 @@ def cells(*, as_json: bool = False) -> None:
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
     if as_json:
-        told = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
-        print_json({"schema": 1, "cells": told})
+        described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
+        print_json({"schema": 1, "cells": described})
         return
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
@@ -92,13 +92,13 @@ def explain(request: Request, *, as_json: bool, python: str | None = None) -> No
 
     known = known_matrix()
     cards = hardware_here().architectures
-    argued = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    explained = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
     if as_json:
-        print_json(argued.described())
+        print_json(explained.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
 
-    show(terminal.explanation(argued), width=terminal.PROSE_WIDTH)
+    show(terminal.explanation(explained), width=terminal.PROSE_WIDTH)
 
 
 @edge
@@ -130,6 +130,7 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
         as_json: print JSON, for programs, in place of tables.
         every: list all statements with their sources and ages instead; `online` has no effect then.
     """
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness as aging
 
     known = known_matrix()
@@ -137,7 +138,7 @@ def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
         _list_statements(known, as_json=as_json)
         return
     answers = [aging.ask(known, index) for index in aging.indexes(known)] if online else []
-    found = aging.outdated(known, today=today(), answers=answers)
+    found = aging.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
     if as_json:
         print_json(found.described())
         return
@@ -167,10 +168,11 @@ def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
 
 
 def _list_statements(known: Matrix, *, as_json: bool) -> None:
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver.statements import statements
 
     day = today()
-    found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))
+    found = sorted((*statements(known), *doctors.statements(ROOT)), key=lambda s: (s.evidence.date, s.file, s.entry))
     if as_json:
         print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
         return

@@ -77,7 +77,9 @@ def _sdk(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 --
         case kinds.Network():
             return {"network_mode": setting.value}
         case kinds.Port():
-            return {"ports": {f"{setting.container}/tcp": [setting.address, setting.host]}}
+            # as a mapping: a pair of address and port would be two bindings once it has been JSON
+            published = {"HostIp": setting.address, "HostPort": str(setting.host)}
+            return {"ports": {f"{setting.container}/tcp": [published]}}
         case kinds.Ipc():
             return {"ipc_mode": setting.value}
         case kinds.DropCapability():

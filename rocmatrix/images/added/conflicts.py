@@ -68,7 +68,7 @@ def refuse_replacements(lines: Iterable[Line], matrix: Matrix, cell: Cell) -> No
     ]
     if not against:
         return
-    said = [
+    found = [
         f"{line.where}: {line.requirement.name}{line.requirement.specifier}; the cell has {held[line.name]}"
         for line in against
     ]
@@ -77,7 +77,7 @@ def refuse_replacements(lines: Iterable[Line], matrix: Matrix, cell: Cell) -> No
         what=f"{len(against)} of the lines ask{'s' if len(against) == 1 else ''} for another version of what "
         f"{cell.name} has",
         where=against[0].where,
-        why="\n".join(said) + "\nThe cell's own wheels were locked together, and none is replaced by an added package.",
+        why="\n".join(found) + "\nThe cell's own wheels were locked together, and no added package replaces one.",
         next=_way_out(against, matrix, cell),
     )
 

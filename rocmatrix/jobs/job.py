@@ -20,7 +20,7 @@ from rocmatrix.containers import least_privilege as policy
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env as native
-from rocmatrix.jobs import callback_mounts
+from rocmatrix.jobs import callback_mounts, input_mounts
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
 from rocmatrix.jobs.runner import Decision, Job
@@ -146,6 +146,7 @@ def container_job(
     digest = None
     if wanted.data is not None and not wanted.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
+    input_mounts.require(wanted.options)
     if not wanted.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)
@@ -161,7 +162,11 @@ def container_job(
         user=f"{os.getuid()}:{os.getgid()}",
     )
     spec = runspec.run_spec(cell, hardware, chosen)
-    files = (*policy.recipe(recipe_file(wanted)), *policy.callbacks(callback_mounts.files(callbacks(wanted))))
+    files = (
+        *policy.recipe(recipe_file(wanted)),
+        *policy.callbacks(callback_mounts.files(callbacks(wanted))),
+        *input_mounts.mounts(wanted.options),
+    )
     spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
         argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
@@ -203,7 +208,13 @@ def places(wanted: JobRequest) -> dict[str, str]:
     output = {option: policy.RUN_FOLDER + named} if option else {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
     found = {"recipe": policy.recipe_path(recipe)} if recipe else {}
-    return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
+    return {
+        **output,
+        **data,
+        **found,
+        **callback_mounts.inside(callbacks(wanted)),
+        **input_mounts.inside(wanted.options),
+    }
 
 
 def callbacks(wanted: JobRequest) -> str:

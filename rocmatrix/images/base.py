@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocmatrix.containers import engine, owner
+from rocmatrix.containers import engine, orphan_cleanup
 from rocmatrix.images import labels as image_labels
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.console import say
@@ -123,7 +123,7 @@ def python_of(client: docker.DockerClient, image: str) -> str | None:
         image: reference or id of an image that the engine has.
     """
     with suppress(*engine.failures()):
-        container = client.containers.create(image, ["true"], labels=owner.label())
+        container = client.containers.create(image, ["true"], labels=orphan_cleanup.label())
         try:
             return _python_in(container)
         finally:

@@ -11,9 +11,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
+from rocmatrix.doctor.environment.lint_input import Command, Subject
 from rocmatrix.doctor.environment.rules import Kind, Severity
-from rocmatrix.doctor.environment.subject import Command, Subject
-from rocmatrix.doctor.environment.written import parts
+from rocmatrix.doctor.environment.scripts import parts
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.statement import within

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from rocmatrix.cli.options.run import Run
+
 from rocmatrix.containers import brought, emit
 from rocmatrix.containers.emit import target as targets
 from rocmatrix.containers.emit.target import Host

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from rocmatrix.doctor.environment import compose, dockerfile, lint, written
+from rocmatrix.doctor.environment import compose, dockerfile, lint, scripts
 from rocmatrix.doctor.environment import rules as environment_rules
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.placement import misplaced
@@ -34,7 +34,7 @@ def of_compose(tmp_path, *rows):
 def of_script(tmp_path, text, name="run.sh"):
     path = tmp_path / name
     path.write_text(text)
-    return rules(written.of_file(path))
+    return rules(scripts.of_file(path))
 
 
 def test_torch_of_the_default_index_on_a_plain_image_is_a_cuda_wheel(tmp_path):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.least_privilege import CALLER, DATA_FOLDER, ENGINE
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -77,14 +77,14 @@ def _refused(where: str, why: str) -> RocmatrixError:
     return RocmatrixError("RM111", what="a variable cannot be passed on", where=where, why=why)
 
 
-def environment(names: Iterable[str]) -> Iterator[kinds.Environment]:
+def environment(names: Iterable[str]) -> Iterator[settings.Environment]:
     """Yield the variables by name, their values left out."""
     for name in names:
         reason = "asked for by the caller; its value is passed on, and written nowhere by this program"
-        yield kinds.Environment(name=name, content="", passed=True, reason=reason, source=CALLER)
+        yield settings.Environment(name=name, content="", passed=True, reason=reason, source=CALLER)
 
 
-def ports(typed: Iterable[str]) -> tuple[kinds.Port, ...]:
+def ports(typed: Iterable[str]) -> tuple[settings.Port, ...]:
     """Return the ports to publish on the loopback address. Raises RM112.
 
     Args:
@@ -93,17 +93,17 @@ def ports(typed: Iterable[str]) -> tuple[kinds.Port, ...]:
     return tuple(dict.fromkeys(_port(text) for text in typed))
 
 
-def _port(text: str) -> kinds.Port:
+def _port(text: str) -> settings.Port:
     found = _PORT.fullmatch(text.strip())
     inside = int(found[2]) if found else 0
     host = int(found[1] or inside) if found else 0
     if not (0 < inside < 1 << 16 and 0 < host < 1 << 16):
         raise RocmatrixError("RM112", what=f"--port takes 8888 or 9999:8888, not {text!r}", where="--port")
     reason = "asked for by the caller; reached from this machine alone"
-    return kinds.Port(address=LOOPBACK, host=host, container=inside, reason=reason, source=f"{ENGINE}#publish")
+    return settings.Port(address=LOOPBACK, host=host, container=inside, reason=reason, source=f"{ENGINE}#publish")
 
 
-def folders(data: Iterable[Path], code: Path | None, *, writable: bool) -> tuple[kinds.Mount, ...]:
+def folders(data: Iterable[Path], code: Path | None, *, writable: bool) -> tuple[settings.Mount, ...]:
     """Return the mounts of further data, each below /data, and of code, at /code. Raises RM404.
 
     Args:
@@ -132,7 +132,7 @@ def folders(data: Iterable[Path], code: Path | None, *, writable: bool) -> tuple
     return tuple(mounts)
 
 
-def _mount(origin: Path, target: str, reason: str, *, read_only: bool) -> kinds.Mount:
-    return kinds.Mount(
+def _mount(origin: Path, target: str, reason: str, *, read_only: bool) -> settings.Mount:
+    return settings.Mount(
         kind="bind", origin=str(origin), target=target, read_only=read_only, reason=reason, source=CALLER
     )

@@ -18,8 +18,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from rocmatrix.images import pip_report as resolution
-from rocmatrix.images import wheel_source as origin
+from rocmatrix.images import pip_report, wheel_source
 from rocmatrix.images.added import conflicts, judging, requirements_file
 from rocmatrix.images.added.requirements_file import Line
 from rocmatrix.images.build import how_to_lock, made_recipe
@@ -136,24 +135,24 @@ def _asked(cell: Cell, asked: Sequence[str], bounds: Sequence[str], offered: Seq
     with tempfile.TemporaryDirectory() as links:
         for name, version in pinned.items():
             stand_in(Path(links), name, version)
-        question = resolution.Question(
+        question = pip_report.Question(
             python=cell.python,
             requirements=tuple(asked),
             constraints=(*(f"{name}=={version}" for name, version in pinned.items()), *own, *bounds),
             links=links,
         )
-        stack = any(origin.of_stack(Requirement(each).name) for each in asked)
+        stack = any(wheel_source.of_stack(Requirement(each).name) for each in asked)
         return _answered(replace(question, index=cell.release.index) if stack else question, cell)
 
 
-def _answered(question: resolution.Question, cell: Cell) -> list[Resolved]:
+def _answered(question: pip_report.Question, cell: Cell) -> list[Resolved]:
     """Return pip's answer; a package that asks for torch's own companions needs the release's own index, too."""
     try:
-        return resolution.ask(question)
+        return pip_report.ask(question)
     except RocmatrixError as error:
         if error.code != "RM105" or question.index or not any(name in error.why for name in cell.release.companions):
             raise
-    return resolution.ask(replace(question, index=cell.release.index))
+    return pip_report.ask(replace(question, index=cell.release.index))
 
 
 def _added_by(
@@ -177,11 +176,11 @@ def _added_by(
             raise judging.refusal(
                 matrix, companion, cell, broken[0], name=f"{row.name}, which another package asks for,"
             )
-        stack = origin.of_stack(name)
+        stack = wheel_source.of_stack(name)
         if stack and not _of_release(row, cell):
             why = f"pip chose {row.url}; one that goes with {cell.release.requirement(cell.architecture)} was not found"
             raise RocmatrixError("RM108", what=row.file, where=str(cell.release.index), why=why)
-        yield row.file, origin.wheel(row, index=cell.release.index if stack else None, today=today)
+        yield row.file, wheel_source.wheel(row, index=cell.release.index if stack else None, today=today)
 
 
 def _of_release(row: Resolved, cell: Cell) -> bool:

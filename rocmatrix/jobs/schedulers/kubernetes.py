@@ -142,15 +142,15 @@ def _require_adapters(to: KubernetesDestination) -> None:
 
 
 def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
-    from rocmatrix.containers import least_privilege as policy
+    from rocmatrix.containers import least_privilege
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import cluster, input_mounts
 
-    target = f"{policy.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
+    target = f"{least_privilege.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
     own = sending.wanted.options
     inputs = tuple(input_mounts.mounts(own, on_claim=True))
-    places = Places(results=policy.RUN_FOLDER, data=on_claim, data_target=target, inputs=inputs)
-    options = {**own, "output": policy.RUN_FOLDER, "data": target, **input_mounts.inside(own)}
+    places = Places(results=least_privilege.RUN_FOLDER, data=on_claim, data_target=target, inputs=inputs)
+    options = {**own, "output": least_privilege.RUN_FOLDER, "data": target, **input_mounts.inside(own)}
     command = cluster.command(sending, options)
     return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
 

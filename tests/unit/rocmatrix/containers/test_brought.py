@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rocmatrix.cli.options.run import Run
 
+from rocmatrix.cli.commands.run import Run
 from rocmatrix.containers import brought, emit
 from rocmatrix.containers.emit import target as targets
 from rocmatrix.containers.emit.target import Host
@@ -72,7 +72,9 @@ def test_file_that_is_not_there_is_rm111(tmp_path):
         brought.variables([], tmp_path / "absent.env")
 
 
-@pytest.mark.parametrize("name", [name for name in targets.TARGETS if name not in (*targets.HOST_ALONE, "docker-sdk")])
+@pytest.mark.parametrize(
+    "name", [name for name, each in targets.known().items() if not each.host_alone and name != "docker-sdk"]
+)
 def test_no_target_holds_a_secret(spec_of, tmp_path, name):
     asked, spec = spec_of(env=[f"HF_TOKEN={SECRET}"], env_file=str(env_file(tmp_path, f"OTHER={SECRET}")))
     host = Host(hardware=survey(sysfs.no_driver(tmp_path / "m")))

@@ -75,7 +75,7 @@ def test_file_that_is_not_there_is_rm111(tmp_path):
 @pytest.mark.parametrize(
     "name", [name for name, each in targets.known().items() if not each.host_alone and name != "docker-sdk"]
 )
-def test_no_target_holds_a_secret(spec_of, tmp_path, name):
+def test_target_of_a_run_with_a_secret_holds_its_name_alone(spec_of, tmp_path, name):
     asked, spec = spec_of(env=[f"HF_TOKEN={SECRET}"], env_file=str(env_file(tmp_path, f"OTHER={SECRET}")))
     host = Host(hardware=survey(sysfs.no_driver(tmp_path / "m")))
     text = targets.target(name).text(spec, host)
@@ -124,7 +124,7 @@ def test_ports_are_published_on_the_loopback_alone(host, inside):
 
 
 @pytest.mark.parametrize("typed", ["0", "65536", "http", "0.0.0.0:80:80", "80:", "-1", "8888/udp", ""])
-def test_what_is_no_port_is_rm112(typed):
+def test_port_that_is_not_a_number_is_rm112(typed):
     with pytest.raises(RocmatrixError, match="RM112"):
         brought.ports([typed])
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env as native
 from rocmatrix.jobs import callback_mounts
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
+from rocmatrix.jobs.programs import DEFAULT_OUTPUT, Program
 from rocmatrix.jobs.runner import Decision, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.resolve import Request
@@ -36,7 +35,7 @@ SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, 
 class Wanted:
     """A job as a person asked for it. `options` are the trainer's own, by their names with underscores.
 
-    `forced` are the rules that the resolver found to be overridden.
+    `forced` are the rules that the resolver found to be overridden. With `as_json` its events are printed for programs.
     """
 
     program: Program
@@ -50,6 +49,7 @@ class Wanted:
     cards: tuple[int, ...] = ()
     expandable_segments: bool = False
     forced: tuple[str, ...] = ()
+    as_json: bool = False
 
     @property
     def output(self) -> Path:
@@ -297,12 +297,6 @@ def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> 
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
     forced = wanted.forced if runner.cell.name == asked.name else ()
     return provenance(wanted.program, cell=runner.cell, image=None, forced=forced)
-
-
-def show(event: launch.Event) -> None:
-    """Hand a job's events on as JSON lines where standard output is read by a program."""
-    if not sys.stdout.isatty() and event.get("event") not in SUITE_EVENTS:
-        print(json.dumps(event), flush=True)
 
 
 def commit() -> str | None:

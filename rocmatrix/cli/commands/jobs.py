@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Collection
 from dataclasses import replace
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.images.build import Built
     from rocmatrix.jobs.job import Wanted
-    from rocmatrix.jobs.runner import Finished, Job
+    from rocmatrix.jobs.runner import Event, Finished, Job
     from rocmatrix.matrix.resolver.resolve import Choice
     from rocmatrix.runtime.trouble import Trouble
+
+NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
 
 
 @edge
@@ -48,8 +51,22 @@ def train(wanted: Wanted) -> None:
     if done.status != 0:
         explain(done, place)
         sys.exit(done.status)
-    if (end := done.last("done")) is not None:
-        say(f"model   {wanted.output / end['run']}")
+    if (end := done.last("done")) is not None and not wanted.as_json:
+        _print_end(end, wanted.output / end["run"])
+
+
+def _print_end(end: Event, folder: Path) -> None:
+    """Print the run's folder on this machine and the next commands, on standard output: a pipe has them, too."""
+    place = shlex.quote(_from_here(folder))
+    print(f"model   {place}")
+    for command in end.get("next", ()):
+        print(f"next    {command.replace(NEXT_RUN, place)}")
+    sys.stdout.flush()
+
+
+def _from_here(folder: Path) -> str:
+    """Return a path as it is typed in the current folder."""
+    return str(folder.relative_to(Path.cwd())) if folder.is_relative_to(Path.cwd()) else str(folder)
 
 
 @edge
@@ -61,15 +78,20 @@ def smoke(wanted: Wanted) -> None:
     if done.misused:  # told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
-    rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
-    table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
-    for name, trace in ((v["probe"], v["diagnosis"]) for v in verdicts if v.get("diagnosis")):
-        say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
+    if not wanted.as_json:
+        _print_verdicts(verdicts)
     failed = [v["probe"] for v in verdicts if v["status"] not in ("pass", "not-applicable")]
     if failed or not verdicts or done.status != 0:
         explain(done, place)
         what = f"not passed: {', '.join(failed)}" if failed else f"no verdict; the suite ended with {done.status}"
         raise RocmatrixError("RM208", what=what, where=str(done.log or ""))
+
+
+def _print_verdicts(verdicts: Collection[Event]) -> None:
+    rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
+    table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
+    for name, trace in ((v["probe"], v["diagnosis"]) for v in verdicts if v.get("diagnosis")):
+        say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
 
 
 @edge
@@ -155,10 +177,10 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
+    from rocmatrix.jobs import event_output
     from rocmatrix.jobs import interactive as session
     from rocmatrix.jobs import log as job_log
     from rocmatrix.jobs import runner as launch
-    from rocmatrix.jobs.job import show
 
     prepared, place = prepared_job(wanted)
     say(prepared.why)
@@ -167,6 +189,7 @@ def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
         return None
     log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
     with keeping.watched(wanted, place) as keep:
+        show = event_output.printer(as_json=wanted.as_json)
         done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:

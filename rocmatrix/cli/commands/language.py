@@ -26,16 +26,17 @@ WHAT = {
 
 
 @edge
-def run(command: str, options: Mapping[str, Any], *, dry_run: bool) -> None:
+def run(command: str, options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> None:
     """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
 
     Args:
         command: name of the trainer's command.
         options: values by the name of the option; None is left out.
         dry_run: print the command and run nothing.
+        as_json: print events as JSON lines.
     """
     missing = [name for name in NEEDED[command] if not options.get(name)]
     if missing:
         needs = ", and ".join(f"--{name}, {WHAT[name]}" for name in missing)
         raise RocmatrixError("RM404", what=f"{command} needs {needs}", next=f"See ./invokew --help {command}.")
-    after_training(command, [], options, dry_run=dry_run)
+    after_training(command, [], options, dry_run=dry_run, as_json=as_json)

@@ -13,12 +13,14 @@ from rocmatrix.runtime.paths import ROOT
 
 
 @edge
-def predict(options: Mapping[str, Any], *, dry_run: bool) -> None:
+def predict(options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> None:
     """Run the trainer's `predict`."""
-    after_training("predict", [], options, dry_run=dry_run)
+    after_training("predict", [], options, dry_run=dry_run, as_json=as_json)
 
 
-def after_training(command: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool) -> None:
+def after_training(
+    command: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False
+) -> None:
     """Run a command of the trainer with the locked CPU wheels, or with the active environment's torch.
 
     Raises RM403 where no torch fits this machine's Python.
@@ -28,9 +30,10 @@ def after_training(command: str, words: list[str], options: Mapping[str, Any], *
         words: arguments before the options.
         options: values by the name of the option; None is left out.
         dry_run: print the command and run nothing.
+        as_json: print events as JSON lines; otherwise data alone, such as forecasts.
     """
     from rocmatrix.images import native_env as native
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import event_output, job
     from rocmatrix.jobs import runner as launch
 
     runner = native.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
@@ -39,6 +42,7 @@ def after_training(command: str, words: list[str], options: Mapping[str, Any], *
     if dry_run:
         print(launch.Job(argv=argv, environment=None, why="").words)
         return
-    done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=job.show)
+    show = event_output.printer(as_json=as_json)
+    done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
         sys.exit(done.status)

@@ -37,4 +37,4 @@ class Smoke(Kept):
 class Bench(Kept):
     """Options of `bench` next to those of every job."""
 
-    json: bool = option("print the figures as JSON, for programs", default=False)
+    as_json: bool = option("print the figures as JSON, for programs", default=False, typed="json")

@@ -45,7 +45,7 @@ class FlagTask(Task[Any]):
         return [checked(argument, task=self.name) for argument in arguments]
 
     def _typed(self, name: str) -> str:
-        declared = self.own.get(name)
+        declared = self.own.get(name.replace("-", "_"))
         return declared.typed.replace("_", "-") if declared else name
 
     def known(self, typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def build(c: Context, asked: Build) -> None:
 
 @command(Kept, klass=JobTask)
 def train(c: Context, wanted: Wanted, asked: Kept) -> None:
-    """Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why."""
+    """Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason."""
     from rocmatrix.cli.commands import jobs
     from rocmatrix.evidence import recorder
 
@@ -63,4 +63,4 @@ def bench(c: Context, wanted: Wanted, asked: Bench) -> None:
     from rocmatrix.evidence import recorder
 
     recorder.use(asked.evidence)
-    bench.bench(wanted, as_json=asked.json)
+    bench.bench(wanted, as_json=asked.as_json)

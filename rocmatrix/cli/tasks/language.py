@@ -2,20 +2,20 @@
 
 from invoke.context import Context
 
-from rocmatrix.cli.options.common import DryRun
+from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.cli.tasks.flags import FlagTask, TrainerOptions, TrainerTask, command
 
 
 def _language(name: str, summary: str) -> FlagTask:
     """Return the task of a trainer's command, under the same name."""
 
-    def body(c: Context, asked: DryRun, options: TrainerOptions) -> None:
+    def body(c: Context, asked: OfTrainer, options: TrainerOptions) -> None:
         from rocmatrix.cli.commands import language
 
-        language.run(name, options, dry_run=asked.dry_run)
+        language.run(name, options, dry_run=asked.dry_run, as_json=asked.as_json)
 
     body.__name__, body.__doc__ = name.replace("-", "_"), summary
-    return command(DryRun, klass=TrainerTask)(body)
+    return command(OfTrainer, klass=TrainerTask)(body)
 
 
 generate = _language(

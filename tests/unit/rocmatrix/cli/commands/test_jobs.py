@@ -164,7 +164,7 @@ def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, 
     place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
     monkeypatch.setattr(jobs, "ran", lambda wanted: (done, place))
     with pytest.raises(SystemExit, match="2"):
-        jobs.smoke(object())
+        jobs.smoke(CPU_JOB)
     told = capsys.readouterr().err
     assert "two_gpu_step was traced:" in told
     assert "peer-to-peer off" in told

@@ -32,9 +32,12 @@ def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypat
 
     monkeypatch.setattr(launch, "run", run)
     with pytest.raises(SystemExit) as caught:
-        command.predict({}, dry_run=False)
+        command.predict({}, dry_run=False, as_json=True)
     assert caught.value.code == 2
     assert json.loads(capsys.readouterr().out) == {"event": "done", "rows": 3}
+    with pytest.raises(SystemExit):
+        command.predict({}, dry_run=False)
+    assert capsys.readouterr().out == ""
 
 
 def test_task_takes_the_trainers_options():

@@ -145,8 +145,8 @@ def test_arrow_keys_move_through_the_grid_and_enter_opens(browser):
         document.activeElement.click();
     """
     document = browser(script=script)
-    assert "<title>#gfx906/rocm10.0-torch2.13.0</title>" in document
-    assert "gfx906 with rocm10.0-torch2.13.0" in panel(document)
+    assert "<title>#gfx906/rocm5.3-torch2.0.0</title>" in document
+    assert "gfx906 with rocm5.3-torch2.0.0" in panel(document)
     assert document.split("<script")[0].count('tabindex="0"') == 1
 
 

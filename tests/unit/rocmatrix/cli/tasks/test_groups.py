@@ -1,0 +1,34 @@
+"""`./invokew` alone lists every task once, in groups, on any terminal."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli.tasks import collection, groups
+
+ROOT = Path(__file__).resolve().parents[5]
+
+
+def test_every_task_is_in_one_group():
+    grouped = [name for names in groups.GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(collection().tasks)
+
+
+def test_task_without_a_group_is_listed_last():
+    *_, (title, tasks) = groups.grouped({"train": "Train.", "new": "Do something new: at once."})
+    assert (title, tasks) == (groups.REST, [("new", "Do something new")])
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_bare_call_lists_the_tasks_in_groups(columns):
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT)]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": str(columns)}
+    )
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line in groups.GROUPS] == [*groups.GROUPS]
+    assert {line.split()[0] for line in lines if line.startswith("  ")} >= {*collection().tasks}

@@ -32,7 +32,7 @@ def with_types(options: Sequence[Option], described: Mapping[str, Mapping[str, A
         options: pairs as invoke gives them.
         described: what the trainer states about its options, by name with underscores.
     """
-    return [(_typed(names, described), told) for names, told in options]
+    return [(_typed(names, described), text) for names, text in options]
 
 
 def _typed(names: str, described: Mapping[str, Mapping[str, Any]]) -> str:
@@ -59,7 +59,7 @@ def sections(
         described: the trainer's options by name, in its own order, with `section` and `common`.
         everything: whether those that are not common are listed, too.
     """
-    by_name = {name_of(names): (names, told) for names, told in options}
+    by_name = {name_of(names): (names, text) for names, text in options}
     all_common = not any(each.get("common") for each in described.values())
     common = {name: each for name, each in described.items() if all_common or each.get("common")}
     rest = {name: each for name, each in described.items() if name not in common}

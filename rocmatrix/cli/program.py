@@ -146,9 +146,9 @@ class TaskProgram(Program):
             say(self._words(error))
             sys.exit(2)
         except BrokenPipeError:
-            from rocmatrix.runtime.console import nobody_reads
+            from rocmatrix.runtime.console import reader_is_gone
 
-            nobody_reads()
+            reader_is_gone()
 
     def _words(self, error: Exception) -> str:
         from rocmatrix.runtime.errors import RocmatrixError, suggestion

@@ -21,7 +21,7 @@ def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, widt
         options: pairs as invoke gives them: every way to write an option, with commas between, and its text.
         width: columns of the terminal, of which the last one stays free.
     """
-    once = [(_once(names), told) for names, told in options]
+    once = [(_once(names), text) for names, text in options]
     note = UNDERSCORES * any("-" in name.lstrip("-") for names, _ in options for name in names.split(", "))
     lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
     return "\n".join([*lines, *(_options(once, width, _column(once)) if once else [f"{INDENT}none"]), ""])
@@ -45,9 +45,9 @@ def in_sections(
         width: columns of the terminal, of which the last one stays free.
     """
     lines = [*_wrapped(usage, width, ""), "", *_wrapped(" ".join(docstring.split()), width, "")]
-    column = _column([(_once(names), told) for _, options in sections for names, told in options])
+    column = _column([(_once(names), text) for _, options in sections for names, text in options])
     for title, options in sections:
-        lines += ["", title, *_options([(_once(names), told) for names, told in options], width, column)]
+        lines += ["", title, *_options([(_once(names), text) for names, text in options], width, column)]
     return "\n".join([*lines, "", *ends, ""])
 
 
@@ -69,11 +69,11 @@ def _column(options: Sequence[tuple[str, str]]) -> int:
 
 
 def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Iterator[str]:
-    beside = width - column >= LEAST
-    margin = " " * column if beside else 3 * INDENT
-    for names, told in options:
-        lines = _wrapped(told, width, margin)
-        if beside and lines and len(names) <= MOST:
+    next_to_option = width - column >= LEAST
+    margin = " " * column if next_to_option else 3 * INDENT
+    for names, text in options:
+        lines = _wrapped(text, width, margin)
+        if next_to_option and lines and len(names) <= MOST:
             lines[0] = f"{INDENT}{names}".ljust(column) + lines[0].lstrip()
             yield from lines
         else:

@@ -158,7 +158,7 @@ def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
     """
     here = found.here
     named = [found.rules[name] for name in signature.rules if name in found.rules]
-    fitting = [rule for rule in named if _speaks_of(rule, here)]
+    fitting = [rule for rule in named if _is_about(rule, here)]
     if signature.area == "kernels" and here.torch is not None:
         axes: dict[str, Any] = {"architecture": here.architecture, "torch": here.torch, "rocm": here.rocm}
         against = (rule for rule in found.rules.values() if rule.decides and rule.verdict in ("broken", "degraded"))
@@ -166,7 +166,7 @@ def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
     return fitting
 
 
-def _speaks_of(rule: Rule, here: Surroundings) -> bool:
+def _is_about(rule: Rule, here: Surroundings) -> bool:
     named = rule.when.architectures
     return named is None or here.architecture is None or here.has(list(named))
 

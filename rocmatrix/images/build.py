@@ -124,9 +124,9 @@ def build(
         return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
     if dry_run:
-        told = planned(OtherBase(name=base) if base else None)
-        print(shlex.join(told.argv))
-        return told
+        planned_build = planned(OtherBase(name=base) if base else None)
+        print(shlex.join(planned_build.argv))
+        return planned_build
     with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
         try:

@@ -21,7 +21,7 @@ from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.request import Request
@@ -190,9 +190,9 @@ class OnEngine:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
         image = _held(cell)
-        wanted = Wanted(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
+        wanted = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
         named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
-        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=named)
+        prepared = job.container_job(wanted, cell=cell, hardware=self.hardware, image=named)
         place = keeping.Place(
             cell=cell,
             hardware=self.hardware,

@@ -15,18 +15,18 @@ from rocmatrix.runtime.errors import RocmatrixError
 if TYPE_CHECKING:
     from rocmatrix.evidence.figure import Figure
     from rocmatrix.evidence.recorder import Place
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Event, Finished
 
 SCHEMA = 1
 
 
 @edge
-def bench(wanted: Wanted, *, as_json: bool) -> None:
+def bench(wanted: JobRequest, *, as_json: bool) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
     from rocmatrix.evidence import figure, from_events
 
-    if (ended := jobs.ran(wanted)) is None:
+    if (ended := jobs.run_and_record(wanted)) is None:
         return
     done, place = ended
     if done.last("error"):  # wrong usage, told already

@@ -9,8 +9,8 @@ from rocmatrix.cli.commands import common, jobs
 from rocmatrix.cli.options.records import Bisect
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
-from rocmatrix.evidence.level import PASSED, UNTOLD
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.resolver.request import Request
@@ -37,7 +37,7 @@ def bisect(asked: Bisect) -> None:
     if asked.dry_run:
         return
     found = search.search(known, lambda place: _ask(steps[place], probe, asked.base or None))
-    _tell(steps, found)
+    _print_found(steps, found)
 
 
 def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]:
@@ -72,8 +72,8 @@ def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]
 
 
 def _nothing(steps: Sequence[Step]) -> RocmatrixError:
-    told = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
-    return RocmatrixError("RM633", what=told, where=str(keeping.evidence_file()))
+    text = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
+    return RocmatrixError("RM633", what=text, where=str(keeping.evidence_file()))
 
 
 def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None:
@@ -92,27 +92,27 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}
-    wanted = Wanted(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
+    wanted = JobRequest(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
     try:
         done = jobs.run_job(wanted)
     except RocmatrixError as error:
         say(f"{step.cell.name}: skipped, {error.code} {error.what}")
         return "skip"
-    told = [
+    verdicts = [
         event
         for event in (done.events if done else ())
-        if event.get("probe") == probe and event.get("status") not in (None, *UNTOLD)
+        if event.get("probe") == probe and event.get("status") not in (None, *NO_VERDICT_STATUS)
     ]
-    answer: Answer = ("good" if told[-1]["status"] in PASSED else "bad") if told else "skip"
+    answer: Answer = ("good" if verdicts[-1]["status"] in PASSED else "bad") if verdicts else "skip"
     say(f"{step.cell.name}: {probe} is {answer}")
     return answer
 
 
-def _tell(steps: Sequence[Step], found: Found) -> None:
+def _print_found(steps: Sequence[Step], found: Found) -> None:
     print(f"good {steps[found.good].cell.name}")
     for place in found.skipped:
         print(f"skip {steps[place].cell.name}")
     print(f"bad {steps[found.bad].cell.name}")
     if not found.monotone:
-        told = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
-        raise RocmatrixError("RM634", what="\n".join(told))
+        lines = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
+        raise RocmatrixError("RM634", what="\n".join(lines))

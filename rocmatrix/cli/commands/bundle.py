@@ -81,9 +81,9 @@ def _versions(trouble: str) -> dict[str, Any]:
     from rocmatrix.host import simulated
     from rocmatrix.jobs import job
 
-    told = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
-    told |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
-    return told | ({"records_unreadable": trouble} if trouble else {})
+    found = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
+    found |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
+    return found | ({"records_unreadable": trouble} if trouble else {})
 
 
 def _packages() -> dict[str, str]:

@@ -8,12 +8,12 @@ from rocmatrix.cli.commands import common, run
 from rocmatrix.runtime.console import edge, say
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.schedulers.scheduler import Nodes
 
 
 @edge
-def submit(wanted: Wanted, *, engine: str, nodes: Nodes, explain: bool) -> None:
+def submit(wanted: JobRequest, *, engine: str, nodes: Nodes, explain: bool) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name.
 
     Args:

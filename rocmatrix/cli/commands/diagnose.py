@@ -29,10 +29,10 @@ def diagnose(asked: Diagnose) -> None:
     matrix = known_matrix()
     here = _here(matrix, cell, gpu)
     with closing(_blocks(log)) as blocks:
-        spoken = explain_failure.without_successes(blocks)
+        without_successes = explain_failure.without_successes(blocks)
         known = (*signature.load(ROOT), *project_errors.signatures())
         found = diagnosis.diagnose(
-            spoken,
+            without_successes,
             name=_name(log),
             signatures=known,
             here=here,
@@ -42,21 +42,21 @@ def diagnose(asked: Diagnose) -> None:
     if asked.json:
         print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
-        told = "\n".join(diagnosis.words(found))
-        print(_shareable(told) if share else told)
+        text = "\n".join(diagnosis.words(found))
+        print(_shareable(text) if share else text)
     if found.best is None:
         sys.exit(1)
 
 
-def _shareable(told: Any) -> Any:
+def _shareable(content: Any) -> Any:
     """Return words, or plain data, without what names a person or a machine."""
     from rocmatrix.runtime.redaction import redacted
 
-    if isinstance(told, str):
-        return redacted(told)
-    if isinstance(told, dict):
-        return {key: _shareable(value) for key, value in told.items()}
-    return [_shareable(value) for value in told] if isinstance(told, list) else told
+    if isinstance(content, str):
+        return redacted(content)
+    if isinstance(content, dict):
+        return {key: _shareable(value) for key, value in content.items()}
+    return [_shareable(value) for value in content] if isinstance(content, list) else content
 
 
 def _name(log: str) -> str:

@@ -68,28 +68,28 @@ def tree(sysfs: str) -> Path:
 
 def host_lines(done: Examination) -> list[str]:
     """Return the checks for a person: one line each, and more for what asks for something."""
-    told = []
+    lines = []
     for finding in done.findings:
-        told.append(f"{MARKS[finding.status]} {finding.code} {finding.check.title}: {finding.seen}")
+        lines.append(f"{MARKS[finding.status]} {finding.code} {finding.check.title}: {finding.seen}")
         if finding.status in ("error", "warning") or finding.fix:
-            told.append(f"       why: {finding.check.why}")
-            told += [f"       fix: {finding.fix}"] if finding.fix else []
-            told.append(f"       source: {finding.check.source}")
-    return told
+            lines.append(f"       why: {finding.check.why}")
+            lines += [f"       fix: {finding.fix}"] if finding.fix else []
+            lines.append(f"       source: {finding.check.source}")
+    return lines
 
 
 def lint_lines(findings: tuple[LintFinding, ...]) -> list[str]:
     """Return what was found in environments for a person."""
-    told = []
+    lines = []
     for finding in findings:
         only = f" ({finding.condition})" if finding.condition else ""
-        told += [
+        lines += [
             f"{MARKS[finding.severity]} {finding.rule} [{finding.kind}] {finding.where}: {finding.what}",
             f"       truly: {finding.truth}{only}",
             f"       instead: {finding.instead}",
             f"       source: {finding.source}",
         ]
-    return told
+    return lines
 
 
 def summary(
@@ -101,13 +101,13 @@ def summary(
         subjects: environments that were read; empty leaves out their line.
         findings: findings on variables, of all subjects together.
     """
-    told = [f"host: {examined.words}"] if examined else []
+    lines = [f"host: {examined.words}"] if examined else []
     counts = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "nothing to say"
     variables = sum(len(subject.variables) for subject in subjects)
     if subjects:
-        told.append(f"environment: {words}, of {variables} variables in {len(subjects)} place(s)")
-    return told
+        lines.append(f"environment: {words}, of {variables} variables in {len(subjects)} place(s)")
+    return lines
 
 
 def described(
@@ -119,10 +119,10 @@ def described(
         subjects: environments that were read, of which only names are returned.
         findings: findings on variables, of all subjects together.
     """
-    told: dict[str, object] = dict(examined.described()) if examined else {}
-    told["environment"] = [finding.described() for finding in findings]
-    told["places"] = [subject.name for subject in subjects]
-    return told
+    document: dict[str, object] = dict(examined.described()) if examined else {}
+    document["environment"] = [finding.described() for finding in findings]
+    document["places"] = [subject.name for subject in subjects]
+    return document
 
 
 def examined(asked: Doctor, matrix: Matrix) -> Mapping[str, object]:

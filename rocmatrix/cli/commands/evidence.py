@@ -142,8 +142,8 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
     records = store.read(path, cell=cell or None, logs=False)
     chosen = [standing for standing in standings(matrix, records) if standing.cell == (cell or standing.cell)]
     if as_json:
-        told = [r.model_dump(mode="json", exclude={"log"}) for r in records]
-        print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": told})
+        listed = [r.model_dump(mode="json", exclude={"log"}) for r in records]
+        print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": listed})
         return
     table(("CELL", "CARD", "LEVEL", "SEEN", "FAILING", "NOTE"), map(_row, chosen))
     if cell:
@@ -179,8 +179,8 @@ def _show_records(records: list[Record], cell: Cell) -> None:
     from rocmatrix.evidence.level import known_images, why_not
 
     images = known_images(records, cell)
-    told = [(record, why_not(record, cell, images=images) or "counts") for record in records[-_SHOWN:]]
-    rows = ((r.at, r.kind, outcome(r), r.where, r.card, said) for r, said in told)
+    reasons = [(record, why_not(record, cell, images=images) or "counts") for record in records[-_SHOWN:]]
+    rows = ((r.at, r.kind, outcome(r), r.where, r.card, reason) for r, reason in reasons)
     table(("AT", "RUN", "OUTCOME", "WHERE", "CARD", "FOR THE LEVEL"), rows)
     if benches := [record for record in records if record.kind == "bench"]:
         _show_bench(benches[-1])

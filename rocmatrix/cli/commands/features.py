@@ -15,7 +15,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
 @edge
@@ -27,7 +27,7 @@ def show() -> None:
 
 
 @edge
-def compute(wanted: Wanted) -> None:
+def compute(wanted: JobRequest) -> None:
     """Compute features in a container or natively, and say which and why."""
     missing = [f"--{name}" for name in ("data", "out") if not wanted.options.get(name)]
     if missing:

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from rocmatrix.cli.options.jobs import Build
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.images.build import Built
+<<<<<<< HEAD
     from rocmatrix.jobs.job import Wanted
     from rocmatrix.jobs.runner import Event, Finished, Job
+=======
+    from rocmatrix.jobs.job import JobRequest
+    from rocmatrix.jobs.runner import Finished, Job
+>>>>>>> main
     from rocmatrix.matrix.resolver.resolve import Choice
     from rocmatrix.runtime.trouble import Trouble
 
@@ -43,9 +48,9 @@ def build(asked: Build) -> None:
 
 
 @edge
-def train(wanted: Wanted) -> None:
+def train(wanted: JobRequest) -> None:
     """Run the main job, in a container or natively, and say which and why."""
-    if (ended := ran(wanted)) is None:
+    if (ended := run_and_record(wanted)) is None:
         return
     done, place = ended
     if done.status != 0:
@@ -70,9 +75,9 @@ def _from_here(folder: Path) -> str:
 
 
 @edge
-def smoke(wanted: Wanted) -> None:
+def smoke(wanted: JobRequest) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
-    if (ended := ran(wanted)) is None:
+    if (ended := run_and_record(wanted)) is None:
         return
     done, place = ended
     if done.misused:  # told already
@@ -166,13 +171,13 @@ def explain(done: Finished, place: Place) -> None:
     explain_failure.explain(explain_failure.reported(done), cell=place.cell, hardware=place.hardware)
 
 
-def run_job(wanted: Wanted) -> Finished | None:
+def run_job(wanted: JobRequest) -> Finished | None:
     """Run a job as `ran` does; return how it ended."""
-    ended = ran(wanted)
+    ended = run_and_record(wanted)
     return ended[0] if ended else None
 
 
-def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
+def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
     """Run a job, hand its events on and keep its log and record; None for a dry run, which prints the command.
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
@@ -206,7 +211,7 @@ def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
     return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
 
 
-def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
+def prepared_job(wanted: JobRequest) -> tuple[Job, Place]:
     """Resolve the request, decide where it runs, and make that place ready."""
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
@@ -219,11 +224,11 @@ def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
     asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
     if decision.where == "native":
-        return job.natively(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
+        return job.native_job(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
     job.check_cards(wanted, cell=choice.cell, hardware=hardware)
     built = built_image(choice, base=wanted.base, wheelhouse=wanted.wheelhouse, dry_run=wanted.dry_run)
     variables = job.allocator_of(wanted, matrix=matrix, cell=choice.cell)
     named = built.image.id if built.image else built.tag  # a dry run names the tag
-    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
+    prepared = job.container_job(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
     held = (built.image.id, built.image.labels) if built.image else (None, None)
     return prepared, replace(place, where="container", image=held[0], labels=held[1])

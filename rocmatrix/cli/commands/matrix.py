@@ -35,8 +35,8 @@ def cells(*, as_json: bool = False) -> None:
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
     if as_json:
-        told = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
-        print_json({"schema": 1, "cells": told})
+        described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
+        print_json({"schema": 1, "cells": described})
         return
     here = hardware_here().architectures
     ordered = sorted(listed, key=lambda c: _rank(c, here))
@@ -126,13 +126,13 @@ def explain(request: Request, *, as_json: bool, python: str | None = None) -> No
 
     known = known_matrix()
     cards = hardware_here().architectures
-    argued = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    explained = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
     if as_json:
-        print_json(argued.described())
+        print_json(explained.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
 
-    show(terminal.explanation(argued), width=terminal.PROSE_WIDTH)
+    show(terminal.explanation(explained), width=terminal.PROSE_WIDTH)
 
 
 @edge

@@ -38,24 +38,24 @@ def run(asked: Run, *, after_dashes: Sequence[str] = ()) -> None:
 
     chosen = asked.chosen(after_dashes)
     target = targets.target(asked.target or "docker")
-    if asked.sysfs and not _only_told(asked):
+    if asked.sysfs and not _only_printed(asked):
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
     root = _root(asked)
     host = session.host_of(root)
     if asked.target in targets.HOST_ALONE:
-        _tell(asked, target, targets.NO_SPEC, host)
+        _print_run(asked, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
     chosen = _for_editor(asked, chosen, choice, host) if asked.target == "devcontainer" else chosen
     # before the build, which takes minutes: a card that is missing is told at once
     spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
-    if _only_told(asked):
-        _tell(asked, target, spec, host)
+    if _only_printed(asked):
+        _print_run(asked, target, spec, host)
         return
     _run_here(asked, chosen.run_folder, choice, spec)
 
 
-def _only_told(asked: Run) -> bool:
+def _only_printed(asked: Run) -> bool:
     """Whether nothing is run, but printed how."""
     return bool(asked.explain or asked.target or asked.dry_run)
 
@@ -86,7 +86,7 @@ def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> No
     sys.exit(status)
 
 
-def _tell(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
+def _print_run(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
     from rocmatrix.jobs import interactive as session
 
     if asked.explain:

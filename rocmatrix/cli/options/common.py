@@ -10,7 +10,7 @@ from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.option import option, words
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.matrix.resolver.resolve import Request
 
 AS_JSON = "print events as JSON lines on standard output, for programs"
@@ -98,12 +98,12 @@ class Sent(WithCompanions):
     force: bool = option(FORCE, default=False)
 
     @edge
-    def wanted(self, program: str, options: Mapping[str, Any]) -> Wanted:
+    def wanted(self, program: str, options: Mapping[str, Any]) -> JobRequest:
         """Return the job of a program with the trainer's `options`. Raises RM404 where numbers are none."""
-        from rocmatrix.jobs.job import Wanted
+        from rocmatrix.jobs.job import JobRequest
         from rocmatrix.jobs.programs import PROGRAMS
 
-        return Wanted(
+        return JobRequest(
             program=PROGRAMS[program],
             request=self.request,
             options=options,

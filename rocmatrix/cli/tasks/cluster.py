@@ -13,7 +13,7 @@ from rocmatrix.jobs.schedulers.scheduler import Nodes, known
 from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class TrainingTask(JobTask):
 
 
 @command(_SUBMIT, klass=TrainingTask)
-def submit(c: Context, wanted: Wanted, asked: Submit) -> None:
+def submit(c: Context, wanted: JobRequest, asked: Submit) -> None:
     """Train on several machines: hand the same job to Slurm or Kubernetes."""
     from rocmatrix.cli.commands import cluster
 

@@ -10,7 +10,7 @@ from invoke.context import Context
 from rocmatrix.cli.tasks.flags import JobTask, command
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Features:
 
 
 @command(Features, klass=JobTask)
-def features(c: Context, wanted: Wanted, asked: Features) -> None:
+def features(c: Context, wanted: JobRequest, asked: Features) -> None:
     """List the features of intraday bars (--list), or compute them from --data into the Arrow file --out."""
     from rocmatrix.cli.commands import features
 

@@ -107,7 +107,7 @@ class TrainerTask(FlagTask):
 
 
 class JobTask(TrainerTask):
-    """A task that also takes the options of a job, and whose body is given one `Wanted` for them all, then its own.
+    """A task that also takes the options of a job, and whose body is given one `JobRequest` for them all, then its own.
 
     A task's own option stands in place of a job's of the same name.
     """

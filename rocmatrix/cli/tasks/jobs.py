@@ -12,7 +12,7 @@ from rocmatrix.cli.options.jobs import Bench, Build, Smoke
 from rocmatrix.cli.tasks.flags import JobTask, command
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
 @command(Build)
@@ -26,8 +26,13 @@ def build(c: Context, asked: Build) -> None:
 
 
 @command(Kept, klass=JobTask)
+<<<<<<< HEAD
 def train(c: Context, wanted: Wanted, asked: Kept) -> None:
     """Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason."""
+=======
+def train(c: Context, wanted: JobRequest, asked: Kept) -> None:
+    """Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why."""
+>>>>>>> main
     from rocmatrix.cli.commands import jobs
     from rocmatrix.evidence import recorder
 
@@ -45,7 +50,7 @@ train.examples = (
 
 
 @command(Smoke, klass=JobTask)
-def smoke(c: Context, wanted: Wanted, asked: Smoke) -> None:
+def smoke(c: Context, wanted: JobRequest, asked: Smoke) -> None:
     """Prove that card, libraries and torch work, alone and by twos; fail closed."""
     from rocmatrix.cli.commands import jobs
     from rocmatrix.evidence import recorder
@@ -57,7 +62,7 @@ def smoke(c: Context, wanted: Wanted, asked: Smoke) -> None:
 
 
 @command(Bench, klass=JobTask)
-def bench(c: Context, wanted: Wanted, asked: Bench) -> None:
+def bench(c: Context, wanted: JobRequest, asked: Bench) -> None:
     """Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread."""
     from rocmatrix.cli.commands import bench
     from rocmatrix.evidence import recorder

@@ -164,7 +164,7 @@ def _torchrun(batch: Batch) -> Iterator[str]:
     yield '--rdzv-endpoint="$head:$port"'
 
 
-def natively(python: str, environment: Mapping[str, str], *, cards: bool = False) -> Launcher:
+def native_launcher(python: str, environment: Mapping[str, str], *, cards: bool = False) -> Launcher:
     """Return the launcher of a Python that all nodes find at the same path. Slurm itself confines its cards.
 
     Args:

@@ -156,8 +156,8 @@ def _take(
 ) -> None:
     instruction = row["instruction"]
     if instruction == "ARG":
-        told = _arguments(row, where)
-        stage.arguments |= {name: value or defaults.get(name, "") for name, value in told.items()}
+        declared = _arguments(row, where)
+        stage.arguments |= {name: value or defaults.get(name, "") for name, value in declared.items()}
     elif instruction == "ENV":
         for name, value in _pairs(row, where, stage):
             line = next(

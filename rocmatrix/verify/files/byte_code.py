@@ -28,7 +28,7 @@ CODE = "RM664"
 ROOTS = (f"{VENV}/lib", "/usr/lib", "/usr/share", "/usr/local")
 SECONDS = 600  # an image of 7,000 files takes 20 s on two cores
 MEMORY = 4 * 1024**3  # bytes
-NOBODY = "65534:65534"
+UID_GID = "65534:65534"
 
 
 def check(client: docker.DockerClient, image: str, tree: Tree, *, root: Path, clean: bool) -> Check:
@@ -77,7 +77,8 @@ def _run(client: docker.DockerClient, image: str) -> dict[str, Any]:
 
     program = ["-I", "-S", "-B", "-X", "pycache_prefix=/nonexistent", "-c", RECOMPILE.read_text(encoding="utf-8")]
     container = client.containers.create(
-        image, [*program, *ROOTS], entrypoint=["/usr/bin/python3"], user=NOBODY, working_dir="/", network_disabled=True,
+        image, [*program, *ROOTS], entrypoint=["/usr/bin/python3"], user=UID_GID, working_dir="/",
+        network_disabled=True,
         read_only=True, cap_drop=["ALL"], security_opt=["no-new-privileges"], mem_limit=MEMORY, pids_limit=256,
         labels=owner.label(),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from rocmatrix.containers import engine, owner, seal
+from rocmatrix.images import labels
 from tests.container.rehearsal import checkout as making
 from tests.container.rehearsal.proxy import Proxy
 
@@ -53,7 +54,9 @@ class Play:
         return night
 
     def jobs(self, **filters):
-        return self.client.containers.list(filters={"label": owner.LABEL}, ignore_removed=True, **filters)
+        """Return the containers of simulated images: other tests' jobs may run on the same engine."""
+        named = {"label": [owner.LABEL, labels.SIMULATED]}
+        return self.client.containers.list(filters=named, ignore_removed=True, **filters)
 
 
 def failed_without_verdict(play):

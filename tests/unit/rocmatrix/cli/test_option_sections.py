@@ -63,11 +63,11 @@ def test_help_fits_eighty_columns_and_names_types(everything: bool, common: str,
 
 
 @pytest.mark.parametrize("words", [("--help", "train"), ("train", "-h")])
-def test_the_ways_to_ask_for_help_print_the_same(words: tuple[str, ...], common: str) -> None:
+def test_help_flags_all_print_the_same(words: tuple[str, ...], common: str) -> None:
     assert help_of(*words) == common
 
 
-def test_help_all_as_two_words_is_the_same(every: str) -> None:
+def test_help_all_as_two_arguments_is_the_same(every: str) -> None:
     assert help_of("train", "--help", "all") == every
 
 
@@ -82,7 +82,7 @@ def test_features_have_sections_and_all_options_are_listed() -> None:
 
 
 @pytest.mark.parametrize("task", sorted(CONTEXTS))
-def test_no_option_is_lost_between_the_sections(task: str) -> None:
+def test_sections_lose_no_option(task: str) -> None:
     described = TASKS[task].described() if hasattr(TASKS[task], "described") else {}
     if not any("section" in each for each in described.values()):
         return

@@ -20,17 +20,17 @@ def gone():
     return {owner.LABEL: done.stdout.strip()}
 
 
-def test_a_container_of_a_process_that_runs_is_nobody_elses_to_remove(gone):
+def test_container_of_a_running_process_is_removed_by_no_other(gone):
     assert not owner.is_lost(owner.label())
     assert owner.is_lost(gone)
 
 
 @pytest.mark.parametrize("label", ["", "1", "another host | boot | 1:1", "x"])
-def test_what_names_no_process_of_this_host_is_not_taken_for_lost(label):
+def test_container_that_names_no_process_of_this_host_is_not_lost(label):
     assert not owner.is_lost({owner.LABEL: label})
 
 
-def test_a_process_of_an_earlier_boot_is_gone():
+def test_process_of_an_earlier_boot_is_gone():
     named = f"{process_name.host()} | another boot | {process_name.process(os.getpid())}"
     assert owner.is_lost({owner.LABEL: named})
 
@@ -53,7 +53,7 @@ class Api:
         self.removed[name] = force
 
 
-def test_what_is_lost_goes_at_once_and_what_cannot_be_told_goes_when_it_is_old(gone):
+def test_lost_containers_go_at_once_and_unknown_ones_when_old(gone):
     unknown = {owner.LABEL: "1"}
     api = Api(
         ("lost-and-running", gone, "running", 0),

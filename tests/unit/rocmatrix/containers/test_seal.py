@@ -56,13 +56,13 @@ def test_image_without_labels_is_not_sealed():
         lambda image: image["Config"].update(StopSignal="SIGKILL"),
     ],
 )
-def test_any_change_breaks_it(change):
+def test_change_of_any_input_breaks_the_seal(change):
     image = sealed()
     change(image)
     assert not seal.holds(image)
 
 
-def test_what_is_empty_may_be_left_out():
+def test_empty_setting_may_be_left_out():
     image = sealed()
     image["Config"] |= {"Volumes": {}, "OnBuild": [], "Entrypoint": None, "Hostname": "", "Image": "x"}
     assert seal.holds(image)

@@ -11,7 +11,7 @@ from rocmatrix.evidence import recorder as keeping
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build, render
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Choice, Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -24,7 +24,7 @@ SAID = "hip-invalid-device-function: "
 
 
 def wanted(program):
-    return Wanted(program=PROGRAMS[program], request=Request(), where="native", options={})
+    return JobRequest(program=PROGRAMS[program], request=Request(), where="native", options={})
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def job(monkeypatch, tmp_path):
     def end(code, *, cell=CPU, host=sysfs.no_driver, log=None):
         place = keeping.Place(cell=cell, hardware=survey(host(tmp_path / "host")))
         argv = [sys.executable, "-c", code]
-        monkeypatch.setattr(jobs, "ran", lambda _: (launch.run(argv, show=lambda _: None, log=log), place))
+        monkeypatch.setattr(jobs, "run_and_record", lambda _: (launch.run(argv, show=lambda _: None, log=log), place))
 
     return end
 
@@ -49,7 +49,7 @@ def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
     told = capfd.readouterr().err
     assert SAID in told
     assert "this changes no verdict" in told
-    assert told.count("\n") <= explain_failure.LINES_SAID + 3
+    assert told.count("\n") <= explain_failure.LINES_SHOWN + 3
 
 
 def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
@@ -58,7 +58,7 @@ def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
     assert "diagnosis" not in capfd.readouterr().err
 
 
-def test_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, capfd):
+def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capfd):
     tail = f'{{"event": "probe", "probe": "blas", "status": "fail", "stderr_tail": "{FAULT}"}}'
     job(f"print({tail!r}); raise SystemExit(1)")
     with pytest.raises(SystemExit) as ended:

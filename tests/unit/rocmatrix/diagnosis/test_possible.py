@@ -19,7 +19,7 @@ def first(log, **more):
     return diagnosis.possibilities(told, told.best)[0]
 
 
-def test_symptom_alone_decides_for_none_of_its_causes():
+def test_symptom_alone_does_not_decide_among_its_causes():
     told = found(NO_CARD)
     assert told.best.signature.id == "no-hip-gpus-available"
     assert not any(row.decided for row in diagnosis.possibilities(told, told.best))
@@ -45,7 +45,7 @@ def test_cause_known_on_another_card_comes_last():
     assert "Firmware of the card" in rows[-1].says
 
 
-def test_what_others_follow_from_leads_though_it_only_degrades():
+def test_root_cause_leads_though_it_only_degrades():
     bar = "pci 0000:25:00.0: BAR 7: no space for [mem size 0x00100000 64bit]\n"
     probe = "amdgpu: probe of 0000:09:00.0 failed with error -12\n"
     assert [match.signature.id for match in found(probe + bar).ranked.failures] == [

@@ -32,7 +32,7 @@ def test_list_of_supported_cards_is_no_card():
     assert read("TensileLibrary_lazy_gfx1100.dat").architecture is None
 
 
-def test_two_cards_are_none():
+def test_two_cards_give_no_architecture():
     assert read("AMD arch: gfx1100\nAMD arch: gfx1201\n").architecture is None
 
 
@@ -41,5 +41,5 @@ def test_versions_of_torch_and_rocm_are_read():
     assert (here.torch, here.rocm) == ("2.9.1", "7.2.0")
 
 
-def test_what_is_known_already_is_kept():
+def test_known_value_is_kept():
     assert read("AMD arch: gfx1100", Surroundings(architecture="gfx90a")).architecture == "gfx90a"

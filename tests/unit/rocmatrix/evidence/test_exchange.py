@@ -37,12 +37,12 @@ def changed(path, change):
                                ",\n".join(json.dumps(r) for r in data["records"]), "]}"]))  # fmt: skip
 
 
-def test_what_is_written_is_read(sent):
+def test_exported_records_are_imported_equal(sent):
     assert exchange.read(sent, now=NOW) == RECORDS
     assert [path.name for path in sent.parent.iterdir()] == ["evidence.json"]
 
 
-def test_nothing_is_an_empty_list(tmp_path):
+def test_empty_export_is_an_empty_list(tmp_path):
     exchange.write(tmp_path / "none.json", [])
     assert exchange.read(tmp_path / "none.json", now=NOW) == []
 

@@ -48,7 +48,7 @@ def test_cards_answer_to_the_names_people_use(name, gfx):
 
 
 @pytest.mark.parametrize("gfx", ARCHITECTURES)
-def test_every_name_of_an_architecture_leads_to_it_or_names_its_rivals(gfx):
+def test_names_of_an_architecture_lead_to_it_or_name_its_rivals(gfx):
     for name in ARCHITECTURES[gfx].names:
         try:
             assert architecture_of(ARCHITECTURES, name) == gfx

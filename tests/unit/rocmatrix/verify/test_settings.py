@@ -38,7 +38,7 @@ def check(config, cell=cells.CPU, base=None):
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
-def test_what_a_recipe_sets_passes_and_it_sets_nothing_else(cell):
+def test_settings_of_a_recipe_pass_and_no_others(cell):
     config, instructions = recipe(cell)
     assert check(config, cell).findings == ()
     assert instructions == {"FROM", "RUN", "ENV", "LABEL", "COPY", "WORKDIR", "USER", "ENTRYPOINT", "CMD"}
@@ -54,7 +54,7 @@ def test_layers_are_as_many_as_the_recipe_makes():
 
 
 @pytest.mark.parametrize("missing", ["User", "Entrypoint", "Cmd", "WorkingDir"])
-def test_what_is_missing_is_named(missing):
+def test_missing_setting_is_named(missing):
     config, _ = recipe(cells.CPU)
     del config[missing]
     (finding,) = check(config).findings
@@ -83,7 +83,7 @@ def test_variable_that_is_missing_is_named():
     assert finding.places == ("PYTHONPATH is not set",)
 
 
-def test_what_the_base_sets_is_inherited_and_nothing_else_may_be():
+def test_inherited_settings_are_those_of_the_base_only():
     base = {"Env": ["PATH=/base/bin", "LANG=C.UTF-8"], "Volumes": {"/data": {}}}
     config, _ = recipe(cells.CPU)
     config["Env"] = [pair for pair in config["Env"] if not pair.startswith("PATH=")]

@@ -29,7 +29,7 @@ def test_dry_runs_print_the_commands(capsys):
 
 
 @pytest.mark.parametrize(("name", "needed"), command.NEEDED.items())
-def test_what_is_missing_is_named_before_anything_is_installed(name, needed, monkeypatch, capsys):
+def test_missing_option_is_named_before_any_install(name, needed, monkeypatch, capsys):
     monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
     with pytest.raises(SystemExit) as caught:
         command.run(name, {}, dry_run=False)
@@ -40,7 +40,7 @@ def test_what_is_missing_is_named_before_anything_is_installed(name, needed, mon
 
 
 @pytest.mark.parametrize("one", TASKS, ids=lambda one: one.name)
-def test_each_task_takes_the_trainers_options(one):
+def test_tasks_take_the_trainers_options(one):
     options = flags.trainer_options(one.name.replace("_", "-"))
     names = {str(name) for argument in one.get_arguments() for name in argument.names}
     assert options

@@ -59,7 +59,7 @@ def test_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
     assert capsys.readouterr().err.startswith("RM206")
 
 
-def test_what_is_outdated_is_listed_without_a_network(capsys):
+def test_outdated_lists_versions_without_a_network(capsys):
     matrix.outdated(online=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["indexes"] == []
 
@@ -84,7 +84,7 @@ def test_cells_for_programs_have_a_headline_and_its_reason(capsys):
     assert all(cell["because"] for cell in told.values())
 
 
-def test_every_statement_is_listed_with_its_sources_and_age(capsys):
+def test_statements_are_listed_with_their_sources_and_age(capsys):
     matrix.outdated(online=False, as_json=True, every=True)
     found = json.loads(capsys.readouterr().out)["statements"]
     assert len(found) > 300

@@ -11,13 +11,13 @@ from rocmatrix.cli.options.common import Job
 from rocmatrix.cli.program import UnderscoreParser
 from rocmatrix.cli.tasks import cluster, collection, features, flags, jobs
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.option import options_of
 
 
-def test_every_option_of_the_trainer_can_be_typed_with_dashes_and_underscores():
+def test_trainer_options_can_be_typed_with_dashes_and_underscores():
     names = {name for argument in jobs.train.get_arguments() for name in argument.names}
     assert {"batch-size", "in", "dry-run", "cell"} <= names
 
@@ -39,13 +39,13 @@ def test_underscores_of_a_known_flag_become_dashes(typed, read, monkeypatch):
     assert seen == [read]
 
 
-def test_what_only_the_host_knows_cannot_be_typed():
+def test_option_that_the_host_sets_cannot_be_typed():
     typed = {option["name"] for option in flags.trainer_options("train")}
     assert typed
     assert not typed & {"cell", "cell_absent", "forced", "image", "commit"}
 
 
-def test_an_option_that_may_be_repeated_arrives_as_a_list(monkeypatch):
+def test_option_that_may_be_repeated_arrives_as_a_list(monkeypatch):
     (told,) = [argument for argument in jobs.train.get_arguments() if "set" in argument.names]
     assert told.kind is list
     seen = []
@@ -54,7 +54,7 @@ def test_an_option_that_may_be_repeated_arrives_as_a_list(monkeypatch):
     assert job.flags(seen[0].options) == ["--set=train.epochs=3", "--set=train.seed=1"]
 
 
-def test_the_trainers_options_arrive_together_and_the_others_by_name(monkeypatch):
+def test_trainers_options_arrive_together_and_the_others_by_name(monkeypatch):
     seen = []
     monkeypatch.setattr("rocmatrix.cli.commands.jobs.train", seen.append)
     jobs.train(Context(), gpu="cpu", epochs="3", batch_size="7", **{"in": "native"})
@@ -63,7 +63,7 @@ def test_the_trainers_options_arrive_together_and_the_others_by_name(monkeypatch
     assert job.options == {"epochs": "3", "batch_size": "7"}
 
 
-def test_every_module_of_tasks_is_in_the_collection():
+def test_task_modules_are_all_in_the_collection():
     modules = {task.body.__module__ for task in collection().tasks.values()}
     files = {f"rocmatrix.cli.tasks.{path.stem}" for path in Path(flags.__file__).parent.glob("*.py")}
     assert modules == files - {f"rocmatrix.cli.tasks.{name}" for name in ("__init__", "flags", "groups")}
@@ -80,14 +80,14 @@ def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
 JOB_TASKS = [task for task in collection().tasks.values() if isinstance(task, flags.JobTask)]
 
 
-def test_every_option_of_a_job_is_one_of_wanted():
-    taken = {field.name for field in fields(Wanted)} - {"program", "options", "request", "forced"}
+def test_job_options_are_fields_of_the_request():
+    taken = {field.name for field in fields(JobRequest)} - {"program", "options", "request", "forced"}
     axes = {field.name for field in fields(Request)}
     assert set(options_of(Job)) == taken | axes
 
 
 @pytest.mark.parametrize("task", JOB_TASKS, ids=lambda task: task.name)
-def test_every_option_of_a_job_can_be_typed_and_says_what_it_is_for(task):
+def test_job_options_can_be_typed_and_have_help(task):
     told = {name: argument.help for argument in task.get_arguments() for name in argument.names}
     assert all(told[each.typed.replace("_", "-")] for each in task.own.values())
 
@@ -102,24 +102,24 @@ def test_every_option_of_a_job_can_be_typed_and_says_what_it_is_for(task):
         (cluster.submit, "cluster.submit"),
     ],
 )
-def test_a_job_without_options_is_the_same_for_every_task(task, command, monkeypatch):
+def test_job_without_options_is_the_same_for_every_task(task, command, monkeypatch):
     seen = []
     monkeypatch.setattr(f"rocmatrix.cli.commands.{command}", lambda job, **others: seen.append(job))
     task(Context())
     (asked,) = seen
     program = "train" if task is cluster.submit else task.name
-    assert asked == Wanted(program=PROGRAMS[program], request=Request(), where="auto", options=asked.options)
+    assert asked == JobRequest(program=PROGRAMS[program], request=Request(), where="auto", options=asked.options)
     assert not any(asked.options.values())
 
 
-def test_a_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
+def test_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
     seen = []
     monkeypatch.setattr("rocmatrix.cli.commands.bench.bench", lambda job, as_json: seen.append((job, as_json)))
     typed = {"in": "container", "base": "b", "cards": "0,1", "expandable_segments": True, "force": True}
     jobs.bench(Context(), rocm="6.3", wheelhouse="w", dry_run=True, json=True, seconds="2", **typed)
     assert seen == [
         (
-            Wanted(
+            JobRequest(
                 program=BENCH,
                 request=Request(rocm="6.3"),
                 where="container",
@@ -136,7 +136,7 @@ def test_a_job_takes_what_was_typed_and_the_task_keeps_its_own(monkeypatch):
     ]
 
 
-def test_cards_of_a_node_are_a_number_beside_the_job(monkeypatch):
+def test_cards_of_a_node_are_a_number_next_to_the_job(monkeypatch):
     seen = []
     monkeypatch.setattr("rocmatrix.cli.commands.cluster.submit", lambda job, **others: seen.append((job, others)))
     cluster.submit(Context(), cards=4, epochs="3")

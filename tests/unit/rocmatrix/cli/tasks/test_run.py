@@ -24,19 +24,19 @@ def chosen(seen):
     return asked.chosen(after_dashes)
 
 
-def test_words_after_the_dashes_stay_as_they_were_quoted(seen, monkeypatch):
+def test_arguments_after_the_dashes_stay_as_they_were_quoted(seen, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["invoke", "run", "--gpu", "cpu", "--", "bash", "-c", "echo 'a  b' -- c"])
     run.run(Context(), gpu="cpu")
     assert chosen(seen).command == ("bash", "-c", "echo 'a  b' -- c")
 
 
-def test_a_command_given_as_one_text_is_taken_apart(seen, monkeypatch):
+def test_command_given_as_one_text_is_taken_apart(seen, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["invoke", "run"])
     run.run(Context(), command="python -c 'print(1)'")
     assert chosen(seen).command == ("python", "-c", "print(1)")
 
 
-def test_for_is_typed_and_target_is_meant(seen, monkeypatch):
+def test_option_for_sets_target(seen, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["invoke", "run"])
     run.run(Context(), **{"for": "podman"})
     assert seen[0][0].target == "podman"
@@ -44,13 +44,13 @@ def test_for_is_typed_and_target_is_meant(seen, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_every_feature_can_be_asked_for(seen, monkeypatch, name):
+def test_features_can_all_be_requested(seen, monkeypatch, name):
     monkeypatch.setattr(sys, "argv", ["invoke", "run"])
     run.run(Context(), **{f"with_{name}": True})
     assert chosen(seen).features == {name}
 
 
-def test_the_dev_container_takes_cards_and_a_user(seen):
+def test_dev_container_takes_cards_and_a_user(seen):
     run.devcontainer(Context(), cards="0,1", user="1:2")
     assert (seen[0].chosen().cards, seen[0].chosen().user) == ((0, 1), "1:2")
 

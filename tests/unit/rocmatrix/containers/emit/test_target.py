@@ -42,7 +42,7 @@ def host_and_spec(folder, name):
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
 @pytest.mark.parametrize("name", HOSTS)
 @pytest.mark.parametrize("where", TARGETS)
-def test_the_texts_are_those_looked_at(tmp_path, where, name, rootless):
+def test_texts_equal_the_reviewed_ones(tmp_path, where, name, rootless):
     hardware, spec = host_and_spec(tmp_path, name)
     text = TARGETS[where].text(spec, Host(hardware=hardware, rootless=rootless, selinux=rootless))
     kind = "-rootless" if rootless and where == "podman" else ""
@@ -54,7 +54,7 @@ def test_the_texts_are_those_looked_at(tmp_path, where, name, rootless):
 
 @pytest.mark.parametrize("name", HOSTS)
 @pytest.mark.parametrize("where", TARGETS)
-def test_every_row_of_every_target_has_a_reason_and_a_source(tmp_path, where, name):
+def test_rows_of_every_target_have_a_reason_and_a_source(tmp_path, where, name):
     hardware, spec = host_and_spec(tmp_path, name)
     rows = TARGETS[where].rows(spec, Host(hardware=hardware, rootless=True, selinux=True))
     assert rows
@@ -65,7 +65,7 @@ def test_every_row_of_every_target_has_a_reason_and_a_source(tmp_path, where, na
 
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
 @pytest.mark.parametrize("where", ["docker", "podman"])
-def test_no_option_of_a_command_is_without_its_reason(tmp_path, where, rootless):
+def test_options_of_a_command_have_a_reason(tmp_path, where, rootless):
     hardware, spec = host_and_spec(tmp_path, "mi50")
     host = Host(hardware=hardware, rootless=rootless, selinux=rootless)
     words = shlex.split(TARGETS[where].text(spec, host))
@@ -74,13 +74,13 @@ def test_no_option_of_a_command_is_without_its_reason(tmp_path, where, rootless)
 
 
 @pytest.mark.parametrize("where", HOST_ALONE)
-def test_some_targets_look_at_the_host_alone(tmp_path, where):
+def test_targets_that_need_only_the_host_exist(tmp_path, where):
     hardware, spec = host_and_spec(tmp_path, "mi50")
     host = Host(hardware=hardware)
     assert TARGETS[where].text(NO_SPEC, host) == TARGETS[where].text(spec, host)
     assert json.loads(TARGETS[where].text(NO_SPEC, host))
 
 
-def test_an_unknown_target_names_the_nearest():
+def test_unknown_target_names_the_nearest():
     with pytest.raises(RocmatrixError, match="did you mean podman"):
         target("podmann")

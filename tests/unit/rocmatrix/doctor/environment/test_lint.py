@@ -166,11 +166,11 @@ def test_rule_fires_and_is_silent_next_to_it(rule, severity, fires, silent):
     assert rule not in found(**silent)
 
 
-def test_every_rule_is_proven_above():
+def test_rules_are_all_tested_above():
     assert {rule.id for rule in RULES} == {case[0] for case in CASES}
 
 
-def test_what_is_not_known_of_a_run_makes_a_finding_a_note_with_its_condition():
+def test_unknown_fact_of_a_run_makes_a_finding_a_note_with_its_condition():
     variables = (Assignment(name="HSA_XNACK", value="1", where="here"),)
     (finding,) = lint.lint([Subject(name="x", variables=variables)], RULES)
     assert finding.severity == "note"
@@ -187,7 +187,7 @@ def test_errors_come_first_and_an_inherited_variable_is_reported_once():
     assert [(f.rule, f.subject) for f in findings] == [("hip-disable-ipc", "one"), ("runtime-log", "one")]
 
 
-def test_no_cell_of_the_matrix_sets_a_variable_that_a_rule_is_against():
+def test_matrix_cells_set_no_variable_that_a_rule_is_against():
     findings = lint.lint([subject.of_cell(cell) for cell in MATRIX.cells], RULES)
     assert [f for f in findings if f.severity != "note"] == []
 

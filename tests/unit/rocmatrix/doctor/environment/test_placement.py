@@ -103,7 +103,7 @@ def test_requirements_file_is_read_with_its_index(tmp_path):
     assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch"]
 
 
-def test_words_of_a_run_are_divided_into_options_and_image():
+def test_arguments_of_a_run_are_divided_into_options_and_image():
     launch = of_command(
         shlex.split("podman run -e HSA_X=1 --group-add keep-groups -v /a:/b:z --rm -it img:1 --ipc host"), "x"
     )

@@ -24,7 +24,7 @@ def headline(question):
 
 
 @pytest.mark.parametrize("name", ["questions.yaml", "questions_by_hand.yaml"])
-def test_at_least_95_of_100_headlines_are_right(name):
+def test_headlines_of_at_least_95_of_100_questions_are_right(name):
     told = [(question, headline(question)) for question in SETS[name]]
     wrong = [
         f"{q['gpu']} {q['rocm']} {q['torch']}: {said}, settled {q['answer']}" for q, said in told if said != q["answer"]

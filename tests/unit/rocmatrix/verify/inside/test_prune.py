@@ -63,7 +63,7 @@ def test_familys_folder_stays_for_every_card_of_the_family(tmp_path, architectur
         ({"x/hipblaslt/library/Kernels_gfx906.co": b"x"}, "gfx1100", "no library has a file for gfx1100"),
     ],
 )
-def test_it_refuses_before_anything_is_removed(tmp_path, files, architecture, why):
+def test_prune_refuses_before_it_removes_a_file(tmp_path, files, architecture, why):
     write(tmp_path, files)
     with pytest.raises(prune.RefusedError, match=why):
         prune.prune(tmp_path, architecture)
@@ -108,7 +108,7 @@ def test_whatever_is_planned_to_go_is_named_for_another_architecture(tmp_path_fa
         assert all(target_of(path.as_posix()) is None for path in library.shared)
 
 
-def test_it_runs_with_nothing_but_the_files_that_the_build_hands_over(tmp_path):
+def test_prune_runs_with_the_files_that_the_build_gives_it(tmp_path):
     """As in the Dockerfile: no site-packages, and only what rocmatrix/.dockerignore lets through."""
     package = tmp_path / "pruner" / "rocmatrix"
     for name in build.PRUNER_FILES:

@@ -82,11 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
-<<<<<<< HEAD
-        return report(in_catalog_words(error, folder_given(arguments)), command)
-=======
-        return report(coded(error, folder_given(arguments)))
->>>>>>> main
+        return report(coded(error, folder_given(arguments)), command)
 
 
 def train(arguments: dict[str, Any]) -> int:

@@ -129,7 +129,7 @@ def _ran(stage: Stage) -> Ended:
     say(f"\n$ {stage.command}")
     began = time.monotonic()
     argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT), *stage.words]
-    with tee.teed(sys.stderr) as words:
+    with tee.tee_stderr(sys.stderr) as words:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=words.writable, text=True, check=False)
     seconds = time.monotonic() - began
     text = f"{_lines(words.tail)}\n{done.stdout}".strip()

@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from rocmatrix.cli.options.jobs import Build
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.images.build import Built
-<<<<<<< HEAD
-    from rocmatrix.jobs.job import Wanted
-    from rocmatrix.jobs.runner import Event, Finished, Job
-=======
     from rocmatrix.jobs.job import JobRequest
-    from rocmatrix.jobs.runner import Finished, Job
->>>>>>> main
+    from rocmatrix.jobs.runner import Event, Finished, Job
     from rocmatrix.matrix.resolver.resolve import Choice
     from rocmatrix.runtime.trouble import Trouble
 

@@ -12,7 +12,13 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 @edge
 def compress(options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> None:
-    """Run the trainer's `compress`."""
+    """Run the trainer's `compress`.
+
+    Args:
+        options: values by the name of the option; None is left out.
+        dry_run: print the command and run nothing.
+        as_json: print events as JSON lines.
+    """
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
     after_training("compress", [], options, dry_run=dry_run, as_json=as_json)

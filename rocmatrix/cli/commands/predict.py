@@ -14,7 +14,13 @@ from rocmatrix.runtime.paths import ROOT
 
 @edge
 def predict(options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> None:
-    """Run the trainer's `predict`."""
+    """Run the trainer's `predict`.
+
+    Args:
+        options: values by the name of the option; None is left out.
+        dry_run: print the command and run nothing.
+        as_json: print events as JSON lines.
+    """
     after_training("predict", [], options, dry_run=dry_run, as_json=as_json)
 
 

@@ -26,13 +26,8 @@ def build(c: Context, asked: Build) -> None:
 
 
 @command(Kept, klass=JobTask)
-<<<<<<< HEAD
-def train(c: Context, wanted: Wanted, asked: Kept) -> None:
-    """Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason."""
-=======
 def train(c: Context, wanted: JobRequest, asked: Kept) -> None:
-    """Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why."""
->>>>>>> main
+    """Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason."""
     from rocmatrix.cli.commands import jobs
     from rocmatrix.evidence import recorder
 

@@ -57,14 +57,9 @@ class Progress(Callback):
 
     def show(self, *, refresh: bool) -> None:
         """Make the text behind the bar anew."""
-<<<<<<< HEAD
-        figures = (self.telemetry.words() if self.telemetry else "") or self.rate
+        figures = (self.telemetry.status() if self.telemetry else "") or self.rate
         words = ", ".join(filter(None, [self.losses, figures]))
         self.bar.set_postfix_str(words, refresh=refresh and sys.stderr.isatty())  # a log has a line every ten seconds
-=======
-        figures = (self.telemetry.status() if self.telemetry else "") or self.rate
-        self.bar.set_postfix_str(", ".join(filter(None, [self.losses, figures])), refresh=refresh)
->>>>>>> main
 
 
 def report_early_stop(run: Any) -> None:

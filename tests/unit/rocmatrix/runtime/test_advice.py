@@ -71,7 +71,7 @@ def test_advice_for_a_task_names_only_its_options(task):
         assert not fitted or fitted == text or (fitted.endswith(".") and not fitted[0].islower()), fitted
 
 
-def test_every_option_in_advice_is_one_of_some_command():
+def test_option_in_advice_is_one_of_some_command():
     known = set().union(*TASKS.values()) | ONLY_OF_TRAINER
     for place, text in [*RAISED, *(("a catalog", text) for text in CATALOGS)]:
         assert {*advice.FLAG.findall(unquoted(text))} <= known, f"{place}: {text}"
@@ -98,7 +98,7 @@ def test_advice_loses_the_clauses_that_cannot_be_followed(text, flags, fitted):
     assert advice.fitted(text, flags) == fitted
 
 
-def test_both_programs_have_the_same_rule():
+def test_rule_of_advice_is_the_same_in_both_programs():
     assert Path(advice.__file__).read_text() == Path(trainer.runtime.advice.__file__).read_text()
 
 

@@ -39,7 +39,6 @@ def test_summary_has_four_lines() -> None:
     ]
 
 
-<<<<<<< HEAD
 def test_run_started_by_hand_ends_with_its_folder_and_the_next_commands() -> None:
     assert where_to_go(RECORD, Path("TRAINING/my one")).splitlines() == [
         "folder  TRAINING/my one",
@@ -61,10 +60,7 @@ def test_next_commands_are_tasks_with_these_options() -> None:
             assert named <= known, command
 
 
-def test_exact_baseline_is_reported_and_a_missing_figure_is_none() -> None:
-=======
 def test_exact_baseline_is_reported_and_a_missing_figure_is_null() -> None:
->>>>>>> main
     metrics = {part: {"r2_vs_mean": None, "r2_vs_linear": None} for part in ("validation", "test")}
     record = RECORD | {"metrics": {"best": {"epoch": 1}} | metrics, "baselines": {"mean": "", "linear": ""}}
     record |= {"absent": {"metrics.test.r2_vs_mean": "the figure is no finite number"}}

@@ -66,7 +66,7 @@ def test_page_links_what_every_stage_left(stand_in, tmp_path, monkeypatch):
     assert (tmp_path / "DEMO" / "failed.log").read_text().startswith("SYNTHETIC")
 
 
-def test_every_stage_is_a_task_with_these_options():
+def test_stage_is_a_task_with_these_options():
     tasks = collection().tasks
     for stage in demo.stages(demo.Path("DEMO"), "RX 7900 XT"):
         task, *words = stage.words

@@ -12,7 +12,7 @@ from rocmatrix.cli.tasks import collection, groups
 ROOT = Path(__file__).resolve().parents[5]
 
 
-def test_every_task_is_in_one_group():
+def test_tasks_are_each_in_one_group():
     grouped = [name for names in groups.GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(collection().tasks)
 

@@ -35,7 +35,8 @@ SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, 
 class JobRequest:
     """A job as a person asked for it. `options` are the trainer's own, by their names with underscores.
 
-    `forced` are the rules that the resolver found to be overridden. With `as_json` its events are printed for programs.
+    `forced` are the rules that the resolver found to be overridden. With `as_json` its events are printed for programs;
+    with `use_installed_torch` a native run takes the torch that this machine has.
     """
 
     program: Program
@@ -50,6 +51,7 @@ class JobRequest:
     expandable_segments: bool = False
     forced: tuple[str, ...] = ()
     as_json: bool = False
+    use_installed_torch: bool = False
 
     @property
     def output(self) -> Path:
@@ -88,7 +90,10 @@ def decide(asked: str, hardware: Hardware) -> Decision:
 def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
-    runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+    if wanted.use_installed_torch:
+        runner = native.installed()
+    else:
+        runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
     chosen = runner.cell or cell
     if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
         raise RocmatrixError(

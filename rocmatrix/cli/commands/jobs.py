@@ -214,7 +214,9 @@ def prepared_job(wanted: JobRequest) -> tuple[Job, Place]:
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, wanted.request, hardware, force=wanted.force)
     wanted = replace(wanted, forced=tuple(rule.id for rule in choice.forced))
-    decision = job.decide(wanted.where, hardware)
+    if wanted.use_installed_torch and wanted.where == "container":
+        raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
+    decision = job.decide("native" if wanted.use_installed_torch else wanted.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
     asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)

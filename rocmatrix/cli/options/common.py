@@ -128,6 +128,9 @@ class Job(Sent):
     wheelhouse: str = option(WHEELHOUSE)
     cards: str = option(CARDS)
     as_json: bool = option(AS_JSON, default=False, typed="json")
+    use_installed_torch: bool = option(
+        "natively: use the torch of this machine's own Python, on record; nothing is installed", default=False
+    )
     expandable_segments: bool = option(
         "let the allocator's segments grow, by the variable this torch reads; off by default", default=False
     )
@@ -143,4 +146,5 @@ class Job(Sent):
             "cards": card_numbers(self.cards),
             "expandable_segments": self.expandable_segments,
             "as_json": self.as_json,
+            "use_installed_torch": self.use_installed_torch,
         }

@@ -108,6 +108,12 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Read that output, then run its command alone.",
     ),
     (
+        "RM655",
+        "No installed torch can be used",
+        "With --use-installed-torch a Python of this machine needs torch and the packages that the trainer imports.",
+        "Install what is missing with that Python's pip, or leave --use-installed-torch out.",
+    ),
+    (
         "RM671",
         "Another night is running",
         "Two nights at once would move the same tags, use the same cards and remove each other's candidates.",

@@ -11,6 +11,7 @@ import pytest
 from rocmatrix.cli.commands import demo
 from rocmatrix.cli.options.demo import Demo
 from rocmatrix.cli.tasks import collection
+from tests.fixtures.browser import violations
 
 VOID = {"meta"}
 
@@ -64,6 +65,15 @@ def test_page_links_what_every_stage_left(stand_in, tmp_path, monkeypatch):
     assert [words[0] for words in ran] == ["train", "report", "explain", "diagnose"]
     assert out.getvalue().startswith("page    DEMO/index.html (")
     assert (tmp_path / "DEMO" / "failed.log").read_text().startswith("SYNTHETIC")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(500, True), (1280, False)])
+def test_page_of_the_demo_has_no_violation_that_axe_knows(tmp_path, width, dark):
+    ended = [
+        demo.Ended(stage=stage, status=number == 2, seconds=1.0, text="word " * 90)
+        for number, stage in enumerate(demo.stages(demo.Path("DEMO"), "MI50"))
+    ]
+    assert violations(demo.page(ended), folder=tmp_path, width=width, dark=dark) == []
 
 
 def test_stage_is_a_task_with_these_options():

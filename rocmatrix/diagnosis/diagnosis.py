@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.matcher import Match, Scanner
-from rocmatrix.diagnosis.possible import Possible, ordered
+from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
 from rocmatrix.diagnosis.signature import Area, Signature
-from rocmatrix.diagnosis.values import Values
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
 

@@ -178,11 +178,11 @@ def watched(wanted: JobRequest, place: Place) -> Iterator[Callable[[Finished], R
 def _begin(wanted: JobRequest, place: Place) -> int | None:
     import sqlite3
 
-    from rocmatrix.evidence import started, store
+    from rocmatrix.evidence import store, unfinished_runs
 
     lost = _record(wanted, place, launch.Finished(status=-1, events=(), last_words=LOST.encode()))
     try:
-        return started.begin(evidence_file(), lost)
+        return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         store.unkept(evidence_file(), lost, error)
         return None
@@ -197,18 +197,18 @@ def _end(wanted: JobRequest, place: Place, done: Finished, token: int | None) ->
 
 @harmless
 def _forget(token: int | None) -> None:
-    from rocmatrix.evidence import started
+    from rocmatrix.evidence import unfinished_runs
 
     if token is not None:
-        started.forget(evidence_file(), token)
+        unfinished_runs.forget(evidence_file(), token)
 
 
 @harmless
 def settle() -> None:
     """Make records of runs that were started and lost, before anything is read."""
-    from rocmatrix.evidence import started
+    from rocmatrix.evidence import unfinished_runs
 
-    started.settle(evidence_file())
+    unfinished_runs.settle(evidence_file())
 
 
 @harmless
@@ -238,10 +238,10 @@ def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None
 def _replace(token: int, record: Record) -> None:
     import sqlite3
 
-    from rocmatrix.evidence import started, store
+    from rocmatrix.evidence import store, unfinished_runs
 
     try:
-        started.end(evidence_file(), token, record)
+        unfinished_runs.end(evidence_file(), token, record)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         store.unkept(evidence_file(), record, error)
 
@@ -291,9 +291,9 @@ def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
 
 @harmless
 def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
-    from rocmatrix.evidence import from_events, store, trouble
+    from rocmatrix.evidence import from_events, host_failure, store
 
-    met = trouble.of(error)
+    met = host_failure.of(error)
     store.keep(evidence_file(), from_events.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rocmatrix.containers.elsewhere import Places, elsewhere_spec
+from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.jobs import job

@@ -16,7 +16,7 @@ from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.images import build, room, wheelhouse
+from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
@@ -143,7 +143,7 @@ class OnEngine:
         began = time.monotonic()
         argv = bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder)
         with closing(engine.connect(work=True)) as client:
-            watched = room.of_engine(client)
+            watched = disk_space.of_engine(client)
             try:
                 self._obtain_bases(client, cells)
                 bake.run(argv, log=log, watched=watched)

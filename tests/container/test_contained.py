@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers import owner
+from rocmatrix.containers import orphan_cleanup
 from rocmatrix.jobs import contained, runner
 
 pytestmark = pytest.mark.container
@@ -192,7 +192,7 @@ def test_leftovers_of_a_killed_program_are_removed_when_old(client, image, monke
     try:
         ran(client, image, "true")
         assert old.id in {each["Id"] for each in left(client)}
-        monkeypatch.setattr(owner, "LEFT_BEHIND", timedelta(0))
+        monkeypatch.setattr(orphan_cleanup, "LEFT_BEHIND", timedelta(0))
         time.sleep(1.1)
         runner.run(argv(image, "true"), show=lambda _: None)
         assert old.id not in {each["Id"] for each in left(client)}

@@ -39,7 +39,7 @@ FROM base
 RUN --mount=type=bind,from=whole,target=/run/whole --mount=type=bind,from=pruner,target=/run/pruner/rocmatrix \\
     mkdir --parents /opt/lib && cp --recursive /run/whole/usr/lib/x86_64-linux-gnu/rocblas /opt/lib/ \\
     && PYTHONPATH=/run/pruner PYTHONDONTWRITEBYTECODE=1 \\
-        python3 -m rocmatrix.verify.inside.prune --architecture gfx1102 /opt/lib
+        python3 -m rocmatrix.verify.pruning.prune --architecture gfx1102 /opt/lib
 """
 
 

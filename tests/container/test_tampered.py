@@ -11,7 +11,7 @@ import tarfile
 
 import pytest
 
-from rocmatrix.containers import engine, seal
+from rocmatrix.containers import engine, label_integrity
 from rocmatrix.images import build, render
 from rocmatrix.matrix.kernel_library import Baseline
 from rocmatrix.verify import proof, settings
@@ -136,7 +136,7 @@ class Honest:
         text = f"FROM {self.built.tag}\n{dockerfile}\n".encode()
         self.client.images.build(fileobj=io.BytesIO(text), tag=tag, rm=True)
         if sealed:
-            seal.put(self.client, tag)
+            label_integrity.put(self.client, tag)
         return tag
 
 
@@ -212,7 +212,7 @@ def test_other_settings_are_refused_with_what_they_are(honest, base_once, remove
     assert (changed.code, [place for place in changed.places if words in place] != []) == ("RM663", True), (
         changed.places
     )
-    assert unsealed.places == (seal.LABEL,)
+    assert unsealed.places == (label_integrity.LABEL,)
 
 
 def test_file_that_a_later_layer_hides_is_refused_by_the_count_of_layers(honest, base_once, remove):
@@ -225,7 +225,7 @@ def test_file_that_a_later_layer_hides_is_refused_by_the_count_of_layers(honest,
 def test_derived_image_inherits_no_seal_and_is_built_anew(honest, base_once, remove):
     tag = honest.derived("inherits", "LABEL more=1", sealed=False)
     remove(tag)
-    assert ("RM663", seal.LABEL) in named(honest.prove(tag))
+    assert ("RM663", label_integrity.LABEL) in named(honest.prove(tag))
     honest.client.images.get(tag).tag(*honest.built.tag.split(":"))
     again = honest.build()
     assert again.rebuilt

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from rocmatrix.containers.elsewhere import Places, elsewhere_spec
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, native_launcher, sbatch_script
+from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from tests.fixtures import cells
 
 pytestmark = pytest.mark.slurm

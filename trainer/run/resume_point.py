@@ -18,7 +18,7 @@ from trainer.run.resume_settings import fixed_under, require_epochs, require_ste
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
-from trainer.storage.suspicion import read_from
+from trainer.storage.untrusted_files import read_from
 
 
 def finalize_if_complete(config: RunConfig) -> bool:

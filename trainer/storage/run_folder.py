@@ -23,7 +23,7 @@ from typing import Any
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import sync_folder, write_durably
-from trainer.storage.suspicion import json_of
+from trainer.storage.untrusted_files import json_of
 
 SETTINGS = "run.json"  # what a resume must know before there is a checkpoint; gone when the run is complete
 MOST_ROWS = "most_rows.json"  # left by an attempt whose memory ran out, for the next one

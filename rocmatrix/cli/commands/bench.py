@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import jobs
 from rocmatrix.cli.commands.common import print_json
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Job, Kept
 from rocmatrix.jobs.programs import BENCH
-from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
     from rocmatrix.evidence.figure import Figure
@@ -21,8 +24,20 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@edge
-def bench(wanted: JobRequest, *, as_json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Bench(Kept):
+    """Options of `bench` next to those of every job."""
+
+    as_json: bool = option("print the figures as JSON, for programs", default=False, typed="json")
+
+
+@command(
+    Bench,
+    job=Job,
+    trainer=BENCH.name,
+    about="Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread.",
+)
+def bench(wanted: JobRequest, asked: Bench) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
     from rocmatrix.evidence import figure, from_events
 
@@ -33,7 +48,7 @@ def bench(wanted: JobRequest, *, as_json: bool) -> None:
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     figures = figure.figures(from_events.numbers_of(verdicts))
-    if as_json:
+    if asked.as_json:
         print_json(_described(done, place, verdicts, figures))
     elif figures:
         table(figure.COLUMNS, (each.row for each in figures))

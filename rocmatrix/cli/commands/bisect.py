@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common, jobs
-from rocmatrix.cli.options.records import Bisect
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import BASE, GPU, Kept
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence import store
-from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
-from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
-from rocmatrix.matrix.matrix import Matrix
-from rocmatrix.matrix.resolver.request import Request
-from rocmatrix.nightly.bisection import history, search
-from rocmatrix.nightly.bisection.history import Step
+from rocmatrix.nightly.bisection import search
 from rocmatrix.nightly.bisection.search import Answer, Found, Span
-from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
+
+if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Matrix
+    from rocmatrix.nightly.bisection.history import Step
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Bisect(Kept):
+    """Options of `bisect`."""
+
+    gpu: str = option(GPU)
+    probe: str = option("the probe that broke, such as blas")
+    good: str = option("a cell that is known to be good, where it is not on record")
+    bad: str = option("a later cell that is known to be bad")
+    card: str = option("only records of this card, as `./invokew evidence` names it")
+    base: str = option(BASE)
+    dry_run: bool = option("print what is known and what would be asked, and run nothing", default=False)
+
+
+@command(
+    Bisect,
+    about="Find the versions between which a probe broke on a card: from records, then by building and smoking others.",
+)
 def bisect(asked: Bisect) -> None:
     """Find the step that broke a probe. Raises RM633 where no pair is known, RM634 for several changes."""
     probe = asked.probe
@@ -41,7 +59,9 @@ def bisect(asked: Bisect) -> None:
 
 
 def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]:
+    from rocmatrix.evidence import store
     from rocmatrix.matrix import card_names as cards
+    from rocmatrix.nightly.bisection import history
 
     architecture = None if gpu == "cpu" else cards.architecture_of(matrix.architectures, gpu)
     path = keeping.evidence_file()
@@ -89,6 +109,10 @@ def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None
 
 def _ask(step: Step, probe: str, base: str | None) -> Answer:
     """Build and smoke one version with the one probe; a version that cannot be asked is skipped, with its reason."""
+    from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
+    from rocmatrix.jobs.job import JobRequest
+    from rocmatrix.matrix.resolver.request import Request
+
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}

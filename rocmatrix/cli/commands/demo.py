@@ -10,15 +10,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from rocmatrix.cli.options.command import command
 from rocmatrix.jobs import stderr_tee as tee
-from rocmatrix.runtime.console import edge, say, writing
+from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
-
-if TYPE_CHECKING:
-    from rocmatrix.cli.options.demo import Demo
 
 MARK = ".rocmatrix-demo"  # states that the folder is a demo's own, and may be replaced
 RUN, REPORT, LOG, PAGE = "run", "report.html", "failed.log", "index.html"
@@ -57,7 +55,18 @@ class Ended:
     text: str
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """Options of `demo`."""
+
+    out: str = option("the folder to write; an earlier demo there is replaced", default="DEMO")
+    gpu: str = option("the card to explain", default="RX 7900 XT")
+
+
+@command(
+    Demo,
+    about="Train, report, explain a card and diagnose a log: one page links the results. Natively, in two minutes.",
+)
 def demo(asked: Demo) -> None:
     """Run every stage and write the page. Raises RM653 for a folder of something else, RM654 where a stage failed."""
     folder = Path(asked.out).absolute()

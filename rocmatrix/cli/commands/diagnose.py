@@ -1,4 +1,4 @@
-"""What `./invokew diagnose` calls. Status 0: a known failure was found. 1: none was. 2: the log could not be read."""
+"""`./invokew diagnose`. Status 0: a known failure was found. 1: none was. 2: the log could not be read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,35 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
-from rocmatrix.runtime.console import edge
+from rocmatrix.cli.options.command import command
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option, positional
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.host import Diagnose
     from rocmatrix.diagnosis.ranking import Surroundings
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Diagnose:
+    """Options of `diagnose`."""
+
+    log: str = positional("a log, packed or not; - reads standard input")
+    cell: str = option("rank for this cell")
+    gpu: str = option("rank for this card, such as gfx1100 or 'RX 7900 XT' (default: this machine's)")
+    json: bool = option("print what was found as JSON, for programs", default=False)
+    share: bool = option(
+        "take names of users and hosts, homes, addresses and tokens out of what is printed", default=False
+    )
+
+
+@command(Diagnose, about="Find the likely cause of a failure in its log: cause, remedy, source, and what to try next.")
 def diagnose(asked: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     from rocmatrix.diagnosis import diagnosis, explain_failure, project_errors, signature

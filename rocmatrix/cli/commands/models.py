@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from rocmatrix.cli.commands.predict import after_training
-from rocmatrix.runtime.console import edge
+from rocmatrix.cli.options.command import TrainerOptions, command
+from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import positional
 
 
-@edge
-def compress(options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> None:
-    """Run the trainer's `compress`.
-
-    Args:
-        options: values by the name of the option; None is left out.
-        dry_run: print the command and run nothing.
-        as_json: print events as JSON lines.
-    """
+@command(
+    OfTrainer,
+    trainer="compress",
+    about="Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after.",
+)
+def compress(asked: OfTrainer, options: TrainerOptions) -> None:
+    """Run the trainer's `compress`."""
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
-    after_training("compress", [], options, dry_run=dry_run, as_json=as_json)
+    after_training("compress", [], options, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
-@edge
-def report(run: str, options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> None:
-    """Run the trainer's `report` on the folder `run`.
+@dataclass(frozen=True, kw_only=True)
+class Report(OfTrainer):
+    """Options of `report`."""
 
-    Args:
-        run: folder of a finished run.
-        options: values by the name of the option; None is left out.
-        dry_run: print the command and run nothing.
-        as_json: print events as JSON lines.
-    """
-    after_training("report", [run], options, dry_run=dry_run, as_json=as_json)
+    run: str = positional("folder of a finished run")
+
+
+@command(
+    Report,
+    trainer="report",
+    about="Write one page on a finished run: losses, errors, what the model looks at, the split, the conventions.",
+)
+def report(asked: Report, options: TrainerOptions) -> None:
+    """Run the trainer's `report` on the folder of a run."""
+    after_training("report", [asked.run], options, dry_run=asked.dry_run, as_json=asked.as_json)

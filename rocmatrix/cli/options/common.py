@@ -29,6 +29,12 @@ class Kept:
 
     evidence: str = option("the file of the evidence (default: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db)")
 
+    def use(self) -> None:
+        """Make the file that was named this program's."""
+        from rocmatrix.evidence import recorder
+
+        recorder.use(self.evidence)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:

@@ -14,7 +14,7 @@ import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text, substituted
 from rocmatrix.doctor.environment.launch import Launch
-from rocmatrix.doctor.environment.subject import Assignment, Command, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 

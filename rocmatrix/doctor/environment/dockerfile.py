@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.subject import Assignment, Command, Pair, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Pair, Subject
 from rocmatrix.runtime.errors import RocmatrixError
 
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter

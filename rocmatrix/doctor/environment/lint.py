@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from rocmatrix.doctor.environment.lint_input import Assignment, Subject
 from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
-from rocmatrix.doctor.environment.subject import Assignment, Subject
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
 

@@ -11,9 +11,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
+from rocmatrix.doctor.environment.lint_input import Command, Subject
 from rocmatrix.doctor.environment.rules import Kind, Severity
-from rocmatrix.doctor.environment.subject import Command, Subject
-from rocmatrix.doctor.environment.written import parts
+from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.statement import within
 
@@ -33,6 +34,7 @@ class _Install:
 
     name: str
     exact: str | None
+    newest: bool
     rocm: str | None
     where: str
 
@@ -63,7 +65,13 @@ def _installs(command: Command) -> Iterator[_Install]:
             exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier))
             local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
             rocm = index or (local[1] if local else None) or ("" if other or wanted.url else None)
-            yield _Install(name=wanted.name.lower(), exact=exact[1] if exact else None, rocm=rocm, where=command.where)
+            yield _Install(
+                name=wanted.name.lower(),
+                exact=exact[1] if exact else None,
+                newest=not wanted.specifier and not wanted.url,
+                rocm=rocm,
+                where=command.where,
+            )
 
 
 def _of_image(subject: Subject) -> Iterator[LintFinding]:
@@ -121,6 +129,8 @@ def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -
         return
     for one in installs:
         companion = next((row for row in matrix.companions if row.package == one.name), None)
+        if companion is not None:
+            yield from _of_version(subject, one, companion, rocm)
         for rule in companion.rules if companion else ():
             bound = rule.when
             if rule.verdict == "broken" and bound.rocm and not bound.architectures and within(rocm, bound.rocm):
@@ -128,6 +138,20 @@ def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -
                     rule.id, subject, one.where, f"{one.name} with ROCm {rocm}", "never built", "error", rule.words,
                     "./invokew explain names the releases that the package goes with",
                 )  # fmt: skip
+
+
+def _of_version(subject: Subject, one: _Install, companion: Companion, rocm: str) -> Iterator[LintFinding]:
+    """Yield a companion whose version is that of another ROCm: the newest counts as that of the newest ROCm."""
+    by_rocm = [pairing for pairing in companion.versions if pairing.when.rocm]
+    mine = next((pairing for pairing in by_rocm if within(rocm, str(pairing.when.rocm))), None)
+    if mine is None or (within(one.exact, mine.version) if one.exact else not one.newest or mine is by_rocm[-1]):
+        return
+    yield _finding_of(
+        "companion-of-another-rocm", subject, one.where, f"{one.name} {one.exact or '(the newest)'} with ROCm {rocm}",
+        "never built", "error",
+        f"that version has no library for ROCm {rocm}; {mine.version} has ({mine.evidence.words})",
+        f"pip install '{one.name}{mine.version}'",
+    )  # fmt: skip
 
 
 def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:

@@ -143,7 +143,7 @@ def _require_adapters(to: KubernetesDestination) -> None:
 
 def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
     from rocmatrix.containers import least_privilege as policy
-    from rocmatrix.containers.elsewhere import Places
+    from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import cluster
 
     target = f"{policy.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None

@@ -152,8 +152,8 @@ def _unproven(wanted: JobRequest) -> list[str]:
 
 def _contained(to: SlurmDestination, sending: Sending) -> _Under:
     from rocmatrix.containers import runspec
-    from rocmatrix.containers.elsewhere import Places
     from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, job
 
     wanted, cards = sending.wanted, bool(sending.cards)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import owner
+from rocmatrix.containers import orphan_cleanup
 from rocmatrix.runtime.paths import RECOMPILE
 from rocmatrix.verify.files.tree import VENV, Tree
 from rocmatrix.verify.finding import Check, Finding
@@ -80,7 +80,7 @@ def _run(client: docker.DockerClient, image: str) -> dict[str, Any]:
         image, [*program, *ROOTS], entrypoint=["/usr/bin/python3"], user=UID_GID, working_dir="/",
         network_disabled=True,
         read_only=True, cap_drop=["ALL"], security_opt=["no-new-privileges"], mem_limit=MEMORY, pids_limit=256,
-        labels=owner.label(),
+        labels=orphan_cleanup.label(),
     )  # fmt: skip
     try:
         container.start()

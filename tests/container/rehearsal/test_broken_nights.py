@@ -200,7 +200,7 @@ def test_night_without_a_card_smokes_nothing_and_moves_nothing(play):
 
 
 def test_build_that_fails_keeps_the_tag(play):
-    pruner = play.checkout.place / "rocmatrix" / "verify" / "inside" / "prune.py"
+    pruner = play.checkout.place / "rocmatrix" / "verify" / "pruning" / "prune.py"
     text = pruner.read_text()
     pruner.write_text("raise SystemExit('broken for the rehearsal')\n")
     ended = play.checkout.night()

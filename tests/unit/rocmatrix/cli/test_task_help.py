@@ -3,9 +3,7 @@
 import pytest
 
 from rocmatrix.cli import task_help
-from rocmatrix.cli.tasks import collection
-
-CONTEXTS = {context.name: context for context in collection().to_contexts(ignore_unknown_help=True)}
+from rocmatrix.cli.options.command import known
 
 
 def laid_out(*options, width=80, docstring="Does it.", usage="Usage: x"):
@@ -13,9 +11,9 @@ def laid_out(*options, width=80, docstring="Does it.", usage="Usage: x"):
 
 
 @pytest.mark.parametrize("width", [44, 80, 160])
-@pytest.mark.parametrize("task", CONTEXTS)
+@pytest.mark.parametrize("task", known())
 def test_help_of_every_task_fits_and_states_every_option(task, width):
-    options = CONTEXTS[task].help_tuples()
+    options = task_help.pairs(known()[task].flags)
     lines = laid_out(
         *options, width=width, usage=f"Usage: ./invokew [--core-opts] {task} [--options] [other tasks here ...]"
     )

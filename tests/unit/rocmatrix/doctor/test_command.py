@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.cli.commands import doctor
-from rocmatrix.cli.options.host import Doctor, Topology
+from rocmatrix.cli.commands.doctor import Doctor, Topology
 from rocmatrix.doctor import host
 from rocmatrix.doctor.host import Engine
 from tests.fixtures import machines, sysfs

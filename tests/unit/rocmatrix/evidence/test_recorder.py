@@ -10,11 +10,13 @@ import signal
 import pytest
 import requests
 
+from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import common, evidence, jobs
-from rocmatrix.cli.options.jobs import Build
-from rocmatrix.cli.options.records import Evidence
+from rocmatrix.cli.commands.build import Build
+from rocmatrix.cli.commands.evidence import Evidence
+from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.containers import engine
-from rocmatrix.evidence import exchange, from_events, store
+from rocmatrix.evidence import from_events, import_export, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
@@ -54,7 +56,8 @@ def smoking(path, monkeypatch, tmp_path):
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
         monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
-        jobs.smoke(JobRequest(program=SMOKE, request=Request(), where="native", options=options))
+        wanted = JobRequest(program=SMOKE, request=Request(), where="native", options=options)
+        jobs.smoke(wanted, Smoke())
 
     return smoke
 
@@ -236,7 +239,7 @@ def test_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatch,
 
     monkeypatch.setattr(build, "build", fail)
     with pytest.raises(SystemExit):
-        jobs.build(Build(cell=cells.CPU.name))
+        build_command.build(Build(cell=cells.CPU.name))
     (made,) = store.read(path)
     assert (made.kind, made.passed, made.marks, made.inputs) == ("build", False, ("other-base",), planned.inputs)
     assert (made.trouble.stage if made.trouble else None) == stage
@@ -287,7 +290,7 @@ def test_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
 
 
 def test_refused_file_adds_nothing(path, tmp_path, capsys):
-    text = exchange.written([record("build"), record("prove", 1)])
+    text = import_export.written([record("build"), record("prove", 1)])
     (tmp_path / "sent.json").write_text(text.replace('"kind": "prove"', '"kind": "smoke"'))
     with pytest.raises(SystemExit):
         show(take=str(tmp_path / "sent.json"))

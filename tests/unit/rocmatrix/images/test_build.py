@@ -82,7 +82,7 @@ def test_prune_program_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
     before = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     monkeypatch.setattr(build, "PRUNER", tmp_path / "rocmatrix")
     assert [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)] == before
-    with (tmp_path / "rocmatrix" / "verify" / "inside" / "prune.py").open("a") as file:
+    with (tmp_path / "rocmatrix" / "verify" / "pruning" / "prune.py").open("a") as file:
         file.write("# changed")
     after = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     assert (after[0] == before[0], after[1] == before[1]) == (True, False)

@@ -11,7 +11,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build
-from rocmatrix.images.room import LEAST_FREE, Room
+from rocmatrix.images.disk_space import LEAST_FREE, Room
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 

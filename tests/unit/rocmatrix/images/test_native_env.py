@@ -1,5 +1,6 @@
 """The native environment takes the resolved cell's own wheels, or says what it takes instead."""
 
+import json
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.images import native_env as native
+from rocmatrix.images.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 

@@ -66,12 +66,6 @@ def test_card_that_is_no_number_is_reported(typed):
         card_numbers(typed)
 
 
-def test_groups_that_the_user_is_not_in_are_found(tmp_path):
-    spec = spec_on(sysfs.mi50(tmp_path), cells.GFX906)
-    assert session.missing_groups(spec, [44, 1000]) == (109,)
-    assert session.missing_groups(spec, [44, 109]) == ()
-
-
 @pytest.mark.parametrize(("enforce", "selinux"), [("1\n", True), ("0\n", False), (None, False)])
 def test_selinux_counts_where_it_is_enforced(tmp_path, enforce, selinux):
     if enforce:

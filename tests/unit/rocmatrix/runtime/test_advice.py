@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 import trainer.runtime.advice
-from rocmatrix.cli.tasks import collection
+from rocmatrix.cli.options.command import known
 from rocmatrix.runtime import advice, console
 from rocmatrix.runtime.errors import CATALOG, RocmatrixError
 from rocmatrix.runtime.paths import TRAINER_OPTIONS
 from trainer.runtime.errors import CATALOG as OF_TRAINER
 
 ROOT = Path(__file__).resolve().parents[4]
-TASKS = {
-    name: {f"--{word}" for argument in task.get_arguments() for word in argument.names if len(word) > 1} | {"--help"}
-    for name, task in collection().tasks.items()
-}
+TASKS = {name: {f"--{flag.name}" for flag in each.flags} | {"--help"} for name, each in known().items()}
 ONLY_OF_TRAINER = {
     f"--{option['name'].replace('_', '-')}" for option in json.loads(TRAINER_OPTIONS.read_text(encoding="utf-8"))
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers import seal
+from rocmatrix.containers import label_integrity
 from rocmatrix.verify import settings
 from tests.fixtures import cells
 
@@ -33,7 +33,7 @@ def recipe(cell):
 def check(config, cell=cells.CPU, base=None):
     image = {"RootFS": {"Layers": ["a"]}, "Config": config}
     config["Labels"] = {**(config.get("Labels") or {})}
-    config["Labels"][seal.LABEL] = seal.of(image)
+    config["Labels"][label_integrity.LABEL] = label_integrity.of(image)
     return settings.check(image, cell, base)
 
 
@@ -97,8 +97,8 @@ def test_seal_that_does_not_fit_is_named():
     config, _ = recipe(cells.CPU)
     image = {"RootFS": {"Layers": ["a"]}, "Config": config}
     (finding,) = settings.check(image, cells.CPU, None).findings
-    assert (finding.code, finding.places, "not made by" in finding.what) == ("RM663", (seal.LABEL,), True)
-    config["Labels"][seal.LABEL] = "0" * 64
+    assert (finding.code, finding.places, "not made by" in finding.what) == ("RM663", (label_integrity.LABEL,), True)
+    config["Labels"][label_integrity.LABEL] = "0" * 64
     (finding,) = settings.check(image, cells.CPU, None).findings
     assert "derived from" in finding.what
 
@@ -106,6 +106,6 @@ def test_seal_that_does_not_fit_is_named():
 def test_image_for_another_platform_is_named():
     config, _ = recipe(cells.CPU)
     image = {"RootFS": {"Layers": ["a"]}, "Config": config, "Os": "linux", "Architecture": "arm64"}
-    config["Labels"][seal.LABEL] = seal.of(image)
+    config["Labels"][label_integrity.LABEL] = label_integrity.of(image)
     (finding,) = settings.check(image, cells.CPU, None).findings
     assert finding.places == ("it is for linux/arm64",)

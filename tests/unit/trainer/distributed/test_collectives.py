@@ -59,7 +59,7 @@ def test_ranks_all_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
 def test_world_of_one_needs_no_vote() -> None:
     alone = Ranks()
     assert alone.is_main
-    assert alone.any(True, False) == (True, False)
+    assert alone.any_rank(True, False) == (True, False)
     assert alone.run_on_main(lambda: 3) == 3
     assert alone.gather("a") == ["a"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.cli.commands import bisect as command
 from rocmatrix.cli.commands import common
-from rocmatrix.cli.options.records import Bisect
+from rocmatrix.cli.commands.bisect import Bisect
 from rocmatrix.evidence import store
 from rocmatrix.jobs.runner import Finished
 from rocmatrix.nightly.bisection import history

@@ -3,7 +3,7 @@
 import pytest
 
 from rocmatrix.cli.commands import cluster
-from rocmatrix.cli.tasks import cluster as task
+from rocmatrix.cli.options.command import known
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.jobs.job import JobRequest
@@ -16,14 +16,14 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 NODES = {"nodes": 2, "cards": 1}
 CLAIM = {"claim": "c"}
+SUBMIT = known()["submit"].options
 
 
 def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
     wanted = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
-    nodes = KubernetesOptions(**NODES, **CLAIM, **place)
-    cluster.submit(wanted, engine="kubernetes", nodes=nodes, explain=explain)
+    cluster.submit(wanted, SUBMIT(engine="kubernetes", explain=explain, **NODES, **CLAIM, **place))
 
 
 def test_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):
@@ -83,11 +83,11 @@ def test_empty_group_differs_from_an_absent_one(typed, groups):
     ],
 )
 def test_setting_that_no_site_takes_is_refused(engine, wrong):
-    asked = task.submit.asks(**NODES, **wrong)
+    asked = SUBMIT(**NODES, **wrong)
     with pytest.raises(RocmatrixError, match="RM404"):
         scheduler.destination(engine, asked)
 
 
 def test_options_of_another_scheduler_at_their_default_are_taken():
-    asked = task.submit.asks(**NODES, engine="kubernetes", claim="c")
+    asked = SUBMIT(**NODES, engine="kubernetes", claim="c")
     assert scheduler.destination("kubernetes", asked).site == Site(claim="c")

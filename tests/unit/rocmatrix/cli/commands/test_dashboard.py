@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
-from rocmatrix.cli.options.records import Dashboard
+from rocmatrix.cli.commands.dashboard import Dashboard
 from tests.fixtures.cells import MATRIX
 
 

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from rocmatrix.cli.commands import demo
-from rocmatrix.cli.options.demo import Demo
-from rocmatrix.cli.tasks import collection
+from rocmatrix.cli.commands.demo import Demo
+from rocmatrix.cli.options.command import known
 from tests.fixtures.browser import violations
 
 VOID = {"meta"}
@@ -77,11 +77,10 @@ def test_page_of_the_demo_has_no_violation_that_axe_knows(tmp_path, width, dark)
 
 
 def test_stage_is_a_task_with_these_options():
-    tasks = collection().tasks
     for stage in demo.stages(demo.Path("DEMO"), "RX 7900 XT"):
         task, *words = stage.words
-        known = {f"--{name}" for argument in tasks[task].get_arguments() for name in argument.names}
-        assert {word for word in words if word.startswith("--")} <= known
+        flags = {f"--{flag.name}" for flag in known()[task].flags}
+        assert {word for word in words if word.startswith("--")} <= flags
 
 
 def test_stage_that_fails_is_named_and_stands_open_in_the_page(stand_in, tmp_path, capsys):

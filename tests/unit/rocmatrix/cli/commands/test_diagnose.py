@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import diagnose as command
-from rocmatrix.cli.options.host import Diagnose
+from rocmatrix.cli.commands.diagnose import Diagnose
 from rocmatrix.diagnosis import project_errors
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"

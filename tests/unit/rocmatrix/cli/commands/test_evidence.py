@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from rocmatrix.cli.commands import evidence as command
-from rocmatrix.cli.options.records import Evidence
+from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import Number
 from rocmatrix.runtime.paths import ROOT

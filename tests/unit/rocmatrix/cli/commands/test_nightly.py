@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import nightly
-from rocmatrix.cli.options.records import Nightly
+from rocmatrix.cli.commands.nightly import Nightly
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.runtime.errors import RocmatrixError
 

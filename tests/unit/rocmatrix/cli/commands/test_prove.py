@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rocmatrix.cli.commands import prove as command
-from rocmatrix.cli.options.records import Prove
+from rocmatrix.cli.commands.prove import Prove
 from tests.fixtures.device_code import wheel_tree
 from tests.fixtures.trees import write
 

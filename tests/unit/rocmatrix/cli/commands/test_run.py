@@ -2,14 +2,16 @@
 
 import json
 import shlex
+import sys
 
 import pytest
 import yaml
 
 from rocmatrix.cli.commands import run
-from rocmatrix.cli.options.run import Devcontainer, Run
+from rocmatrix.cli.commands.run import Devcontainer, Run
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.host.hardware import survey
+from rocmatrix.images.build import Built
 from rocmatrix.jobs import interactive as session
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import sysfs
@@ -30,13 +32,14 @@ def on(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def tell(capsys):
+def tell(capsys, monkeypatch):
     """Return a function: what is asked, to what is printed. Whatever is typed has a folder and a user."""
 
     def tell(request, **typed):
         command, features = typed.pop("command", ()), {f"with_{name}": True for name in typed.pop("features", ())}
         options = {"output": "/srv/training", "user": "1000:1000", "gpu": request.gpu or ""} | features | typed
-        run.run(Run(**options), after_dashes=command)
+        monkeypatch.setattr(sys, "argv", ["invokew", "run", "--", *command])
+        run.run(Run(**options))
         return capsys.readouterr()
 
     return tell
@@ -120,7 +123,7 @@ def test_mistakes_end_with_their_code(on, tell, capsys, typed, code):
 
 def test_missing_card_is_reported_before_a_build(on, tell, capsys, monkeypatch):
     on(sysfs.no_driver)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: pytest.fail("built first"))
+    monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
         tell(Request(rocm=None, torch=None, gpu="gfx1100", cell=None))
     assert "RM301" in capsys.readouterr().err
@@ -129,7 +132,8 @@ def test_missing_card_is_reported_before_a_build(on, tell, capsys, monkeypatch):
 @pytest.mark.parametrize(("status", "words"), [(0, ""), (7, ""), (125, "RM207"), (127, "RM207")])
 def test_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, status, words):
     on(sysfs.no_driver)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: "rocmatrix:cpu")
+    built = Built(tag="rocmatrix:cpu", inputs="0" * 64, argv=())
+    monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: built)
     monkeypatch.setattr(session, "attached", lambda _: status)
     with pytest.raises(SystemExit) as ended:
         tell(CPU, output=str(tmp_path / "runs"), command=["true"])

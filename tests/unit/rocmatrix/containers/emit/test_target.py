@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers.emit.target import HOST_ALONE, NO_SPEC, TARGETS, Host, target
+from rocmatrix.cli.commands.run import Run
+from rocmatrix.containers.emit.podman import missing_groups
+from rocmatrix.containers.emit.target import NO_SPEC, Host, known, target
 from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.host.hardware import survey
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import options_of
 from tests.fixtures import cells, sysfs
 from tests.fixtures.golden import assert_golden
 
@@ -19,6 +22,7 @@ HOSTS = {  # two RX 7900 XT in group 992; an MI50 in group 109, whose /dev/kfd h
     "mi50": (sysfs.mi50, cells.GFX906, [44, 109]),
 }
 SUFFIX = {"docker-sdk": "json", "compose": "yaml", "cdi": "json", "devcontainer": "json"}
+TARGETS = known()
 NAMES = re.compile(r"group[-_a-z\"' =:]*(render|video)\b", re.IGNORECASE)
 
 
@@ -73,12 +77,24 @@ def test_options_of_a_command_have_a_reason(tmp_path, where, rootless):
     assert options == [row.option for row in TARGETS[where].rows(spec, host) if row.value is not None]
 
 
-@pytest.mark.parametrize("where", HOST_ALONE)
+@pytest.mark.parametrize("where", [name for name, each in TARGETS.items() if each.host_alone])
 def test_targets_that_need_only_the_host_exist(tmp_path, where):
     hardware, spec = host_and_spec(tmp_path, "mi50")
     host = Host(hardware=hardware)
     assert TARGETS[where].text(NO_SPEC, host) == TARGETS[where].text(spec, host)
     assert json.loads(TARGETS[where].text(NO_SPEC, host))
+
+
+def test_targets_are_those_that_the_option_names():
+    words = options_of(Run)["target"].help.partition(": ")[2]
+    assert set(re.split(r", | or ", words)) == set(TARGETS)
+    assert [name for name, each in TARGETS.items() if each.host_alone] == ["cdi"]
+
+
+def test_groups_that_the_user_is_not_in_are_found(tmp_path):
+    _, spec = host_and_spec(tmp_path, "mi50")
+    assert missing_groups(spec, [44, 1000]) == (109,)
+    assert missing_groups(spec, [44, 109]) == ()
 
 
 def test_unknown_target_names_the_nearest():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
-from rocmatrix.cli.options.records import Dashboard
+from rocmatrix.cli.commands.dashboard import Dashboard
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
 from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot

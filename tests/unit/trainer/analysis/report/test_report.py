@@ -17,10 +17,10 @@ from tests.fixtures.browser import violations
 from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import read_subject
-from trainer.analysis.report.charts import ticks
 from trainer.analysis.report.command import origin
 from trainer.analysis.report.importance import importances
 from trainer.analysis.report.session import last_profile
+from trainer.analysis.report.svg import ticks
 from trainer.cli import main
 from trainer.data.readers.bars import Reading, open_source
 from trainer.models.losses import SQUARED_ERROR, loss_sum_of

@@ -38,11 +38,11 @@ def after_training(
         dry_run: print the command and run nothing.
         as_json: print events as JSON lines; otherwise data alone, such as forecasts.
     """
-    from rocmatrix.images import native_env as native
+    from rocmatrix.images import native_env
     from rocmatrix.jobs import event_output, job
     from rocmatrix.jobs import runner as launch
 
-    runner = native.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
+    runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
     argv = launch.native_argv(runner.python, [program, *words, *job.flags(options)])
     say(f"torch: {runner.why}")
     if dry_run:

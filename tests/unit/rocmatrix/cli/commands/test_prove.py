@@ -37,7 +37,7 @@ def test_json_holds_the_whole_proof(tmp_path, capsys):
     assert (status, proven["proven"], proven["cell"]) == (2, False, CELL)
     found = [finding["code"] for check in proven["checks"] for finding in check["findings"]]
     assert found == ["RM213"]
-    assert err.startswith("RM210 ")
+    assert err.splitlines()[1].startswith("RM210 ")  # after the cell
     assert "RM213 Device code of other architectures left behind" in err
 
 
@@ -55,7 +55,7 @@ def test_proof_with_only_names_the_libraries_that_must_be_there(tmp_path, capsys
 
 def test_missing_folder_is_a_users_mistake(tmp_path, capsys):
     status, _, err = run(capsys, tmp_path / "gone")
-    assert (status, err.splitlines()[0]) == (2, "RM221 There was nothing to look into")
+    assert (status, err.splitlines()[1]) == (2, "RM221 There was nothing to look into")
 
 
 def test_empty_folder_is_not_proven(tmp_path, capsys):
@@ -64,8 +64,15 @@ def test_empty_folder_is_not_proven(tmp_path, capsys):
     assert "RM211" in err and "RM214" in err
 
 
-def test_proof_needs_a_cell(capsys):
+@pytest.mark.parametrize("request_", [{"gpu": "RX 7900 XT", "rocm": "7.2"}, {"cell": CELL}], ids=["axes", "cell"])
+def test_proof_takes_a_request_as_build_does(tmp_path, capsys, request_):
+    write(tmp_path, wheel_tree("gfx1100"))
+    command.prove(Prove(**request_, tree=str(tmp_path), json=True))
+    assert json.loads(capsys.readouterr().out)["cell"] == CELL
+
+
+def test_proof_of_an_unknown_card_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
-        command.prove(Prove())
+        command.prove(Prove(gpu="gfx9999", tree=str(tmp_path)))
     assert end.value.code == 2
-    assert capsys.readouterr().err.startswith("RM404 ")
+    assert capsys.readouterr().err.startswith("RM010 ")

@@ -42,6 +42,7 @@ FAILED_WHOLLY = {
     "no kernel list": suite(9, {"blas": "fail"}, hardware=Hardware(device="rocm", cards=(CARD,))),
     "its end alone": suite(9, dict.fromkeys(PROBES, "pass"), passed=False),
     "chosen probes": suite(9, {"blas": "no verdict"}, whole=False, hardware=NOTHING),
+    "errors that the card counted": suite(9, {"blas": "fail"}, marks=("card-errors",)),
     "synthetic data": suite(9, {"blas": "fail"}, marks=("synthetic",)),
 }
 

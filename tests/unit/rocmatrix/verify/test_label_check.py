@@ -75,3 +75,8 @@ def test_labels_of_builds_and_of_the_base_pass():
     assert check.findings == ()
     other = label_check.check(found, user="10001:10001", cell=cells.GFX1100, inherited={"maintainer": "of another"})
     assert "maintainer is 'of the base'" in other.findings[0].places[0]
+
+
+def test_missing_labels_and_root_fail():
+    (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
+    assert len(finding.places) == 6

@@ -126,7 +126,7 @@ def _claims(
             config.get("Labels") or {},
             user=str(config.get("User", "")),
             cell=cell,
-            inherited=(base.config.get("Labels") or {}) if base else None,
+            inherited=cast(Mapping[str, Any], base.config.get("Labels") or {}) if base else None,
         ),
         settings.check(attributes, cell, base.config if base else None),
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),

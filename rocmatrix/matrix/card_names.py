@@ -30,7 +30,9 @@ _NUMBER = re.compile(r"\d{3}|mi\d{2}")
 _OTHER_MAKERS = re.compile(r"\b(nvidia|geforce|quadro|tesla|[rg]tx|[abhl]\d{2,3}|gb200|intel|arc)\b")
 # Tools and their copies write "CPU w/ GPU", "4x CARD" and "Radeon(TM)".
 _AND_ITS_GPU = re.compile(r"\s+(?:w/|with)\s*")
-_COUNT = re.compile(r"^\s*(?:\d{1,2}\s?[x\u00d7]|dual|two|pair of)\s+(?=\S)")
+_COUNT = re.compile(
+    r"^\s*(?:\d{1,2}\s?[x\u00d7]|dual|two|pair of)\s+(?=\S)|(?<=\S)\s+\(?(?:x\s?\d{1,2}|\d{1,2}\s?x)\)?\s*$"
+)
 _MARKS = re.compile(r"\((?:tm|r|c)\)|[™®]")
 _PIECE = re.compile(r"[a-z]+|\d+")
 _SPELLED = {"ds": ("dual", "slot")}
@@ -39,9 +41,11 @@ _BOARDS = """
 sapphire nitro pulse pure toxic powercolor red devil hellhound fighter reaper xfx merc 310 319 speedster qick swft
 mercury quicksilver asrock challenger taichi phantom gaming steel legend asus tuf rog strix dual msi mech trio
 gigabyte aorus eagle oc edition creator acer predator bifrost framework laptop 13 16 ally legion go oem reference
-card gpu vf oam gddr6 pcie mxgpu series reference 50 th anniversary
+card gpu vf oam gddr 6 pcie mxgpu series reference 50 th anniversary
 """
-_AROUND = frozenset([*_BOARDS.split(), "amd", "radeon", "instinct", "ryzen", "graphics", "vega", "rx", "pro", "ai"])
+_AROUND = frozenset(
+    [*_BOARDS.split(), "amd", "radeon", "instinct", "ryzen", "graphics", "vega", "ati", "rx", "pro", "ai"]
+)
 
 
 def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str:

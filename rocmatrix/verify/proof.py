@@ -122,7 +122,12 @@ def _claims(
     """Return the checks on an image's labels and settings, and on its files by name."""
     config = attributes["Config"]
     return (
-        label_check.check(config.get("Labels") or {}, user=str(config.get("User", "")), cell=cell),
+        label_check.check(
+            config.get("Labels") or {},
+            user=str(config.get("User", "")),
+            cell=cell,
+            inherited=cast(Mapping[str, Any], base.config.get("Labels") or {}) if base else None,
+        ),
         settings.check(attributes, cell, base.config if base else None),
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
         packages.check(found.packages, cell),
@@ -144,14 +149,16 @@ def _bytes(
 def base_of(client: docker.DockerClient, labels: Mapping[str, str], cell: Cell) -> Base | None:
     """Return the base of an image, read whole: the one its labels name, else the cell's own; None where it is not here.
 
-    Nothing is pulled for it.
+    Nothing is pulled for it. An id in the labels counts for another base alone, whose records are marked: the cell's
+    own, and the same from a mirror, are looked up by name and digest, which the engine compares with what it holds.
 
     Args:
         labels: labels of the image by name.
     """
-    other = labels.get(image_labels.BASE)
-    names = [name for name in (labels.get(image_labels.BASE_ID), other) if name] or [cell.base.reference]
-    held = next((found for name in names if (found := engine.image(client, name)) is not None), None)
+    named = labels.get(image_labels.BASE)
+    other = named if named and not image_labels.is_own(named, cell.base.digest) else None
+    names = [labels.get(image_labels.BASE_ID), other] if other else [named, cell.base.reference]
+    held = next((found for name in names if name and (found := engine.image(client, name)) is not None), None)
     if held is None:
         return None
     attributes = client.images.get(held.id).attrs

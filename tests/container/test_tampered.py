@@ -97,6 +97,22 @@ FILES = {
     ),
     "group-of-root": ("sed -i s/^root:x:0:/root:x:0:daemon/ /etc/group", "RM662", "/etc/group"),
     "run-folder-filled": ("echo > /training/torch.py", "RM662", "/training/torch.py"),
+    "system-program-a-link-to-a-volume": ("ln -sf /cache/tee /usr/bin/tee", "RM662", "/usr/bin/tee"),
+    "system-library-a-link-to-another": (
+        "ln -sf libz.so.1 /usr/lib/x86_64-linux-gnu/libexpat.so.1.8.10", "RM662", "/libexpat.so.1.8.10",
+    ),
+    "package-moved-out-and-linked": (
+        f"mv {SITE}/numpy /cache/numpy && ln -s /cache/numpy {SITE}/numpy", "RM660", f"{SITE}/numpy/__init__.py",
+    ),
+    "environment-moved-out-and-linked": (
+        "mv /opt/venv /cache/venv && ln -s /cache/venv /opt/venv", "RM660", "/opt/venv/pyvenv.cfg",
+    ),
+    "pth-with-a-line-end-in-its-name": (
+        f"python3 -c \"open('{SITE}/evil\\x0a.pth', 'w').write('import os')\"", "RM660", f"{SITE}/evil\n.pth",
+    ),
+    "module-with-a-name-of-no-text": (
+        f"python3 -c \"open(b'{SITE}/evil\\xff.py', 'w')\"", "RM660", f"{SITE}/evil\udcff.py",
+    ),
 }  # fmt: skip
 SETTINGS = {
     "user": ("USER 0", "User is '0'"),
@@ -213,6 +229,14 @@ def test_other_settings_are_refused_with_what_they_are(honest, base_once, remove
         changed.places
     )
     assert unsealed.places == (label_integrity.LABEL,)
+
+
+@pytest.mark.parametrize("label", ["devcontainer.metadata=[]", "org.rocmatrix.forced=", "org.rocmatrix.promoted=yes"])
+def test_label_that_no_build_writes_is_refused_though_it_is_sealed(honest, base_once, remove, label):
+    tag = honest.derived("label", f"LABEL {label}")
+    remove(tag)
+    places = [place for code, place in named(honest.prove(tag)) if code == "RM219"]
+    assert [place for place in places if place.startswith(label.partition("=")[0])]
 
 
 def test_file_that_a_later_layer_hides_is_refused_by_the_count_of_layers(honest, base_once, remove):

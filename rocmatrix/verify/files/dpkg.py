@@ -6,6 +6,7 @@ too is found only where the base image is at hand to compare with (`rocmatrix.ve
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 
@@ -48,6 +49,9 @@ NODES = {
 }  # fmt: skip
 # Links of update-alternatives, which no package lists: their names lead to /etc/alternatives, and from there on.
 ALTERNATIVE = re.compile(r"/usr/(bin|sbin)/[^/]+|/usr/share/man/.+")
+_OUTSIDE = re.compile(
+    r"/+(?:cache|training|tmp|var/tmp|home|root|opt|mnt|media|srv|dev/shm|proc/[^/]+/(?:cwd|root|task))(?:/|$)"
+)
 _COMPILED = re.compile(r"(?P<folder>/usr/(?:lib|share)/python3.*)/__pycache__/(?P<stem>[^/]+)\.cpython-3\d+\.pyc")
 
 
@@ -89,10 +93,14 @@ class Packages:
             known = row.md5 in self.md5.get(name, ()) or self._compiled(name, rows, written)
             return known or is_written(name, row, written)
         if row.kind == "link":
-            return name in self.listed or is_written(name, row, written) or _is_alternative(name, row, rows)
+            return not _leads_out(path, row) and (
+                (name in self.listed and name not in self.md5)  # what has a digest is a file
+                or is_written(name, row, written)
+                or _is_alternative(name, row, rows)
+            )
         if row.kind == "other":
             return row.device is not None and (path, *row.device, row.mode) in NODES
-        return True
+        return name not in self.md5  # a folder; what has a digest is a file
 
     def _compiled(self, path: str, rows: Mapping[str, Row], written: Written) -> bool:
         """Whether it is byte code of a source that a package brings: packages compile it when they are installed."""
@@ -111,6 +119,11 @@ def is_written(path: str, row: Row, written: Written) -> bool:
         written: what packages' scripts may write.
     """
     return any(re.fullmatch(pattern, path) for pattern in written.get(row.kind, ()))
+
+
+def _leads_out(path: str, row: Row) -> bool:
+    """Whether a link leads to where volumes, users or running processes put files: no package's does."""
+    return _OUTSIDE.match(posixpath.normpath(posixpath.join(posixpath.dirname(path), row.link))) is not None
 
 
 def _is_alternative(path: str, row: Row, rows: Mapping[str, Row]) -> bool:

@@ -89,6 +89,9 @@ def test_cards_answer_to_the_names_people_use(name, gfx):
         ("RX 6800 M", "gfx1031", "Radeon RX 6800M"),  # not the RX 6800
         ("Gigabyte Radeon RX 9070 Gaming OC 16G", "gfx1201", "Radeon RX 9070"),
         ("AMD Instinct MI250X/MI250", "gfx90a", "Instinct MI250X"),
+        ("Sapphire Pulse AMD Radeon RX 7800 XT 16GB GDDR6", "gfx1101", "Radeon RX 7800 XT"),
+        ("AMD Instinct MI300X (8x)", "gfx942", "Instinct MI300X"),
+        ("RX7900XTX 24GB x2", "gfx1100", "Radeon RX 7900 XTX"),
         ("ROG Ally Z1 Extreme", "gfx1103", "Ryzen Z1 Extreme"),
         ("AMD Radeon Graphics (gfx1036)", "gfx1036", None),
         ("Navi 21 [Radeon RX 6800/6800 XT / 6900 XT] (rev c1)", "gfx1030", "Radeon RX 6800"),

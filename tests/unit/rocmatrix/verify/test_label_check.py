@@ -46,6 +46,37 @@ def test_another_user_fails(user):
     assert (finding.code, finding.places) == ("RM219", (f"the default user is {user!r}, not '10001:10001'",))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("devcontainer.metadata", '[{"privileged": true}]', "neither the recipe nor its base"),
+        ("io.podman.annotations.label", "disable", "neither the recipe nor its base"),
+        ("org.rocmatrix.promoted", "yes", "neither the recipe nor its base"),
+        ("org.rocmatrix.base", "", "is empty"),
+        ("org.rocmatrix.stand-in", "", "is empty"),
+        ("org.rocmatrix.forced", "", "is empty"),
+        ("org.rocmatrix.base.id", "sha256:" + "e" * 64, "without org.rocmatrix.base"),
+    ],
+)
+def test_label_of_no_recipe_build_or_base_is_named(name, value, words):
+    found = labels(cells.GFX1100) | {"org.rocmatrix.inputs": "a" * 64, name: value}
+    (finding,) = label_check.check(found, user="10001:10001", cell=cells.GFX1100, inherited={}).findings
+    assert [place for place in finding.places if place.startswith(name) and words in place]
+
+
+def test_labels_of_builds_and_of_the_base_pass():
+    of_build = {
+        "org.rocmatrix.inputs": "a" * 64, "org.rocmatrix.seal": "b" * 64, "org.rocmatrix.base": "another",
+        "org.rocmatrix.base.id": "sha256:1", "org.rocmatrix.stand-in": "wheels", "org.opencontainers.image.title": "x",
+    }  # fmt: skip
+    found = labels(cells.GFX1100) | of_build | {"maintainer": "of the base"}
+    inherited = {"maintainer": "of the base"}
+    check = label_check.check(found, user="10001:10001", cell=cells.GFX1100, inherited=inherited)
+    assert check.findings == ()
+    other = label_check.check(found, user="10001:10001", cell=cells.GFX1100, inherited={"maintainer": "of another"})
+    assert "maintainer is 'of the base'" in other.findings[0].places[0]
+
+
 def test_missing_labels_and_root_fail():
     (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
     assert len(finding.places) == 6

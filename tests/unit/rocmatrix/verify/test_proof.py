@@ -38,3 +38,25 @@ def test_names_that_cannot_be_printed_are_escaped():
     finding = Finding(code="RM217", what="x", places=(name, "/opt/ä"))
     assert finding.words.endswith("/opt/\\udcff\\x1b[2J\\n, /opt/ä")
     assert json.loads(json.dumps(finding.described(), ensure_ascii=False).encode())["places"][1] == "/opt/ä"
+
+
+OWN = f"mirror.example/ubuntu@{cells.GFX1100.base.digest}"
+EVIL = "sha256:" + "e" * 64
+
+
+@pytest.mark.parametrize(
+    ("labels", "asked"),
+    [
+        ({}, [cells.GFX1100.base.reference]),
+        ({"org.rocmatrix.base.id": EVIL}, [cells.GFX1100.base.reference]),
+        ({"org.rocmatrix.base": "", "org.rocmatrix.base.id": EVIL}, [cells.GFX1100.base.reference]),
+        ({"org.rocmatrix.base": OWN, "org.rocmatrix.base.id": EVIL}, [OWN, cells.GFX1100.base.reference]),
+        ({"org.rocmatrix.base": "another", "org.rocmatrix.base.id": EVIL}, [EVIL, "another"]),
+    ],
+)
+def test_base_to_compare_with_is_named_by_id_where_the_image_is_marked_alone(monkeypatch, labels, asked):
+    """An id in labels is whatever their writer chose: without a mark it would stand for the base of the cell."""
+    found = []
+    monkeypatch.setattr(proof.engine, "image", lambda _, name: found.append(name))
+    assert proof.base_of(None, labels, cells.GFX1100) is None
+    assert found == asked

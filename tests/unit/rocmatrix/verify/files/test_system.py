@@ -140,6 +140,42 @@ def test_link_that_no_package_makes_is_named(path, link):
     assert places(made) == {path}
 
 
+@pytest.mark.parametrize("added", [False, True], ids=["with the base's packages", "with packages on top"])
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/usr/bin/tool", "/usr/bin/other"),  # a file of a package is no link, wherever it leads
+        ("/usr/bin/tool", "/cache/tool"),
+        ("/usr/bin/other", "/cache/tool"),  # a link of a package, led to where a volume is
+        ("/usr/bin/other", "../../training/tool"),
+        ("/usr/bin/other", "/proc/self/cwd/tool"),
+        ("/etc/alternatives/pager", "/cache/tool"),
+        ("/etc/alternatives/pager", "../../../../../../tmp/tool"),
+        ("/etc/ssl/certs/more.pem", "/training/more.pem"),
+    ],
+)
+def test_link_that_leads_out_of_the_system_is_named(path, link, added):
+    made, base = tree(), base_of(tree())
+    made.rows[path] = row(kind="link", link=link, mode=0o777)
+    if added:
+        made.rows["/var/lib/dpkg/status"] = row(b"more packages")
+    assert path in places(made, base)
+    assert path in places(made)
+
+
+def test_folder_in_the_place_of_a_file_is_named():
+    made, base = tree(), base_of(tree())
+    made.rows["/usr/bin/tool"] = FOLDER
+    assert "/usr/bin/tool" in places(made, base)
+    assert "/usr/bin/tool" in places(made)
+
+
+def test_links_that_debootstrap_makes_below_dev_pass_without_the_base():
+    made = tree()
+    made.rows["/dev/fd"] = row(kind="link", link="/proc/self/fd", mode=0o777)
+    assert places(made) == set()
+
+
 def test_attributes_are_named_on_a_file_of_a_package_too():
     made = tree()
     made.rows["/usr/bin/tool"] = row(b"tool", attributes=("security.capability",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rocmatrix.doctor import cards, driver, limits, state
@@ -24,7 +24,7 @@ class Examination:
 
     findings: tuple[Finding, ...]
     no_card: bool
-    inventory: Mapping[str, Any]
+    inventory: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:

@@ -9,12 +9,18 @@ from rocmatrix.evidence import store
 from rocmatrix.jobs.runner import Finished
 from rocmatrix.nightly.bisection import history
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures import cells
-from tests.fixtures.evidence import CARD, rocm, smoke
+from tests.fixtures import cells, evidence
+from tests.fixtures.evidence import CARD, rocm
 
 VERSIONS = history.versions(cells.MATRIX, "gfx1100")
 NAMES = [cell.name for cell, _ in VERSIONS]
 OLD, NEW = NAMES[0], NAMES[-1]
+TORCH = {cell.name: cell.release.torch for cell, _ in VERSIONS}
+
+
+def smoke(hours, *, cell, **fields):
+    """A smoke that ran the torch of its cell; another one is no evidence of it."""
+    return evidence.smoke(hours, cell=cell, **{"versions": {"torch": TORCH[cell]}} | fields)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ TYPES = {
     "torch": "VERSION",
     "wheelhouse": "PATH",
     "with": "NAME,...",
-    "with-requirements": "PATH",
+    "with_requirements": "PATH",
 }
 
 

@@ -40,8 +40,6 @@ TOO_LONG = ("stop", "drop", "cut")
 STOP_TOKEN = ("require", "append")
 
 # Networks.
-TRANSFORMER = "transformer"
-NETWORKS = ("mlp", "residual", TRANSFORMER)
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "tanh": "Tanh"}  # as metadata.json has them
 NORMS = ("none", "batch", "layer")
 ATTENTION_KERNELS = ("flash", "efficient", "math")  # in the order of preference

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import trainer
 from trainer.analysis.language import options as language
+from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
 from trainer.config.parsing import names, share, whole
 from trainer.config.sections.bars import FeaturesConfig
@@ -214,11 +215,15 @@ def parse(argv: list[str]) -> dict[str, Any]:
     Raises:
         TrainerError: RM500, naming the nearest flag for an unknown one.
     """
+    if argv[:1] == ["train"]:
+        argv = synonyms.translated(argv, known_flags("train"))
     arguments, unknown = parser().parse_known_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]
         known = known_flags(arguments.command)
-        raise TrainerError("RM500", what=f"{flag} is not known to {arguments.command}", why=suggestion(flag, known))
+        instead = synonyms.advice(flag) if arguments.command == "train" else ""
+        why = instead or suggestion(flag, known)
+        raise TrainerError("RM500", what=f"{flag} is not known to {arguments.command}", why=why)
     return vars(arguments)
 
 

@@ -22,6 +22,7 @@ TYPES = {
     "torch": "VERSION",
     "wheelhouse": "PATH",
     "with": "NAME,...",
+    "with_requirements": "PATH",
 }
 
 

@@ -28,10 +28,12 @@ class UnderscoreParser(Parser):
     def parse_argv(self, argv: list[str]) -> ParseResult:
         """Read tasks and their flags; what stands after `--` is left as it is."""
         from rocmatrix.cli.options.command import dashed
+        from rocmatrix.cli.options.synonyms import translated
 
         known = {flag for context in self.contexts.values() for flag in context.flags}
         end = argv.index("--") if "--" in argv else len(argv)
-        return super().parse_argv([*(dashed(word, known) for word in argv[:end]), *argv[end:]])
+        own = translated([dashed(word, known) for word in argv[:end]], known)
+        return super().parse_argv([*own, *argv[end:]])
 
 
 class TaskProgram(Program):
@@ -133,6 +135,7 @@ class TaskProgram(Program):
             reader_is_gone()
 
     def _words(self, error: Exception) -> str:
+        from rocmatrix.cli.options.synonyms import TRAINING, advice
         from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
         context = getattr(error, "context", None)
@@ -148,7 +151,8 @@ class TaskProgram(Program):
             known, kind = [flag for flag in context.flags if flag.startswith("--")], f"flag of {context.name}"
         else:
             known, kind = list(self.collection.task_names), "task"
-        return RocmatrixError("RM404", what=f"{word} is no {kind}", next=suggestion(word, known)).render()
+        instead = advice(word) if context and context.name in TRAINING else ""
+        return RocmatrixError("RM404", what=f"{word} is no {kind}", next=instead or suggestion(word, known)).render()
 
     def _switch_before(self, word: str, context: ParserContext | None) -> str | None:
         """Return the flag that was typed with `=word`, though it only switches something on."""

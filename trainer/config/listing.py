@@ -8,6 +8,7 @@ from argparse import SUPPRESS
 from collections.abc import Iterable
 from typing import Any
 
+from trainer.config import synonyms
 from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.sections.run import BY_HOST
 from trainer.config.setting import Setting, settings_of, shown
@@ -23,6 +24,7 @@ OUTSIDE: tuple[dict[str, Any], ...] = (  # options of `train` that are not setti
         "type": "SECTION.NAME=VALUE",
     },
 )
+ADVISED_WITH = "micro_batch"  # whose entry holds the advice on flags that are not taken as they are
 OUTSIDE_TITLE = "Recipe"
 ABOUT = "Train on price bars, a table or text, and write a run folder."
 RANK = "A flag or --set wins over the recipe, and the recipe over the default."
@@ -89,9 +91,18 @@ def _options(command: str, listed: Iterable[Setting]) -> list[dict[str, Any]]:
             "type": each.about.parse.metavar,
             "section": each.title,
             "common": each.about.common,
+            **(_synonyms(each.name) if command == "train" else {}),
         }
         for each in listed
     ]
+
+
+def _synonyms(name: str) -> dict[str, dict[str, str]]:
+    """Return flags of other programs for the host program: `also` with a value for switches, `instead` with advice."""
+    pairs = ((other, ours.partition("=")) for other, ours in synonyms.SAME.items())
+    also = {other: value for other, (ours, _, value) in pairs if ours == name}
+    instead = dict(synonyms.OTHERWISE) if name == ADVISED_WITH else {}
+    return ({"also": also} if also else {}) | ({"instead": instead} if instead else {})
 
 
 def train_help(*, everything: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rocmatrix.cli import task_help
 from rocmatrix.cli.options.command import NUMBERS, Command, Flag, dashed, known
+from rocmatrix.cli.options.synonyms import TRAINING, advice, translated
 from rocmatrix.runtime import console
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
@@ -108,7 +109,8 @@ def _joined(command: Command, words: Sequence[str]) -> list[str]:
     """Return the words with each flag and its value as one: argparse refuses a value that begins with a dash."""
     switches = {f"--{flag.name}": flag.kind is bool for flag in command.flags}
     switches |= {f"-{flag.short}": flag.kind is bool for flag in command.flags if flag.short}
-    joined, rest = [], iter([dashed(word, switches) for word in words])
+    own = translated([command.name, *(dashed(word, switches) for word in words)], switches)[1:]
+    joined, rest = [], iter(own)
     for word in rest:
         value = next(rest, None) if switches.get(word) is False else None
         joined.append(word if value is None else f"{word}={value}" if word.startswith("--") else word + value)
@@ -120,7 +122,8 @@ def _unknown(command: Command, word: str, see: str) -> RocmatrixError:
         return RocmatrixError("RM404", what=f"{command.name} takes no word {word!r}", next=see)
     flag = word.partition("=")[0]
     flags = [f"--{each.name}" for each in command.flags]
-    return RocmatrixError("RM404", what=f"{flag} is no flag of {command.name}", next=suggestion(flag, flags))
+    instead = advice(flag) if command.name in TRAINING else ""
+    return RocmatrixError("RM404", what=f"{flag} is no flag of {command.name}", next=instead or suggestion(flag, flags))
 
 
 def _words(error: argparse.ArgumentError) -> str:

@@ -1,0 +1,49 @@
+"""Flags of other programs reach the trainer as its own, from ./invokew and from python -m rocmatrix alike."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rocmatrix.cli.options import argparse_program, command, synonyms
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.paths import ROOT
+
+KNOWN = ("--learning-rate", "--precision", "--epochs")
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [
+        (["--lr", "3e-4"], ["--learning-rate", "3e-4"]),
+        (["--num_train_epochs=3"], ["--epochs=3"]),
+        (["--bf16", "True", "--epochs=1"], ["--precision=bf16", "--epochs=1"]),
+        (["--bf16=false", "--epochs=1"], ["--epochs=1"]),
+        (["--bf16=maybe"], ["--bf16=maybe"]),
+        (["--learning-rate=1"], ["--learning-rate=1"]),
+    ],
+)
+def test_flag_of_another_program_becomes_ours(typed, ours):
+    assert synonyms.translated(["train", *typed], KNOWN) == ["train", *ours]
+
+
+def test_commands_without_training_keep_their_words():
+    assert synonyms.translated(["run", "--lr", "1"], KNOWN) == ["run", "--lr", "1"]
+
+
+def test_argparse_takes_synonyms_and_names_the_right_flag_of_others():
+    train = command.known()["train"]
+    found = argparse_program.parsed(train, ["--lr=3e-4", "--max_grad_norm", "1"])
+    assert (found["learning_rate"], found["clip_norm"]) == ("3e-4", "1")
+    with pytest.raises(RocmatrixError, match="--micro-batch"):
+        argparse_program.parsed(train, ["--gradient_accumulation_steps=4"])
+
+
+def test_invokew_takes_synonyms_as_they_are_typed():
+    argv = ["./invokew", "train", "--lr", "3e-4", "--bf16", "--gpu=cpu", "--in=container", "--dry-run"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"--learning-rate=3e-4", "--precision=bf16"} <= set(done.stdout.split())
+    argv = [sys.executable, "-m", "trainer", "train", "--gradient_checkpointing"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, "--activation-checkpointing" in done.stderr) == (2, True)

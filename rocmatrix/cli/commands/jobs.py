@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.cli.commands import common
+from rocmatrix.cli.commands import common, event_output
 from rocmatrix.cli.commands.build import built_image
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Job as JobOptions
@@ -147,7 +147,7 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import event_output, interactive, runner
+    from rocmatrix.jobs import interactive, runner
     from rocmatrix.jobs import log as job_log
 
     prepared, place = prepared_job(wanted)

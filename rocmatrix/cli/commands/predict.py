@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from rocmatrix.cli.commands import common
+from rocmatrix.cli.commands import common, event_output
 from rocmatrix.cli.options.command import TrainerOptions, command
 from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.runtime.console import say
@@ -39,7 +39,7 @@ def after_training(
         as_json: print events as JSON lines; otherwise data alone, such as forecasts.
     """
     from rocmatrix.images import native_env
-    from rocmatrix.jobs import event_output, job
+    from rocmatrix.jobs import job
     from rocmatrix.jobs import runner as launch
 
     runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)

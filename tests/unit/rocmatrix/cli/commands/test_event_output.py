@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rocmatrix.jobs.event_output import printer
+from rocmatrix.cli.commands.event_output import printer
 
 EVENTS = (
     {"event": "forecast", "date": "2020-01-02", "close": 1.5},

@@ -10,9 +10,10 @@ import csv
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rocmatrix.jobs.runner import Event
+if TYPE_CHECKING:
+    from rocmatrix.jobs.runner import Event
 
 TEXTS = ("generated", "answer")  # on standard error, too: printed where that is not the same screen
 

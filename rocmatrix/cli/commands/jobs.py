@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.cli.commands import common, event_output
+from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands.build import built_image
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Job as JobOptions
@@ -157,7 +157,7 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
         return None
     log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
     with recorder.watched(wanted, place) as keep:
-        show = event_output.printer(as_json=wanted.as_json)
+        show = common.event_printer(as_json=wanted.as_json)
         done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:

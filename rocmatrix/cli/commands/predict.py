@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from rocmatrix.cli.commands import common, event_output
+from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import TrainerOptions, command
 from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.runtime.console import say
@@ -48,7 +48,7 @@ def after_training(
     if dry_run:
         print(launch.Job(argv=argv, environment=None, why="").words)
         return
-    show = event_output.printer(as_json=as_json)
+    show = common.event_printer(as_json=as_json)
     done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
         sys.exit(done.status)

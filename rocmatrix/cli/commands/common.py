@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -14,8 +16,11 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.host.hardware import Hardware
+    from rocmatrix.jobs.runner import Event
     from rocmatrix.matrix.matrix import Cell, Matrix
     from rocmatrix.matrix.resolver.resolve import Choice, Request
+
+TEXTS = ("generated", "answer")  # on standard error, too: printed where that is not the same screen
 
 
 def known_matrix() -> Matrix:
@@ -91,3 +96,39 @@ def made_ready(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
 def print_json(data: Any) -> None:
     """Print data for programs on standard output."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def event_printer(*, as_json: bool) -> Callable[[Event], None]:
+    """Return the function that a job's events are handed to.
+
+    Args:
+        as_json: print each event as one line of JSON.
+    """
+    return print_json_line if as_json else Readable()
+
+
+def print_json_line(event: Event) -> None:
+    """Print an event as one line of JSON, at once."""
+    print(json.dumps(event), flush=True)
+
+
+class Readable:
+    """Prints forecasts as CSV below their header, and texts; other events are reported on standard error."""
+
+    def __init__(self) -> None:
+        self.columns: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        """Print an event that is data."""
+        fields = {name: value for name, value in event.items() if name != "event"}
+        if event.get("event") == "forecast":
+            self._row(fields)
+        elif event.get("event") in TEXTS and not sys.stdout.isatty():
+            print(fields["text"], flush=True)
+
+    def _row(self, fields: dict[str, Any]) -> None:
+        rows = csv.writer(sys.stdout, lineterminator="\n")
+        if not self.columns:
+            self.columns = [*fields]
+            rows.writerow(self.columns)
+        rows.writerow([fields.get(name) for name in self.columns])

@@ -147,7 +147,7 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import event_output, interactive, runner
+    from rocmatrix.jobs import interactive, runner
     from rocmatrix.jobs import log as job_log
 
     prepared, place = prepared_job(wanted)
@@ -157,7 +157,7 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
         return None
     log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
     with recorder.watched(wanted, place) as keep:
-        show = event_output.printer(as_json=wanted.as_json)
+        show = common.event_printer(as_json=wanted.as_json)
         done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:

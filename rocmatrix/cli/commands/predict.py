@@ -39,7 +39,7 @@ def after_training(
         as_json: print events as JSON lines; otherwise data alone, such as forecasts.
     """
     from rocmatrix.images import native_env
-    from rocmatrix.jobs import event_output, job
+    from rocmatrix.jobs import job
     from rocmatrix.jobs import runner as launch
 
     runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
@@ -48,7 +48,7 @@ def after_training(
     if dry_run:
         print(launch.Job(argv=argv, environment=None, why="").words)
         return
-    show = event_output.printer(as_json=as_json)
+    show = common.event_printer(as_json=as_json)
     done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
         sys.exit(done.status)

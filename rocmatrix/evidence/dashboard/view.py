@@ -11,7 +11,7 @@ from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.evidence.dashboard.plot import Plot, plot
 from rocmatrix.evidence.figure import Figure, figures
 from rocmatrix.evidence.from_events import EPOCHS
-from rocmatrix.evidence.level import NO_CARD, Standing, known_images, standings, why_not
+from rocmatrix.evidence.level import LEVELS, NO_CARD, Level, Standing, known_images, standings, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix import card_names as cards
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -19,6 +19,17 @@ from rocmatrix.matrix.matrix import Cell, Matrix
 LOGS_SHOWN = 6
 RUNS_SHOWN = 50
 CPU = "CPU"
+
+
+STEPS: dict[Level, str] = {  # what shows each level
+    "none": "nothing",
+    "rendered": "./invokew render",
+    "built": "./invokew build",
+    "proven": "./invokew prove",
+    "smoked": "./invokew smoke in its image, on the card",
+    "two-gpu": "./invokew smoke in its image, on two cards",
+    "trained": "./invokew train in its image, on the card",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +49,14 @@ class Square:
         parts += [f"failing: {', '.join(self.standing.failing)}"] if self.standing.failing else []
         parts += [f"{len(self.regressed)} regressed"] if self.regressed else []
         return "; ".join(parts)
+
+    @property
+    def next_step(self) -> str:
+        """What is missing for the next level, and how many records count for none; empty at the last one."""
+        rest = LEVELS[LEVELS.index(self.standing.level) + 1 :]
+        missing = f"for {rest[0]}: {STEPS[rest[0]]}" if rest else ""
+        aside = f"{self.standing.set_aside} records set aside" if self.standing.set_aside else ""
+        return "; ".join(filter(None, [missing, aside]))
 
 
 @dataclass(frozen=True, kw_only=True)

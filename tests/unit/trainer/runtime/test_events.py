@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ def test_event_in_a_log_with_the_progress_has_a_line_of_its_own(tmp_path: Path) 
 def test_line_on_a_terminal_is_written_where_the_progress_line_was() -> None:
     """What is left on each row of the screen, after its carriage returns, is one whole text."""
     controller, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 100))  # of a terminal without a width tqdm draws nothing
     code = "from trainer.runtime.events import *\nwith progress(3) as bar:\n"
     code += "  for n in range(3): bar.update(); bar.refresh(); emit('epoch', n=n); say('words')"
     with os.fdopen(terminal, "w") as there:
@@ -70,6 +72,7 @@ def test_line_on_a_terminal_is_written_where_the_progress_line_was() -> None:
     assert rows.count("words") == 3
     assert [row for row in rows if row.startswith("{")] == [f'{{"event": "epoch", "n": {n}}}' for n in range(3)]
     assert not any("words" in row and row != "words" for row in rows)
+    assert "epoch 3/3" in written
 
 
 def shown(row: str) -> str:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rocmatrix.jobs.event_output import printer
+from rocmatrix.cli.commands.common import event_printer
 
 EVENTS = (
     {"event": "forecast", "date": "2020-01-02", "close": 1.5},
@@ -16,7 +16,7 @@ EVENTS = (
 
 
 def printed(capsys, *, as_json):
-    show = printer(as_json=as_json)
+    show = event_printer(as_json=as_json)
     for event in EVENTS:
         show(event)
     return capsys.readouterr().out

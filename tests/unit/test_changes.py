@@ -199,7 +199,7 @@ def test_value_added_to_run_reaches_the_container_by_three_files(change, invokew
     change.insert("rocmatrix/containers/runspec.py", "    data: Path | None = None\n", "    shared_gib: int = 0\n")
     change.insert(
         "rocmatrix/containers/runspec.py",
-        "        *policy.memory(cell, host_bytes=hardware.memory_bytes",
+        "        *least_privilege.memory(cell, host_bytes=hardware.memory_bytes",
         ", gib=chosen.shared_gib",
     )
     change.insert("rocmatrix/containers/least_privilege.py", "host_bytes: int | None", ", gib: int = 0")

@@ -172,6 +172,6 @@ def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkey
 def test_host_without_a_card_does_not_affect_a_log(monkeypatch):
     from rocmatrix.doctor import examination
 
-    failing = examination.Examination(findings=(), no_card=True)
+    failing = examination.Examination(findings=(), no_card=True, inventory={})
     monkeypatch.setattr(examination, "examine", lambda *_: failing)
     assert command._failed_checks() == frozenset()

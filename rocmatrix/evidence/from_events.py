@@ -201,6 +201,7 @@ def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Seque
     )  # fmt: skip
 
 
+EPOCHS = "epochs"  # how long a training was: figures of unlike ones are not compared
 # How the run of each recorded program becomes a record, by the program's name.
 OF_PROGRAM: Mapping[str, Callable[..., Record]] = {
     SMOKE.name: of_smoke,
@@ -212,7 +213,9 @@ OF_PROGRAM: Mapping[str, Callable[..., Record]] = {
 def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields: Any) -> Record:
     # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
     nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
-    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
+    ailing = any(event.get("event") == "health" and event.get("moved") for event in done.events)
+    more = (*(("nvidia",) if nvidia else ()), *(("card-errors",) if ailing else ()))
+    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *more)))
     reported = [json.dumps(event, ensure_ascii=False) for event in done.events]
     trouble = _excuse(done.host_trouble if PROGRAMS[kind].refuses_input else done.trouble, fields)
     words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []
@@ -282,6 +285,8 @@ def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
 
 def _figures(done: Finished) -> Iterable[Number]:
     epochs = [event for event in done.events if event.get("event") == "epoch"]
+    if epochs:
+        yield Number(probe="train", name=EPOCHS, value=float(len(epochs)), unit="epochs")
     rates = [rate for event in epochs if (rate := _finite(event.get("rows_per_second"))) is not None]
     if rates:
         yield Number(probe="train", name="rows_per_second", value=sorted(rates)[len(rates) // 2], unit="1/s")

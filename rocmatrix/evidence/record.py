@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
@@ -20,10 +21,12 @@ SCHEMA = 1
 LOG_BYTES = 256 * 1024  # of a log's end; what stood before is counted and left out
 Kind = Literal["build", "prove", "smoke", "train", "bench"]
 Device = Literal["cpu", "rocm", "cuda", "none"]
-Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "unlocked", "forced"]
+Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "unlocked", "forced", "card-errors"]
 # Fields that came after the first records. At their defaults they are left out, so that older records keep their names.
 LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
 
+# A model has a number or a code name: Radeon VII, Strix Halo. "AMD Radeon Graphics" has neither.
+_OWN_NAME = re.compile(r"\b(?!amd\b|ati\b|radeon\b|instinct\b|ryzen\b|graphics\b|tm\b|r\b)\w+", re.IGNORECASE)
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -86,7 +89,8 @@ class Record(Strict):
     """One run. `inputs` is the hash of what the image was made of, None for a native run.
 
     `whole` is False for a smoke of chosen probes: it can fail a cell and never raise it. `night` names the nightly.
-    `marks` say why it is no evidence of the cell itself: stand-ins, synthetic data, a card of another maker.
+    `marks` say why it is no evidence of the cell itself: stand-ins, synthetic data, a card of another maker, a card
+    whose error counters moved while it ran.
     `trouble` is set where the host, not the cell, ended the run: it then neither raises nor lowers a level.
     `log` is at most LOG_BYTES long; `log_omitted` counts the characters of its beginning that were left out.
     `series` and `number` are the record's place in the evidence file that it was first written to. They are no part
@@ -134,8 +138,12 @@ class Record(Strict):
 
     @property
     def card(self) -> str:
-        """The card that it is about: its name, or what stands in the place of one."""
-        names = sorted(set(self.hardware.cards))
+        """The card that it is about: its name, or what stands in the place of one.
+
+        The driver calls many an APU "AMD Radeon Graphics": such a name is given with its instruction set.
+        """
+        seen = ", ".join(self.hardware.seen)
+        names = sorted({f"{n} ({seen})" if seen and not _OWN_NAME.search(n) else n for n in self.hardware.cards})
         return " + ".join(names) or {"cpu": "CPU"}.get(self.hardware.device, "-")
 
     def described(self) -> dict[str, Any]:

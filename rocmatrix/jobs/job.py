@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rocmatrix.containers import allocator, emit, engine, runspec
+from rocmatrix.containers import allocator, emit, engine, least_privilege, runspec
 from rocmatrix.containers import device_selection as choice
-from rocmatrix.containers import least_privilege as policy
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.images import native_env as native
-from rocmatrix.jobs import callback_mounts
+from rocmatrix.images import native_env
+from rocmatrix.jobs import callback_mounts, input_mounts
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
+from rocmatrix.jobs.programs import DEFAULT_OUTPUT, Program
 from rocmatrix.jobs.runner import Decision, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.resolve import Request
@@ -36,7 +34,8 @@ SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, 
 class JobRequest:
     """A job as a person asked for it. `options` are the trainer's own, by their names with underscores.
 
-    `forced` are the rules that the resolver found to be overridden.
+    `forced` are the rules that the resolver found to be overridden. With `as_json` its events are printed for programs;
+    with `use_installed_torch` a native run takes the torch that this machine has.
     """
 
     program: Program
@@ -50,6 +49,8 @@ class JobRequest:
     cards: tuple[int, ...] = ()
     expandable_segments: bool = False
     forced: tuple[str, ...] = ()
+    as_json: bool = False
+    use_installed_torch: bool = False
 
     @property
     def output(self) -> Path:
@@ -82,13 +83,17 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     """Choose container or native; the engine is asked only where its answer matters."""
     matters = asked == "container" or (asked == "auto" and hardware.architectures)
     obstacle = engine.obstacle() if matters else None
-    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
+    why_none = hardware.unusable or hardware.reason
+    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=why_none)
 
 
 def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
-    runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+    if wanted.use_installed_torch:
+        runner = native_env.installed()
+    else:
+        runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
     chosen = runner.cell or cell
     if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
         raise RocmatrixError(
@@ -146,6 +151,7 @@ def container_job(
     digest = None
     if wanted.data is not None and not wanted.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
+    input_mounts.require(wanted.options)
     if not wanted.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)
@@ -161,7 +167,11 @@ def container_job(
         user=f"{os.getuid()}:{os.getgid()}",
     )
     spec = runspec.run_spec(cell, hardware, chosen)
-    files = (*policy.recipe(recipe_file(wanted)), *policy.callbacks(callback_mounts.files(callbacks(wanted))))
+    files = (
+        *least_privilege.recipe(recipe_file(wanted)),
+        *least_privilege.callbacks(callback_mounts.files(callbacks(wanted))),
+        *input_mounts.mounts(wanted.options),
+    )
     spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
         argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
@@ -175,7 +185,9 @@ def allocator_of(wanted: JobRequest, *, matrix: Matrix, cell: Cell) -> tuple[Env
 
 def mounted(wanted: JobRequest, folder: Path) -> str:
     """Say which places of the host the trainer's own messages mean."""
-    places = {policy.RUN_FOLDER: folder} | ({runspec.data_path(wanted.data): wanted.data} if wanted.data else {})
+    places = {least_privilege.RUN_FOLDER: folder} | (
+        {runspec.data_path(wanted.data): wanted.data} if wanted.data else {}
+    )
     return "inside, " + " and ".join(f"{inside} is {outside}" for inside, outside in places.items())
 
 
@@ -200,10 +212,16 @@ def places(wanted: JobRequest) -> dict[str, str]:
     """Return the options that name a place, as the trainer finds it inside the container."""
     option, recipe = wanted.program.output_option, recipe_file(wanted)
     named = f"/{Path(wanted.options[option]).name}" if option and wanted.program.output_is_file else ""
-    output = {option: policy.RUN_FOLDER + named} if option else {}
+    output = {option: least_privilege.RUN_FOLDER + named} if option else {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
-    found = {"recipe": policy.recipe_path(recipe)} if recipe else {}
-    return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
+    found = {"recipe": least_privilege.recipe_path(recipe)} if recipe else {}
+    return {
+        **output,
+        **data,
+        **found,
+        **callback_mounts.inside(callbacks(wanted)),
+        **input_mounts.inside(wanted.options),
+    }
 
 
 def callbacks(wanted: JobRequest) -> str:
@@ -222,7 +240,8 @@ def recipe_file(wanted: JobRequest) -> Path | None:
 def probes_for(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
     options, option = dict(wanted.options), wanted.program.parts_option
-    cards = [card for card in hardware.cards if card.gfx == cell.architecture]
+    fitting = [card.index for card in hardware.cards if card.gfx == cell.architecture]
+    cards = tuple(dict.fromkeys(wanted.cards)) or tuple(fitting)  # those named with --cards, else all of the cell's
     if option is None or not (wanted.program.parts_listed and wanted.whole and cell.architecture and len(cards) == 1):
         return options, ""
     fit, left_out = probes_by_cards(len(cards))
@@ -286,7 +305,7 @@ def expected(wanted: JobRequest, cell: Cell) -> dict[str, str]:
     return {option: "rocm"} if option and cell.release.rocm and not wanted.options.get(option) else {}
 
 
-def native_provenance(wanted: JobRequest, *, runner: native.Native, asked: Cell) -> list[str]:
+def native_provenance(wanted: JobRequest, *, runner: native_env.Native, asked: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
     Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
@@ -297,12 +316,6 @@ def native_provenance(wanted: JobRequest, *, runner: native.Native, asked: Cell)
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
     forced = wanted.forced if runner.cell.name == asked.name else ()
     return provenance(wanted.program, cell=runner.cell, image=None, forced=forced)
-
-
-def show(event: launch.Event) -> None:
-    """Hand a job's events on as JSON lines where standard output is read by a program."""
-    if not sys.stdout.isatty() and event.get("event") not in SUITE_EVENTS:
-        print(json.dumps(event), flush=True)
 
 
 def commit() -> str | None:

@@ -18,6 +18,7 @@ BAD_ROW_POLICIES: tuple[BadRowPolicy, ...] = get_args(BadRowPolicy)
 MISSING = ("error", "drop", "fill")
 IDENTIFIERS = ("leave-out", "keep")
 UNKNOWN = ("zero", "error")
+JoinOutside = Literal["carry", "drop", "error"]
 COLUMN_ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
 
 # Conventions of sessions and volume profiles.

@@ -58,7 +58,9 @@ class ProfileConfig:
             sparse=True,
         ),
     ] = "centre"
-    rounding: Annotated[choices.Rounding, _fixed("a tick's row", one_of(*get_args(choices.Rounding)))] = "floor"
+    rounding: Annotated[
+        choices.Rounding, _fixed("how a tick is rounded to a row", one_of(*get_args(choices.Rounding)))
+    ] = "floor"
     rows: Annotated[
         choices.Rows, _fixed("occupied: rows without volume do not exist", one_of(*get_args(choices.Rows)))
     ] = "dense"
@@ -66,14 +68,47 @@ class ProfileConfig:
         "middle"
     )
     expansion: Annotated[
-        choices.Expansion, _fixed("value area grows by one row or by two", one_of(*get_args(choices.Expansion)))
+        choices.Expansion, _fixed("rows by which the value area grows at a time", one_of(*get_args(choices.Expansion)))
     ] = "one"
-    value_tie: Annotated[choices.ValueTie, _fixed("of equal neighbours", one_of(*get_args(choices.ValueTie)))] = "up"
+    value_tie: Annotated[
+        choices.ValueTie,
+        _fixed("side that the value area grows to when both are equal", one_of(*get_args(choices.ValueTie))),
+    ] = "up"
     value_area: Annotated[float, _fixed("share of the volume in the value area", number(1))] = 0.7
     reach: Annotated[
         choices.Reach,
         _fixed("the value area is complete at its share, or with more", one_of(*get_args(choices.Reach))),
     ] = "at_least"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinConfig:
+    """The VIX in a file of its own."""
+
+    title: ClassVar[str] = "Bars: a second file"
+    join: Annotated[
+        Path | None,
+        Flag(
+            "file with the VIX: each bar gets the last close known at its end (default: none)",
+            path,
+            "data",
+            OnResume.KEPT,
+        ),
+    ] = None
+    join_tolerance: Annotated[
+        int | None,
+        _fixed(
+            "seconds for which a joined value counts; auto: ten of its steps, five days of daily ones (default: auto)",
+            or_auto(whole(0, 10**9)),
+        ),
+    ] = None
+    join_outside: Annotated[
+        choices.JoinOutside,
+        _fixed(
+            "a bar without a value that counts: carry an older one on, drop the bar, or end with an error",
+            one_of(*get_args(choices.JoinOutside)),
+        ),
+    ] = "carry"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +119,7 @@ class FeatureConfig:
     reading: ReadingConfig = field(default_factory=ReadingConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     profile: ProfileConfig = field(default_factory=ProfileConfig)
+    second: JoinConfig = field(default_factory=JoinConfig)
     workers: Annotated[
         int | None,
         Flag(

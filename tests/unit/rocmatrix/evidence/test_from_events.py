@@ -83,6 +83,7 @@ def test_training_run_gives_the_middle_of_its_rates(host):
     made = train(host, source="a market")
     assert made.passed
     assert {n.name: (n.value, n.unit) for n in made.numbers} == {
+        "epochs": (3.0, "epochs"),
         "rows_per_second": (200.0, "1/s"),
         "best_validation_loss": (0.5, "1"),
     }
@@ -113,3 +114,12 @@ def test_name_that_only_holds_the_digest_somewhere_is_another_base(base):
     digest, other = "sha256:" + "d" * 64, "sha256:" + "e" * 64
     cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
     assert from_events.marks_of(cell, base=base.format(digest, other)) == ("other-base",)
+
+
+@pytest.mark.parametrize(("moved", "marks"), [(["0000:03:00.0"], ("card-errors",)), ([], ())])
+def test_run_whose_cards_counted_errors_is_marked_and_raises_nothing(moved, marks, host):
+    health = {"event": "health", "moved": moved, "unknown": [], "words": "ras/umc/ue rose from 0 to 1", "cards": {}}
+    made = smoke(verdict(), health, host=host)
+    assert (made.passed, made.marks) == (True, marks)
+    assert (why_not(made, cells.GFX1100) is None) == (not moved)
+    assert "ras/umc/ue" in made.log

@@ -1,5 +1,6 @@
 """The native environment takes the resolved cell's own wheels, or says what it takes instead."""
 
+import json
 import subprocess
 import sys
 import time
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
+from rocmatrix.images.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -17,37 +19,37 @@ MATRIX = matrix_file.load(ROOT)
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
 def test_cpu_build_is_locked_for_each_python(python):
-    cell, _ = native.choose(MATRIX, MATRIX.cell("cpu-torch2.13.0"), python=python)
+    cell, _ = native_env.choose(MATRIX, MATRIX.cell("cpu-torch2.13.0"), python=python)
     assert cell.python == python
     assert any(file.startswith(f"torch-2.13.0+cpu-cp{python.replace('.', '')}-") for file, _ in cell.wheels)
 
 
 def test_card_takes_its_own_wheels_where_the_python_fits():
-    cell, why = native.choose(MATRIX, MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"), python="3.12")
+    cell, why = native_env.choose(MATRIX, MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"), python="3.12")
     assert cell.name == "rocm6.3-torch2.7.1-gfx1100"
     assert "3.12" in why
 
 
 def test_card_with_another_python_falls_back_and_reports_it():
-    cell, why = native.choose(MATRIX, MATRIX.cell("rocm6.0-torch2.4.1-gfx906"), python="3.13")
+    cell, why = native_env.choose(MATRIX, MATRIX.cell("rocm6.0-torch2.4.1-gfx906"), python="3.13")
     assert cell.release.rocm is None
     assert "rocm6.0-torch2.4.1-gfx906" in why
 
 
 def test_unknown_python_is_refused_with_those_that_fit():
     with pytest.raises(RocmatrixError, match="RM403") as caught:
-        native.choose(MATRIX, None, python="3.9")
+        native_env.choose(MATRIX, None, python="3.9")
     assert "3.11" in str(caught.value)
 
 
 def test_pip_installs_from_the_wheelhouse_alone(tmp_path):
-    argv = native.pip_argv(tmp_path / "w", tmp_path / "lock")
+    argv = native_env.pip_argv(tmp_path / "w", tmp_path / "lock")
     assert {"--no-index", "--require-hashes", "--no-deps"} <= set(argv)
 
 
 def test_failing_pip_is_rm402():
     with pytest.raises(RocmatrixError, match="RM402"):
-        native.run_pip(["sh", "-c", "echo hash mismatch >&2; exit 1"])
+        native_env.run_pip(["sh", "-c", "echo hash mismatch >&2; exit 1"])
 
 
 def test_host_and_trainer_pins_agree():
@@ -59,7 +61,7 @@ def test_host_and_trainer_pins_agree():
         if "==" in line and not line.startswith((" ", "#"))
     )
     for python in ("3.11", "3.12", "3.13", "3.14"):
-        cell, _ = native.choose(MATRIX, None, python=python)
+        cell, _ = native_env.choose(MATRIX, None, python=python)
         for _, wheel in cell.wheels:
             name = wheel.name.lower().replace("_", "-")
             assert base.get(name, wheel.version) == wheel.version, (name, python)
@@ -143,3 +145,48 @@ def test_installation_that_was_killed_is_not_believed(installing, tmp_path):
     (tmp_path / "log").write_text("")
     assert installing(CPU, seconds=0).communicate(timeout=60)[0] == "installed\n"
     assert (tmp_path / "log").read_text() == f"{CPU} begins\n{CPU} ends\n"  # half of another cell's is there
+
+
+@pytest.fixture
+def stand_ins(tmp_path, monkeypatch):
+    """Return the function that puts a stand-in for a Python on an otherwise empty PATH; it states some packages."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("ROCMATRIX_PYTHON", raising=False)
+    monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "python3"))
+
+    def made(name, *packages):
+        versions = {"python": "3.12.1", **dict.fromkeys(packages, "1.0")}
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%s' '{json.dumps(versions)}'\n")
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path / name)
+
+    return made
+
+
+def test_installed_torch_is_taken_from_the_first_python_that_has_all(stand_ins):
+    stand_ins("python3", "numpy")
+    stand_ins("python3.13", "torch")
+    whole = stand_ins("python3.12", "torch", *native_env.IMPORTED)
+    found = native_env.installed()
+    assert (found.python, found.cell) == (whole, None)
+    assert found.why == f"torch 1.0, installed for {whole} (3.12.1); --use-installed-torch"
+
+
+def test_installed_torch_without_what_the_trainer_imports_is_refused_with_what_is_missing(stand_ins):
+    first = stand_ins("python3", "torch", *native_env.IMPORTED[1:])
+    second = stand_ins("python3.13")
+    with pytest.raises(RocmatrixError) as caught:
+        native_env.installed()
+    assert caught.value.code == "RM655"
+    assert caught.value.what == f"{first} lacks numpy; {second} lacks torch"
+
+
+def test_python_that_is_named_is_the_only_one_asked(stand_ins, monkeypatch, tmp_path):
+    stand_ins("python3", "torch", *native_env.IMPORTED)
+    monkeypatch.setenv("ROCMATRIX_PYTHON", str(tmp_path / "other"))
+    with pytest.raises(RocmatrixError, match="no Python was found"):
+        native_env.installed()
+
+
+def test_packages_that_the_trainer_imports_are_those_of_the_lock():
+    assert {*native_env.IMPORTED} == {*TRAINER_REQUIREMENTS} - {"tensorboardx"}  # a tracker, imported where asked for

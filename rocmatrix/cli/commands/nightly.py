@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import BASE, REQUIREMENTS, WHEELHOUSE, Kept, added_packages
-from rocmatrix.containers import engine
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
@@ -119,7 +118,7 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
 
     What jobs left on it whose program was killed is removed first.
     """
-    from rocmatrix.containers import engine_lock, orphan_cleanup
+    from rocmatrix.containers import engine, engine_lock, orphan_cleanup
     from rocmatrix.nightly import bake
 
     with ExitStack() as stack:
@@ -174,6 +173,7 @@ def _base(name: str | None) -> OtherBase | None:
     """Return the base that was named, with its id. Raises RM201, and RM204 for one that cannot be had."""
     if not name:
         return None
+    from rocmatrix.containers import engine
     from rocmatrix.images.base import chosen
 
     with closing(engine.connect()) as client:

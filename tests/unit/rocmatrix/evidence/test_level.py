@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.evidence.level import LEVELS, standings, why_not
+from rocmatrix.evidence.level import LEVELS, known_images, standings, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
-from tests.fixtures.evidence import CARD, OTHER_INPUTS, record, rocm, smoke
+from tests.fixtures.evidence import CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
 
 
 @dataclass(frozen=True)
@@ -235,3 +235,31 @@ def test_a_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
     assert why_not(record("build"), CELL, simulated=True) == "it was not simulated"
     assert why_not(record("build", **SIMULATION), CELL, simulated=True) is None
     assert why_not(record("build", **SIMULATION), CELL) == "marked stand-in, simulated, other-base"
+
+
+def test_second_pass_of_two_cards_keeps_the_level():
+    again = [smoke(hours, two="pass", hardware=rocm(cards=2)) for hours in (5, 6)]
+    (standing,) = standings(CELL, [*CLIMB[:4], *again], rendered=True)
+    assert (standing.level, standing.at) == ("two-gpu", again[-1].at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "passed", "known"),
+    [("build", True, True), ("prove", True, True), ("smoke", True, False), ("build", False, False)],
+)
+def test_image_is_known_by_a_build_or_proof_that_passed(kind, passed, known):
+    assert known_images([record(kind, passed=passed)], CELL) == (frozenset({(INPUTS, IMAGE)}) if known else frozenset())
+    assert known_images([record(kind, cell="another")], CELL) == frozenset()
+
+
+def test_simulated_image_is_known_to_the_simulated_standing_alone():
+    made = [record("build", **SIMULATION)]
+    assert known_images(made, CELL) == frozenset()
+    assert known_images(made, CELL, simulated=True) == {(INPUTS, IMAGE)}
+
+
+@pytest.mark.parametrize(("marks", "current"), [(("simulated", "other-base"), None), (("simulated",), True)])
+def test_image_on_another_base_is_not_compared_with_the_checkout(marks, current):
+    records = [record("build", marks=marks)]
+    (found,) = standings(CELL, records, rendered=True, current_inputs=INPUTS, simulated=True)
+    assert found.current is current

@@ -4,6 +4,7 @@ pip is a STAND-IN, and so are the wheels.
 """
 
 import hashlib
+import io
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ from rocmatrix.images.pip_report import PATIENCE, platform_options
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU
 
-CONTENT = {"tqdm": b"STAND-IN tqdm", "torch": b"STAND-IN torch"}
+CONTENT = {"numpy": b"STAND-IN numpy", "torch": b"STAND-IN torch"}
 INDEX = "https://index.example/whl"
 
 
@@ -33,7 +34,7 @@ def cell():
     rows = [(file, wheel) for file, wheel in CPU.wheels if wheel.name in CONTENT]
     rows = [
         (file, wheel.model_copy(update={"sha256": hashlib.sha256(CONTENT[wheel.name]).hexdigest()}))
-        for file, wheel in sorted(rows, key=lambda row: row[1].name, reverse=True)
+        for file, wheel in sorted(rows, key=lambda row: row[1].name)
     ]
     release = CPU.release.model_copy(update={"index": INDEX})
     return CPU.model_copy(update={"release": release, "wheels": tuple(rows)})
@@ -51,7 +52,9 @@ def pip(cell, monkeypatch):
         target, requirement = (Path(argv[argv.index(word) + 1]) for word in ("--dest", "--requirement"))
         found.calls.append(argv)
         found.requirements.append(requirement.read_text(encoding="utf-8"))
-        found.temporary.append(env["TMPDIR"] == str(target.parent) == str(requirement.parent))
+        scratch = target.parent
+        assert scratch.name.startswith(".fetch-")
+        found.temporary.append(env["TMPDIR"] == str(scratch) == str(requirement.parent))
         if not said:
             name = found.requirements[-1].partition("=")[0]
             target.mkdir()
@@ -65,17 +68,17 @@ def pip(cell, monkeypatch):
 def test_torch_is_fetched_first_each_with_its_hash_and_what_is_fetched_is_named(cell, pip, tmp_path, capsys):
     folder = tmp_path / "b" / "w"
     assert wheelhouse.fetch(cell, folder) == folder
-    torch, tqdm = ((file, wheel) for file, wheel in reversed(cell.wheels))
+    torch, numpy = ((file, wheel) for file, wheel in reversed(cell.wheels))
     assert pip.requirements == [
-        f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for _, wheel in (torch, tqdm)
+        f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for _, wheel in (torch, numpy)
     ]
     assert pip.temporary == [True, True]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         torch[0]: CONTENT["torch"],
-        tqdm[0]: CONTENT["tqdm"],
+        numpy[0]: CONTENT["numpy"],
     }
     said = capsys.readouterr().err
-    assert said.splitlines() == [f"fetching {torch[0]}", f"fetching {tqdm[0]}"]
+    assert said.splitlines() == [f"fetching {torch[0]}", f"fetching {numpy[0]}"]
 
 
 def test_command_asks_for_one_wheel_of_the_images_python_without_a_cache(tmp_path):
@@ -157,6 +160,27 @@ def test_hash_of_a_large_file_is_of_all_its_pieces(tmp_path):
     assert wheelhouse.sha256(tmp_path / "a") == hashlib.sha256(content).hexdigest()
 
 
+def test_large_file_is_not_held_in_memory_at_once():
+    asked = []
+
+    class Pieces(io.BytesIO):
+        def read(self, size=-1):
+            asked.append(size)
+            return super().read(size)
+
+    content = b"ab" * wheelhouse.CHUNK_BYTES
+    path = SimpleNamespace(open=lambda mode: Pieces(content) if mode == "rb" else None)
+    assert wheelhouse.sha256(path) == hashlib.sha256(content).hexdigest()
+    assert set(asked) == {wheelhouse.CHUNK_BYTES}
+
+
+def test_what_a_killed_fetch_left_in_a_folder_is_removed_before_another(cell, pip, tmp_path):
+    (tmp_path / "w" / ".fetch-dead").mkdir(parents=True)
+    (tmp_path / "w" / ".fetch-dead" / "torch.whl").write_bytes(b"half")
+    wheelhouse.fetch(cell, tmp_path / "w")
+    assert sorted(path.name for path in (tmp_path / "w").iterdir()) == sorted(file for file, _ in cell.wheels)
+
+
 @pytest.fixture
 def kept(tmp_path):
     """A file, and the ledger of its folder with its hash."""
@@ -177,6 +201,24 @@ def test_ledger_is_this_users_alone_and_names_what_a_change_alters(kept, tmp_pat
     assert ledger.path.stat().st_mode & 0o777 == 0o600
     assert ledger.path == wheelhouse.LEDGERS / f"{hashlib.sha256(os.fsencode(tmp_path)).hexdigest()[:32]}.json"
     assert [each.name for each in wheelhouse.LEDGERS.iterdir()] == [ledger.path.name]
+
+
+def test_ledger_is_written_again_for_a_file_more(kept, tmp_path):
+    path, ledger = kept
+    (tmp_path / "b").write_bytes(b"two")
+    again = wheelhouse.Ledger(tmp_path)
+    for each in (path, tmp_path / "b"):
+        again.sha256(each)
+    again.save()
+    assert sorted(state[0] for state in json.loads(ledger.path.read_text())) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("mode", "believed"), [(0o701, True), (0o644, True), (0o602, False), (0o620, False)])
+def test_ledger_is_believed_where_no_other_user_can_write_it(kept, tmp_path, mode, believed):
+    path, ledger = kept
+    ledger.path.write_text(json.dumps(dict.fromkeys(json.loads(ledger.path.read_text()), "kept")))
+    ledger.path.chmod(mode)
+    assert (wheelhouse.Ledger(tmp_path).sha256(path) == "kept") is believed
 
 
 def test_folder_has_one_ledger_by_whatever_path_it_is_reached(kept, tmp_path):

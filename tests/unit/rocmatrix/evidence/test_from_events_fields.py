@@ -1,12 +1,15 @@
 """Each field of a record is of what was run: compared whole, for STAND-IN builds, proofs and runs that never were."""
 
 import math
+import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from rocmatrix.evidence import from_events
 from rocmatrix.evidence.from_events import of_bench, of_build, of_lost_proof, of_proof, of_smoke, of_train
+from rocmatrix.evidence.level import instant
 from rocmatrix.evidence.record import Hardware, Number, Trouble, Verdict
 from rocmatrix.host import simulated
 from rocmatrix.host.hardware import survey
@@ -32,6 +35,16 @@ def host(tmp_path_factory):
 def test_time_of_a_record_is_this_moment_in_milliseconds():
     assert len(from_events.now()) == len("2026-11-01T12:00:00.000Z")
     assert from_events.now() <= from_events.now()
+
+
+def test_time_of_a_record_is_in_utc_wherever_the_machine_is(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert abs(instant(from_events.now()) - datetime.now(UTC)) < timedelta(hours=1)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def fields(record):
@@ -257,3 +270,27 @@ def test_simulation_stand_ins_and_missing_locks_are_marked(monkeypatch, tmp_path
     assert from_events.marks_of(cells.GFX1100, labels=labels, base="another") == ("forced",)
     monkeypatch.setenv(simulated.VARIABLE, str(tmp_path))
     assert from_events.marks_of(cells.GFX1100) == ("simulated",)
+
+
+@pytest.mark.parametrize("mark", ["stand-in", "simulated"])
+def test_marks_of_an_images_labels_stay_on_another_machine(mark):
+    assert from_events.marks_of(cells.GFX1100, labels={f"org.rocmatrix.{mark}": "yes"}) == (mark,)
+    assert from_events.marks_of(cells.GFX1100, labels={"org.rocmatrix.lock": "unlocked"}) == ("unlocked",)
+
+
+def test_names_with_half_a_surrogate_pair_are_recorded_with_a_question_mark(host):
+    made = of_smoke(cells.GFX1100, Finished(status=0, events=(event("a\ud800"),)), host, **PLACE)
+    assert made.verdicts[0].probe == "a?"
+
+
+def test_rate_of_a_training_is_its_median(host):
+    epochs = [{"event": "epoch", "rows_per_second": rate} for rate in (50, 10, 40, 20, 30)]
+    assert trained(host, events=epochs).numbers[0].value == 30.0
+
+
+def test_probe_that_failed_before_the_hosts_trouble_counts_alone(host):
+    trouble = host_trouble.Trouble(stage="disk", words="full")
+    events = (event(), event("conv", "fail"), event("pair", "not-applicable"))
+    made = of_smoke(cells.GFX1100, Finished(status=125, events=events, trouble=trouble), host, **PLACE)
+    assert (made.trouble, made.passed, made.whole) == (None, False, False)
+    assert made.log.splitlines()[-1] == "host: disk: full"

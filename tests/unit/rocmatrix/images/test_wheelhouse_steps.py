@@ -174,7 +174,7 @@ def test_large_file_is_not_held_in_memory_at_once():
     assert set(asked) == {wheelhouse.CHUNK_BYTES}
 
 
-def test_what_a_killed_fetch_left_in_a_folder_is_removed_before_another(cell, pip, tmp_path):
+def test_leftovers_of_a_dead_fetch_are_removed_before_another(cell, pip, tmp_path):
     (tmp_path / "w" / ".fetch-dead").mkdir(parents=True)
     (tmp_path / "w" / ".fetch-dead" / "torch.whl").write_bytes(b"half")
     wheelhouse.fetch(cell, tmp_path / "w")

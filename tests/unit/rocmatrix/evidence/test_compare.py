@@ -24,6 +24,13 @@ def test_probe_that_passed_and_does_not_has_regressed(status):
 def test_probe_that_is_no_longer_asked_has_vanished():
     assert told([smoke(two="pass")], [smoke(24)]) == [("two_gpu_step", "vanished", True)]
     assert told([smoke(two="fail")], [smoke(24)]) == []
+    (change,) = compare(CELL, [smoke(two="pass")], [smoke(24)])
+    assert (change.before, change.after) == ("pass", "no verdict")
+
+
+def test_run_without_verdicts_is_compared_by_its_end():
+    (change,) = compare(CELL, [record("build")], [record("build", 24, passed=False)])
+    assert (change.before, change.after) == ("passed", "failed")
 
 
 def test_probe_that_passed_and_has_nothing_to_do_now_has_vanished():
@@ -102,6 +109,7 @@ def test_changes_are_ordered_by_failure_card_and_probe():
         *((card, probe, "regressed", "pass", "fail") for card in "xy" for probe in "bc"),
         *((card, "a", "repaired", "fail", "pass") for card in "xy"),
     ]
+    assert {change.cell for change in found} == {CELL}
 
 
 def lost(hours, kind="smoke", device="none", **fields):

@@ -98,9 +98,11 @@ def test_index_that_answers_is_asked_on_after_one_question_that_nothing_fits(pip
 
 
 def test_files_are_ordered_by_name_whatever_their_letter_case():
-    entries = [ENTRY | {"download_info": {"url": f"x/{name}", "archive_info": {}}} for name in ("b", "C", "a")]
+    entries = [
+        ENTRY | {"download_info": {"url": f"x/{name}", "archive_info": {}}} for name in ("b", "C", "a", "ab", "a_b")
+    ]
     found = pip_report.parse_report({"install": entries})
-    assert [(row.file, row.sha256) for row in found] == [("a", None), ("b", None), ("C", None)]
+    assert [(row.file, row.sha256) for row in found] == [(name, None) for name in ("a", "a_b", "ab", "b", "C")]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,7 @@ def test_files_are_ordered_by_name_whatever_their_letter_case():
         ("ERROR: first\nERROR: second\nlast", "first"),
         ("WARNING: Retrying (a) after first\nWARNING: Retrying (b) after second\nERROR: error", "first; error"),
         ("WARNING: other after x\nlast", "last"),
+        ("WARNING: Retrying (a) after one after two", "one after two"),
         ("ERROR: " + "x" * 300, "x" * 240),
     ],
 )

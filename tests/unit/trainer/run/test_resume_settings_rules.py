@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trainer.config.batch_schedule import BatchSchedule
 from trainer.config.setting import OnResume
 from trainer.config.train import TrainConfig
 from trainer.config.train import settings as known_settings
@@ -99,6 +100,36 @@ def test_each_setting_that_decides_the_run_has_to_be_there(name: str) -> None:
     assert (rules.checked(settings) is not None) is may_lack
 
 
+def test_settings_that_decide_a_run_are_enough() -> None:
+    settings = started()
+    needed = {name for name in rules.named(OnResume.FIXED) if not known_settings()[name].sparse} - {"batch_schedule"}
+    settings["config"] = {name: value for name, value in settings["config"].items() if name in needed}
+    assert rules.checked(settings) == settings
+
+
+@pytest.mark.parametrize(("name", "value"), [("clip_norm", 0.5), ("patience", 3)])
+def test_sparse_setting_given_where_the_run_had_its_default_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(TrainerError, match="RM551"):
+        rules.with_settings_of(TrainConfig.of(**{name: value}), "one", started())
+    assert rules.with_settings_of(TrainConfig.of(), "one", started(**{name: value})).values()[name] == value
+
+
+def test_schedule_of_batches_given_to_a_run_of_a_trainer_without_one_is_refused() -> None:
+    settings = started()
+    settings["config"].pop("batch_schedule", None)
+    with pytest.raises(TrainerError, match="RM551"):
+        rules.with_settings_of(TrainConfig.of(batch_schedule=BatchSchedule(changes=((2, 64),))), "one", settings)
+
+
+def test_where_a_run_is_written_is_not_taken_from_another_place() -> None:
+    settings = started()
+    settings["config"]["output"] = "/elsewhere"
+    config = rules.with_settings_of(TrainConfig.of(output=Path("here")), "one", settings)
+    assert config.run.output == Path("here")
+    default = rules.with_settings_of(TrainConfig.of(), "one", settings)
+    assert default.run.output == TrainConfig.of().run.output
+
+
 def test_settings_that_no_resume_takes_over_are_not_read() -> None:
     settings = started()
     for name in set(settings["config"]) - set(rules.stays()):
@@ -143,12 +174,14 @@ def test_fewer_epochs_or_steps_than_were_taken_are_refused() -> None:
         rules.require_epochs("one", asked=2, trained=3)
     assert caught.value.what == "run one has trained 3 epochs, more than --epochs 2"
     assert caught.value.next == "Give --epochs 3 or more, or start a new run."
+    assert caught.value.why == "Epochs that were trained cannot be undone."
     rules.require_steps("one", asked=None, taken=3)
     rules.require_steps("one", asked=3, taken=3)
     with pytest.raises(TrainerError, match="RM551") as caught:
         rules.require_steps("one", asked=2, taken=3000)
     assert caught.value.what == "run one has taken 3,000 steps, more than --max-steps 2"
     assert caught.value.next == "Give --max-steps 3000 or more, or start a new run."
+    assert caught.value.why == "Steps that were taken cannot be undone."
 
 
 def test_longer_run_has_its_new_length_and_else_what_it_began_with() -> None:

@@ -62,7 +62,7 @@ def wheel(row: Resolved, *, index: str | None, today: date) -> Wheel:
         index: URL of the release's own index; None where only the configured sources were asked.
         today: date of the record.
     """
-    refuse_unreleased(row.file, [row.url, index or ""], today=today)
+    refuse_unreleased(row.file, [row.url, index or row.url], today=today)
     if index is None or not of_stack(row.name):
         if row.sha256 is None:
             return _measured(row, index="python", today=today)
@@ -91,7 +91,7 @@ def _measured(row: Resolved, *, index: str, today: date) -> Wheel:
 
 def _place(address: str) -> str:
     parts = urlsplit(address)
-    return f"{parts.netloc}{parts.path}".rstrip("/") if parts.netloc else parts.path.rsplit("/", 1)[-1]
+    return f"{parts.netloc}{parts.path}".rstrip("/") if parts.netloc else parts.path.rpartition("/")[2]
 
 
 def _served_by(index: str, url: str) -> bool:
@@ -106,7 +106,7 @@ def served_hash(index: str, row: Resolved) -> str | None:
         page += "index.html"
     for link in re.findall(r'href="([^"]+)"', _read(page).decode(errors="replace")):
         address, _, fragment = unescape(link).partition("#")
-        if unquote(address.rsplit("/", 1)[-1]) == row.file and fragment.startswith("sha256="):
+        if unquote(address.rpartition("/")[2]) == row.file and fragment.startswith("sha256="):
             return fragment.removeprefix("sha256=")
     return None
 

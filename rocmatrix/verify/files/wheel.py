@@ -167,14 +167,15 @@ def _recorded(archive: zipfile.ZipFile, about: str) -> Iterator[tuple[str, bytes
 def recorded(text: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield path and sha256 of each row of a RECORD: None without one or for another kind, b"" if unreadable."""
     for row in csv.reader(io.StringIO(text)):
-        if row and row[0]:
-            kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
-            yield row[0], _decoded(value) if kind == "sha256" else None
+        path, digest = [*row, "", ""][:2]
+        kind, _, value = digest.partition("=")
+        if path:
+            yield path, _decoded(value) if kind == "sha256" else None
 
 
 def _decoded(value: str) -> bytes:
     try:
-        digest = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        digest = base64.urlsafe_b64decode(value + "==")  # more padding than is needed is taken
     except (binascii.Error, ValueError):
         return b""
     return digest if len(digest) == hashlib.sha256().digest_size else b""

@@ -1,6 +1,7 @@
 """What is taken for a package of torch and ROCm, from which host, and with which hash. Indexes are STAND-INS."""
 
 import hashlib
+import http.client
 import http.server
 import threading
 from collections.abc import Mapping
@@ -126,6 +127,7 @@ def test_torch_is_taken_from_the_releases_own_host_alone(index, url, taken, monk
     with pytest.raises(RocmatrixError, match="RM108") as caught:
         wheel_source.wheel(row(url), index=index, today=TODAY)
     assert (caught.value.what, caught.value.where) == (FILE, index)
+    assert caught.value.why == f"pip chose {url}; a package of that name elsewhere is not the one"
 
 
 def test_index_of_candidates_is_refused_though_the_file_is_served_elsewhere():
@@ -150,9 +152,11 @@ LINK = FILE.replace("+", "%2B")
         ("\ud800".encode(errors="surrogatepass").decode(errors="replace"), None),
     ],
 )
-def test_hash_of_an_index_is_that_of_the_file_of_exactly_this_name(page, found):
-    with serving({"/whl/torch/": page.encode() + b"\xff"}) as address:
-        for index in (f"{address}/whl", f"{address}/whl//"):
+def test_hash_of_an_index_is_that_of_the_file_of_exactly_this_name(page, found, monkeypatch):
+    monkeypatch.setattr(wheel_source, "CHUNK_BYTES", 7)  # a page of many pieces
+    content = page.encode() + b"\xff"
+    with serving({"/whl/torch/": content, "/wX/torch/": content}) as address:
+        for index in (f"{address}/whl", f"{address}/whl//", f"{address}/wX", f"{address}/wX/"):
             assert wheel_source.served_hash(index, row("x", name="Torch")) == found
 
 
@@ -190,3 +194,23 @@ def test_file_that_breaks_off_or_is_not_there_is_rm104(ask):
 def test_place_of_a_file_on_this_machine_is_its_name():
     assert wheel_source._place("file:///home/me/wheels/a.whl") == "a.whl"
     assert wheel_source._place("https://h/a/b/?x#y") == "h/a/b"
+    assert wheel_source._place("https://h/aX/") == "h/aX"
+
+
+def test_index_that_does_not_answer_is_waited_for_ten_seconds(monkeypatch):
+    def late(url, timeout):
+        raise TimeoutError(f"{url} after {timeout} s")
+
+    monkeypatch.setattr(wheel_source, "urlopen", late)
+    with pytest.raises(RocmatrixError, match="RM104") as caught:
+        wheel_source.computed_hash("https://h/a")
+    assert (caught.value.what, caught.value.why) == ("https://h/a", "https://h/a after 10 s")
+
+
+def test_answer_of_another_protocol_is_rm104(monkeypatch):
+    def broken(*_, **__):
+        raise http.client.BadStatusLine("x")
+
+    monkeypatch.setattr(wheel_source, "urlopen", broken)
+    with pytest.raises(RocmatrixError, match="RM104"):
+        wheel_source.computed_hash("https://h/a")

@@ -169,6 +169,8 @@ def test_files_of_other_architectures_are_counted_with_their_bytes_and_named():
     assert mixed == f"2 host libraries hold {2 * code} bytes of code for others too, unfolded: left as they are"
     assert check(wheel_tree("gfx1100")).notes == check(wheel_tree("gfx1100"), alone=False).notes == ()
     assert check(both).notes == (mixed,)
+    (three,) = check(wheel_tree("gfx1100", "gfx906", "gfx908")).notes
+    assert three.startswith(f"2 host libraries hold {4 * code} bytes")
 
 
 def test_split_library_for_others_is_named_though_it_is_one_file_and_a_host_library_is_not():

@@ -41,6 +41,7 @@ def test_checkouts_files_pass_whatever_its_groups_may_do(tmp_path):
         ("trainer/__main__.py", row(b"evil"), "trainer/__main__.py"),
         ("trainer/__main__.py", None, "trainer/__main__.py"),
         ("trainer/__main__.py", Row(kind="link", mode=0o777, uid=0, gid=0, link="/x"), "trainer/__main__.py"),
+        ("trainer/__main__.py", row(b"main", kind="link"), "trainer/__main__.py"),
         ("trainer/evil.py", row(b""), "trainer/evil.py"),
         ("torch.py", row(b""), "torch.py"),
         ("torch", FOLDER, "torch"),

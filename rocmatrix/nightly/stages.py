@@ -25,7 +25,7 @@ from rocmatrix.jobs.job import Wanted
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.request import Request
-from rocmatrix.nightly import bake, disk
+from rocmatrix.nightly import bake, disk, trust
 from rocmatrix.nightly.night import Outcome
 from rocmatrix.runtime.console import LOGS
 from rocmatrix.runtime.errors import RocmatrixError
@@ -91,9 +91,7 @@ class OnEngine:
 
     def _sound(self, cell: Cell) -> set[str | None]:
         """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
-        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == self._inputs(cell)]
-        proofs = {r.image: r.passed for r in records if r.kind == "prove" and r.trouble is None}
-        return {r.image for r in records if r.kind == "build" and r.passed and proofs.get(r.image, True)}
+        return trust.sound(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
 
     @cached_property
     def _other(self) -> OtherBase | None:
@@ -234,14 +232,7 @@ class OnEngine:
 
     def _tested(self, cell: Cell) -> str | None:
         """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
-        inputs = self._inputs(cell)
-        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
-        newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
-        tested = {(record.passed, record.image) for found in newest.values() for record in found}
-        if not all(newest.values()) or len(tested) != 1:
-            return None
-        passed, image = tested.pop()
-        return image if passed else None
+        return trust.tested(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
 
     def holds(self, cell: Cell) -> bool:
         """Whether the engine holds the candidate of these inputs, and a build on record made it."""

@@ -8,7 +8,7 @@ from rocmatrix.matrix.resolver.judgement import Judged, judge
 
 
 def rule(verdict, *, decides=True, confidence="reported", id_="r"):
-    evidence = SimpleNamespace(confidence=confidence, words=f"{confidence} 2026-11-21: a source")
+    evidence = SimpleNamespace(confidence=confidence, words=f"{confidence} 2026-11-21: source of {id_}")
     return SimpleNamespace(id=id_, verdict=verdict, decides=decides, reason=f"why {id_}", evidence=evidence)
 
 
@@ -127,7 +127,7 @@ def test_architecture_of_which_amd_lists_some_cards_is_supported_on_these(rules,
 
 def test_what_was_reported_names_its_rule_and_source():
     found = judged(rule("works", id_="a"), rule("works", id_="b"), made=MADE)
-    assert found == Judged(verdict="reported", because="rule a: reported 2026-11-21: a source")
+    assert found == Judged(verdict="reported", because="rule a: reported 2026-11-21: source of a")
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ class Loop:
         outcome = ended(child)
         with os.fdopen(killer, "rb", buffering=0) as stream:
             os.set_blocking(killer, False)  # what a mutant left running may hold the other end
-            if place := stream.read(20):
-                self._kills[function, first[int(place)].nodeid] += 1
+            if written := stream.read(20):
+                self._kills[function, first[int(written)].nodeid] += 1
         return outcome
 
 

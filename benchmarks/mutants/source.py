@@ -31,7 +31,7 @@ def changed(before: bytes, now: bytes) -> list[str]:
 
 def functions(code: bytes) -> dict[str, ast.FunctionDef]:
     """Return the functions of a module by mutmut's name of each: a method is xǁClassǁmethod."""
-    found = {}
+    found: dict[str, ast.FunctionDef] = {}
     for node in parsed(code).body:
         inner = node.body if isinstance(node, ast.ClassDef) else [node]
         prefix = f"ǁ{node.name}ǁ" if isinstance(node, ast.ClassDef) else "_"

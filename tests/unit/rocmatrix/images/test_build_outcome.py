@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +113,13 @@ def of_client(answer):
     return asked
 
 
+def alone(client, tag, *, waiting):
+    """Stand in for the engine's lock on a tag."""
+    assert (client, tag) == (CLIENT, "t")
+    assert waiting.startswith("another checkout on this engine builds t, ")
+    return nullcontext()
+
+
 @pytest.fixture
 def called(monkeypatch):
     """A build in which each step only writes down that it was taken."""
@@ -120,7 +128,7 @@ def called(monkeypatch):
     monkeypatch.setattr(engine, "obtain", of_client(lambda name: steps.append(("obtain", name))))
     monkeypatch.setattr(engine, "sealed", of_client(lambda tag: steps.append(("sealed", tag)) or image()))
     monkeypatch.setattr(build.room, "of_engine", of_client(lambda: ROOM))
-    monkeypatch.setattr(build.engine_lock, "alone", lambda client, tag, *, waiting: nullcontext())
+    monkeypatch.setattr(build.engine_lock, "alone", alone)
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
     monkeypatch.setattr(build, "run_buildx", lambda argv, **more: steps.append(("run", argv, more)))
     return steps
@@ -317,6 +325,12 @@ def test_a_step_is_shown_without_blanks_at_its_end(tmp_path, capfd):
 def test_bytes_of_the_builder_that_are_no_text_are_replaced(tmp_path):
     build.run_buildx(["printf", r"a\377b\n"], log=tmp_path / "log")
     assert (tmp_path / "log").read_text(encoding="utf-8") == "a\ufffdb\n"
+
+
+def test_builder_that_is_left_early_is_cancelled_and_waited_for():
+    with pytest.raises(OSError, match="full"), build._started(["sleep", "60"]) as process:
+        raise OSError("full")
+    assert process.returncode == -signal.SIGINT
 
 
 def test_what_is_typed_is_not_read_by_the_builder(tmp_path):

@@ -100,3 +100,13 @@ def test_records_of_no_file_are_ordered_by_time_and_then_by_name():
 
 def test_clock_of_one_file_does_not_move_records_of_no_file():
     assert [each.series for each in ordered([record("build", 9), record("build", 1), placed(5, 1)])] == ["", "s", ""]
+
+
+def test_records_of_one_moment_in_two_files_are_ordered_alike_however_they_come():
+    one, two = placed(5, 1, series="s"), placed(5, 1, series="t", image=None)
+    assert numbers(one, two) == numbers(two, one) == [("s", 1), ("t", 1)]
+
+
+def test_record_that_is_there_twice_stays_twice():
+    assert len(ordered([record("build"), record("build")])) == 2
+    assert len(ordered([placed(1, 1), placed(1, 1)])) == 2

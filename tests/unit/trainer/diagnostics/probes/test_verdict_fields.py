@@ -16,30 +16,25 @@ PASSED, FAILED = Check(name="a", status="pass"), Check(name="b", status="fail")
 SKIPPED = Check(name="c", status="not-applicable")
 
 
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [
-        (verdict.at_most("x", 1.0, 2.0, "s"), Check(name="x", status="pass", measured=1.0, limit=2.0, unit="s")),
-        (
-            verdict.at_most("x", 3.0, 2.0, "s", "why"),
-            Check(name="x", status="fail", measured=3.0, limit=2.0, unit="s", detail="why"),
-        ),
-        (verdict.at_least("x", 3.0, 2.0, "s"), Check(name="x", status="pass", measured=3.0, limit=2.0, unit="s")),
-        (
-            verdict.at_least("x", 1.0, 2.0, "s", "why"),
-            Check(name="x", status="fail", measured=1.0, limit=2.0, unit="s", detail="why"),
-        ),
-        (verdict.equal("x", 2.0, 2.0), Check(name="x", status="pass", measured=2.0, limit=2.0)),
-        (
-            verdict.equal("x", "a", "b", "s", "why"),
-            Check(name="x", status="fail", measured="a", limit="b", unit="s", detail="why"),
-        ),
-        (verdict.not_applicable("x", "why"), Check(name="x", status="not-applicable", detail="why")),
-    ],
-)
-def test_check_holds_what_was_measured_its_limit_and_its_detail(made: Check, expected: Check) -> None:
-    assert made == expected
-    assert expected.detail in ("", "why")
+def test_check_holds_what_was_measured_its_limit_and_its_detail() -> None:
+    made = [
+        verdict.at_most("x", 1.0, 2.0, "s"),
+        verdict.at_most("x", 3.0, 2.0, "s", "why"),
+        verdict.at_least("x", 3.0, 2.0, "s"),
+        verdict.at_least("x", 1.0, 2.0, "s", "why"),
+        verdict.equal("x", 2.0, 2.0),
+        verdict.equal("x", "a", "b", "s", "why"),
+        verdict.not_applicable("x", "why"),
+    ]
+    assert made == [
+        Check(name="x", status="pass", measured=1.0, limit=2.0, unit="s"),
+        Check(name="x", status="fail", measured=3.0, limit=2.0, unit="s", detail="why"),
+        Check(name="x", status="pass", measured=3.0, limit=2.0, unit="s"),
+        Check(name="x", status="fail", measured=1.0, limit=2.0, unit="s", detail="why"),
+        Check(name="x", status="pass", measured=2.0, limit=2.0),
+        Check(name="x", status="fail", measured="a", limit="b", unit="s", detail="why"),
+        Check(name="x", status="not-applicable", detail="why"),
+    ]
 
 
 @pytest.mark.parametrize(("kind", "torch_type"), [("cpu", "cpu"), ("cuda", "cuda"), ("rocm", "cuda")])

@@ -110,3 +110,4 @@ def test_records_of_one_moment_in_two_files_are_ordered_alike_however_they_come(
 def test_record_that_is_there_twice_stays_twice():
     assert len(ordered([record("build"), record("build")])) == 2
     assert len(ordered([placed(1, 1), placed(1, 1)])) == 2
+    assert len(ordered([placed(1, 1), placed(1, 1, image=None)])) == 2  # of one place in one file, and yet two

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import seal
+from rocmatrix.containers import label_integrity
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 20
 WORK_SECONDS = 900  # a busy engine was seen to make a container, or send the first bytes of an export, after minutes
-_ADVICE: dict[type[OSError], str] = {
+_NEXT_STEPS: dict[type[OSError], str] = {
     PermissionError: "this user may not open the socket; join its group (`docker`) and log in again",
     FileNotFoundError: "there is no such socket: the daemon is not running, or listens elsewhere",
     ConnectionRefusedError: "nothing listens there: the daemon is stopped",
@@ -30,7 +30,8 @@ _ADVICE: dict[type[OSError], str] = {
 class Image:
     """An image that the engine holds. `id` is its digest, `size` is in bytes as the engine counts them.
 
-    `sealed` states whether its labels were written for its layers and settings (`rocmatrix.containers.seal`).
+    `sealed` states whether its labels were written for its layers and settings
+    (`rocmatrix.containers.label_integrity`).
     """
 
     id: str
@@ -89,8 +90,8 @@ def _context() -> Any:
     name = os.environ.get("DOCKER_CONTEXT")
     context: Any = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
     if name and context is None:
-        advice = "`docker context ls` lists the contexts."
-        raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=advice)
+        step = "`docker context ls` lists the contexts."
+        raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=step)
     return context
 
 
@@ -155,7 +156,7 @@ def sealed(client: docker.DockerClient, reference: str) -> Image | None:
     try:
         if image(client, reference) is None:
             return None
-        seal.put(client, reference)
+        label_integrity.put(client, reference)
         return image(client, reference)
     except failures() as error:
         raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
@@ -175,7 +176,10 @@ def image_id(reference: str) -> str:
 
 def _described(found: docker.models.images.Image) -> Image:
     return Image(
-        id=str(found.id), labels=dict(found.labels), size=int(found.attrs["Size"]), sealed=seal.holds(found.attrs)
+        id=str(found.id),
+        labels=dict(found.labels),
+        size=int(found.attrs["Size"]),
+        sealed=label_integrity.holds(found.attrs),
     )
 
 
@@ -183,8 +187,8 @@ def _reason(error: BaseException) -> str:
     """Find the operating system's error below the SDK's wrapping and add what it means here."""
     cause: BaseException | None = error
     while cause is not None:
-        for kind, advice in _ADVICE.items():
+        for kind, step in _NEXT_STEPS.items():
             if isinstance(cause, kind):
-                return advice
+                return step
         cause = cause.__cause__ or cause.__context__
     return str(error)

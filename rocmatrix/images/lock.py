@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 from packaging.version import Version
 
-from rocmatrix.images import wheel_source as origin
-from rocmatrix.images.pip_report import Answer, Question, ask_all
+from rocmatrix.images import wheel_source
+from rocmatrix.images.pip_report import Answer, Question, query_all
 from rocmatrix.matrix.loading.load import PART_FILES
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Wheel
 from rocmatrix.runtime.errors import RocmatrixError
@@ -95,7 +95,7 @@ def lock(
         target: question(matrix, target, upgrade=upgrade)
         for target in (used_targets(matrix) if targets is None else targets)
     }
-    answers = ask_all(questions.values())
+    answers = query_all(questions.values())
     result = Locked()
     for target, asked in questions.items():
         try:
@@ -144,8 +144,8 @@ def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
         upgrade: take newer versions than the recorded ones.
     """
     recorded = _recorded(matrix, target)
-    beside = [wheel for wheel in recorded.values() if wheel.index == "python"]
-    constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in beside)
+    python_wheels = [wheel for wheel in recorded.values() if wheel.index == "python"]
+    constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in python_wheels)
     pins = target.release.pins
     if _torch_recorded(target, recorded):
         names = dict.fromkeys((*TRAINER_REQUIREMENTS, *TORCH_REQUIREMENTS))
@@ -173,9 +173,9 @@ def _wheels(matrix: Matrix, target: Target, asked: Question, answer: Answer, *, 
     recorded = _recorded(matrix, target)
     kept = {file: wheel for file, wheel in recorded.items() if asked.index is None and wheel.index == "pytorch"}
     for file, wheel in kept.items():
-        origin.refuse_unreleased(file, wheel.sources, today=today)
+        wheel_source.refuse_unreleased(file, wheel.sources, today=today)
     own = [row for row in answer if not target.release.foreign(row.name, target.architecture)]
-    found = {row.file: _known(matrix, row.file, origin.wheel(row, index=asked.index, today=today)) for row in own}
+    found = {row.file: _known(matrix, row.file, wheel_source.wheel(row, index=asked.index, today=today)) for row in own}
     return kept | found
 
 

@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rocmatrix.containers import capability as feature
-from rocmatrix.containers import runspec
+from rocmatrix.containers import capability, runspec
 from rocmatrix.containers.emit import cdi, docker
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
-from rocmatrix.containers.settings import Group
 from rocmatrix.host.hardware import Hardware, survey
 from rocmatrix.host.sysfs import Files
 from rocmatrix.images import build
@@ -62,15 +60,10 @@ def spec_for(
     if chosen.data is not None and not chosen.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(chosen.data))
     program, *arguments = chosen.command or (SHELL,)
-    rdma = feature.rdma_nodes(Files(root)) if "rdma" in chosen.features else ()
+    rdma = capability.rdma_nodes(Files(root)) if "rdma" in chosen.features else ()
     own = replace(chosen, image=build.tag(cell), command=arguments, entrypoint=program, rdma=rdma)
     spec = runspec.run_spec(cell, hardware, own)
     return cdi.by_name(spec, hardware) if by_cdi_name else spec
-
-
-def missing_groups(spec: RunSpec, own: Sequence[int]) -> tuple[int, ...]:
-    """Return the groups of the spec that a rootless engine cannot give, for the user is in none of them."""
-    return tuple(int(group.gid) for group in spec.of(Group) if int(group.gid) not in own)
 
 
 def terminal_rows() -> tuple[Explanation, ...]:

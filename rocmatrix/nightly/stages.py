@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine, engine_lock
 from rocmatrix.diagnosis import explain_failure
-from rocmatrix.evidence import baseline, store
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.images import build, room, wheelhouse
+from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
-from rocmatrix.jobs import job
+from rocmatrix.jobs import job, runner
 from rocmatrix.jobs import log as job_log
-from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.request import Request
@@ -33,6 +31,7 @@ from rocmatrix.verify import proof
 
 if TYPE_CHECKING:
     import docker
+
 
 PASSES = ("pass", NOT_APPLICABLE)
 
@@ -85,7 +84,7 @@ class OnEngine:
                 if image is not None and build.is_of(image, self._inputs(cell)) and image.id in sound:
                     client.images.get(image.id).tag(*bake.candidate(cell).split(":"))
                     built = build.Built(tag=name, inputs=self._inputs(cell), argv=(), labels=image.labels, image=image)
-                    keeping.keep_build(cell, built)
+                    recorder.record_build(cell, built)
                     return True
         return False
 
@@ -131,7 +130,7 @@ class OnEngine:
         if isinstance(error, build.BuildFailedError):
             own = replace(error.planned, inputs=self._inputs(cell), labels=self._labels(cell))
             failure = build.BuildFailedError(error, planned=own, trouble=error.trouble)
-            keeping.keep_failed_build(cell, failure, root=self.root)
+            recorder.record_failed_build(cell, failure, root=self.root)
         return f"{error.code} {error.what}; {error.where}"
 
     def _labels(self, cell: Cell) -> dict[str, str]:
@@ -141,7 +140,7 @@ class OnEngine:
         began = time.monotonic()
         argv = bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder)
         with closing(engine.connect(work=True)) as client:
-            watched = room.of_engine(client)
+            watched = disk_space.of_engine(client)
             try:
                 self._obtain_bases(client, cells)
                 bake.run(argv, log=log, watched=watched)
@@ -156,7 +155,7 @@ class OnEngine:
                 tag=bake.candidate(cell), inputs=inputs, argv=(), labels=labels, image=images[cell.name], rebuilt=True,
                 seconds=seconds,
             )  # fmt: skip
-            keeping.keep_build(cell, built, log=log)
+            recorder.record_build(cell, built, log=log)
 
     def _obtain_bases(self, client: docker.DockerClient, cells: Sequence[Cell]) -> None:
         """Get the cells' own bases, so that what a registry does not give is no failure of a cell."""
@@ -173,7 +172,7 @@ class OnEngine:
     def prove(self, cell: Cell) -> Outcome:
         """Compare the candidate's files with the cell, and record it."""
         image = candidate(cell)
-        with keeping.proving(cell, image) as keep:
+        with recorder.proving(cell, image) as keep:
             proven = proof.of_image(
                 self.matrix, cell, image.id, today=self.today, root=self.root, wheels=self.wheels,
                 recorded=baseline.recorded(self.evidence, cell, image),
@@ -188,10 +187,10 @@ class OnEngine:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
         image = _held(cell)
-        wanted = Wanted(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
+        wanted = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
         named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
-        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=named)
-        place = keeping.Place(
+        prepared = job.container_job(wanted, cell=cell, hardware=self.hardware, image=named)
+        place = recorder.Place(
             cell=cell,
             hardware=self.hardware,
             where="container",
@@ -199,8 +198,8 @@ class OnEngine:
             labels=image.labels if image else None,
             asked=job.asked_probes(wanted, cell=cell, hardware=self.hardware),
         )
-        with keeping.watched(wanted, place) as keep:
-            done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
+        with recorder.watched(wanted, place) as keep:
+            done = runner.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
             record = keep(done)
         if record is None or not record.passed:
             explain_failure.explain(explain_failure.reported(done), cell=cell, hardware=self.hardware)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocmatrix.evidence.level import held
 from rocmatrix.evidence.record import Record
 
 
@@ -15,7 +16,7 @@ def sound(records: Sequence[Record], inputs: str) -> set[str | None]:
         inputs: input hash that the images have.
     """
     own = [record for record in records if record.inputs == inputs]
-    proofs = {r.image: r.passed for r in own if r.kind == "prove" and r.trouble is None}
+    proofs = {r.image: held(r) for r in own if r.kind == "prove" and r.trouble is None}
     return {r.image for r in own if r.kind == "build" and r.passed and proofs.get(r.image, True)}
 
 
@@ -34,5 +35,10 @@ def tested(records: Sequence[Record], inputs: str) -> str | None:
     proofs = [record for record in own if record.kind == "prove"]
     whole = [record for record in smokes if record.whole]
     newest = [found[-1] if found else None for found in (proofs, smokes, whole)]
-    images = {record.image if record and record.passed else None for record in newest}
+    images = {record.image if record and _shows(record) else None for record in newest}
     return images.pop() if len(images) == 1 else None
+
+
+def _shows(record: Record) -> bool:
+    """Return whether a run passed, and not while a card counted errors."""
+    return held(record) and "card-errors" not in record.marks

@@ -4,7 +4,7 @@ import platform
 
 import pytest
 
-from rocmatrix.containers import capability as feature
+from rocmatrix.containers import capability
 from rocmatrix.containers.settings import AddCapability, SecurityOption
 
 pytestmark = [
@@ -23,7 +23,7 @@ REFUSED, TAKEN = -1, 0
 
 def calls(client, debian, *names):
     """Return what set_mempolicy, mbind and personality give to a user who is not root."""
-    settings = list(feature.settings_of(names))
+    settings = list(capability.settings_of(names))
     answer = client.containers.run(
         debian,
         ["python3", "-c", CALLS],
@@ -37,7 +37,7 @@ def calls(client, debian, *names):
     return [int(word) for word in answer.split()]
 
 
-def test_without_a_feature_the_filter_refuses_all_three(client, debian):
+def test_filter_without_a_feature_refuses_all_three(client, debian):
     assert calls(client, debian) == [REFUSED, REFUSED, REFUSED]
 
 

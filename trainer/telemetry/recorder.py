@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from trainer.runtime.events import emit, say
 from trainer.telemetry.flops import utilisation
+from trainer.telemetry.health.watch import HealthWatch
 from trainer.telemetry.sensors import Reading, Sensor
 from trainer.telemetry.throttle import Drift, DriftWatch
 from trainer.telemetry.trackers import Guarded
@@ -27,7 +28,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardstick:
+class ThroughputReference:
     """The reference of measured rates. `why` states what is missing where `peak` (FLOPs a second) is None."""
 
     flops_per_row: float | None = None
@@ -37,7 +38,10 @@ class Yardstick:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Figures of a stretch of steps. Shares are of its wall time; `mfu` is None where no peak is known."""
+    """Figures of a stretch of steps. Shares are of its wall time; `mfu` is None where no peak is known.
+
+    `joules_per_row` is of the one card whose sensors are read: its power at the window's end over the window.
+    """
 
     step: int
     steps: int
@@ -49,6 +53,7 @@ class Window:
     memory: Mapping[str, float]
     sensors: Mapping[str, float]
     checkpoint_age_s: float | None
+    joules_per_row: float | None = None
 
 
 class Telemetry:
@@ -61,21 +66,22 @@ class Telemetry:
         trackers: Sequence[Guarded] = (),
         sensor: Sensor | None = None,
         memory: Callable[[], Mapping[str, float]] = dict,
-        yardstick: Yardstick | None = None,
+        reference: ThroughputReference | None = None,
         checkpoint_age: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
         window_seconds: float = WINDOW_SECONDS,
     ) -> None:
         self._stream: IO[str] | None = file.open("a", encoding="utf-8") if file else None
         self._trackers, self._sensor, self._memory = trackers, sensor, memory
-        self._yardstick, self._clock, self._window_seconds = yardstick or Yardstick(), clock, window_seconds
+        self._reference, self._clock, self._window_seconds = reference or ThroughputReference(), clock, window_seconds
         self._watch = DriftWatch()
+        self._health: HealthWatch | None = None
         self._step = 0
         self._checkpoint_age = checkpoint_age
-        self._told = False
+        self._reported = False
         self.latest: Window | None = None
         self._begin()
-        self._write("start", asdict(self._yardstick))
+        self._write("start", asdict(self._reference))
 
     def on_step(self, rows: int, *, steps: int = 1) -> Window | None:
         """Count an optimizer step, or several, over `rows` rows; return the window that it completed, if any."""
@@ -107,14 +113,19 @@ class Telemetry:
         """Go on counting from an earlier run's optimizer step."""
         self._step = step
 
-    def words(self) -> str:
+    def follow_health(self, health: HealthWatch) -> None:
+        """Report at the end what became of the cards' error counters since `health` was made."""
+        self._health = health
+
+    def status(self) -> str:
         """Return the latest window for the progress line: rate, MFU, memory, temperature, checkpoint's age."""
-        return words(self.latest, self._checkpoint_age()) if self.latest else ""
+        return status_of(self.latest, self._checkpoint_age()) if self.latest else ""
 
     def close(self) -> None:
         """Write out what is left; call it also when the run failed."""
         if self._steps:
             self._close_window()
+        self._report_health()
         for tracker in self._trackers:
             tracker.close()
         if self._stream:
@@ -136,7 +147,7 @@ class Telemetry:
         self._write("window", figures)
         for tracker in self._trackers:
             tracker.log(self._step, flat(asdict(window)))
-        self._tell(drift)
+        self._report_drift(drift)
         return window
 
     def _window(self, seconds: float, reading: Reading | None) -> Window:
@@ -148,19 +159,33 @@ class Telemetry:
             step_ms=1000 * seconds / self._steps,
             rows_per_second=rate,
             waiting={what: waited / seconds for what, waited in self._waited.items()},
-            mfu=utilisation(self._yardstick.flops_per_row, rate, self._yardstick.peak),
+            mfu=utilisation(self._reference.flops_per_row, rate, self._reference.peak),
             memory=dict(self._memory()),
             sensors=reading.figures() if reading else {},
             checkpoint_age_s=self._checkpoint_age(),
+            joules_per_row=reading.power_w * seconds / self._rows
+            if reading and reading.power_w and self._rows
+            else None,
         )
 
-    def _tell(self, drift: Drift | None) -> None:
+    def _report_drift(self, drift: Drift | None) -> None:
         """Say the first of a series of slow windows, once."""
-        if drift and not self._told:
+        if drift and not self._reported:
             word = "throttled" if drift.throttled else "slower"
             say(f"{word}: steps take {drift.slower:.0%} longer than at the start; {drift.cause}")
             emit("drift", step=self._step, **asdict(drift))
-        self._told = drift is not None
+        self._reported = drift is not None
+
+    def _report_health(self) -> None:
+        """Report what the cards' error counters did since the run began; nothing where no card shows any."""
+        report = self._health.report() if self._health else None
+        self._health = None
+        if report is None:
+            return
+        self._write("health", report)
+        emit("health", **report)
+        if report["moved"]:
+            say(f"health: {report['words']}. The run raises no level of its cell")
 
     def _write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Write a line. A full disk costs the measurements, not the run."""
@@ -194,7 +219,7 @@ def device_memory(device: str) -> Callable[[], Mapping[str, float]]:
     return read
 
 
-def words(window: Window, checkpoint_age: float | None) -> str:
+def status_of(window: Window, checkpoint_age: float | None) -> str:
     """Return a window as a person reads it, without what is not known."""
     parts = [f"{window.rows_per_second:,.0f} rows/s"]
     if window.mfu is not None:

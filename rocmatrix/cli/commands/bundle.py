@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import hardware_here, today
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime import console
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.records import Evidence
+    from rocmatrix.cli.commands.evidence import Evidence
     from rocmatrix.evidence.bundle.contents import Part
     from rocmatrix.evidence.bundle.identity import Identity
     from rocmatrix.evidence.record import Record
@@ -71,7 +71,7 @@ def _records(cell: str) -> tuple[list[Record], str]:
     from rocmatrix.evidence import store
 
     try:
-        rows = store.rows(keeping.evidence_file(), cell=cell or None)
+        rows = store.rows(recorder.evidence_file(), cell=cell or None)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         return [], f"{type(error).__name__}: {error}"
     return [record for origin, record in rows if origin == store.HERE], ""
@@ -81,9 +81,9 @@ def _versions(trouble: str) -> dict[str, Any]:
     from rocmatrix.host import simulated
     from rocmatrix.jobs import job
 
-    told = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
-    told |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
-    return told | ({"records_unreadable": trouble} if trouble else {})
+    found = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
+    found |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
+    return found | ({"records_unreadable": trouble} if trouble else {})
 
 
 def _packages() -> dict[str, str]:
@@ -103,11 +103,10 @@ def _os_release() -> dict[str, str]:
 def _doctor(cell: str, matrix: Matrix) -> Any:
     """Return what `doctor --json` prints; of a simulated machine, its tree is read."""
     from rocmatrix.cli.commands import doctor
-    from rocmatrix.cli.options.host import Doctor
     from rocmatrix.host import simulated
 
     tree = simulated.root()
-    return doctor.examined(Doctor(cell=cell, sysfs=str(tree) if tree else ""), matrix)
+    return doctor.examined(doctor.Doctor(cell=cell, sysfs=str(tree) if tree else ""), matrix)
 
 
 def _request(cell: str, matrix: Matrix) -> Any:
@@ -115,9 +114,10 @@ def _request(cell: str, matrix: Matrix) -> Any:
     from rocmatrix.matrix.resolver import explanation
     from rocmatrix.matrix.resolver.resolve import Request
 
-    request, cards = Request(cell=cell or None), hardware_here().architectures
+    request, here = Request(cell=cell or None), hardware_here()
     try:
-        return explanation.explain(matrix, request, today=today(), cards=cards).described()
+        found = explanation.explain(matrix, request, today=today(), cards=here.architectures, unusable=here.unusable)
+        return found.described()
     except RocmatrixError as error:
         return {"code": error.code, "what": error.what}
 

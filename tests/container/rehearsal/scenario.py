@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from rocmatrix.containers import engine, owner, seal
+from rocmatrix.containers import engine, label_integrity, orphan_cleanup
+from rocmatrix.images import labels
 from tests.container.rehearsal import checkout as making
 from tests.container.rehearsal.proxy import Proxy
 
@@ -53,7 +54,9 @@ class Play:
         return night
 
     def jobs(self, **filters):
-        return self.client.containers.list(filters={"label": owner.LABEL}, ignore_removed=True, **filters)
+        """Return the containers of simulated images: other tests' jobs may run on the same engine."""
+        named = {"label": [orphan_cleanup.LABEL, labels.SIMULATED]}
+        return self.client.containers.list(filters=named, ignore_removed=True, **filters)
 
 
 def failed_without_verdict(play):
@@ -76,10 +79,12 @@ def locked(path, seconds=0.0):
 
 @contextmanager
 def small_disk(folder, *, kilobytes, content=None):
-    """Mount a small file system over a folder, with what is in it; fill it to the last byte."""
+    """Mount a file system over a folder, with what is in it and room for some kilobytes more."""
     kept = [path for path in folder.iterdir() if path.is_file()] if content is None else content
     saved = {path.name: path.read_bytes() for path in kept}
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], check=True)
+    # a killed night leaves a journal that is not merged yet: of one to four megabytes
+    size = kilobytes + sum(-(-len(data) // 4096) * 4 for data in saved.values())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)], check=True)
     try:
         for name, data in saved.items():
             (folder / name).write_bytes(data)
@@ -105,5 +110,5 @@ def forged(client, *, sealed):
     tag = "rocmatrix:simulated-forged"
     client.images.build(fileobj=io.BytesIO(text.encode()), tag=tag, rm=True)
     if sealed:
-        seal.put(client, tag)
+        label_integrity.put(client, tag)
     return client.images.get(tag)

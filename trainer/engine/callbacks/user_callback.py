@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trainer.device.rng import Moment
+from trainer.device.rng import RngState
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.fingerprint import Fingerprint
 from trainer.runtime.errors import TrainerError
@@ -48,13 +48,13 @@ class UserCallback:
             calls += 1
             if self.callback.changes_results:
                 return self._called(method, hook, run, *arguments, **named)
-            moment = Moment.now(run.device)
+            moment = RngState.now(run.device)
             # the content itself is compared at the calls 1, 2, 4, 8 and so on: that costs a pass over the weights
             before = Fingerprint.of(run, content=calls & (calls - 1) == 0)
             try:
                 return self._called(method, hook, run, *arguments, **named)
             finally:
-                moment.again(run.device)
+                moment.restore(run.device)
                 if sys.exception() is None and (changed := before.difference(run)):
                     raise TrainerError(
                         "RM734", what=f"{self.name}, {hook}: {changed} changed", where=f"step {run.state.step}"
@@ -85,12 +85,12 @@ def line_of(error: BaseException, path: str) -> str:
     return f"{within[-1].filename}:{within[-1].lineno}" if within else path
 
 
-def load_all(names: Sequence[str], *, leads: bool, world_size: int) -> tuple[UserCallback, ...]:
+def load_all(names: Sequence[str], *, is_main: bool, world_size: int) -> tuple[UserCallback, ...]:
     """Load callbacks for a rank: all on rank 0, elsewhere those that every rank has.
 
     Args:
         names: values of `--callback`: FILE.py:Class or module:Class.
-        leads: this is rank 0.
+        is_main: this is rank 0.
         world_size: number of ranks.
 
     Raises:
@@ -100,7 +100,7 @@ def load_all(names: Sequence[str], *, leads: bool, world_size: int) -> tuple[Use
     for each in loaded:
         if each.callback.changes_results and not each.callback.all_ranks and world_size > 1:
             raise TrainerError("RM735", what=each.name, where=f"{world_size} ranks")
-    return tuple(each for each in loaded if leads or each.callback.all_ranks)
+    return tuple(each for each in loaded if is_main or each.callback.all_ranks)
 
 
 def load(name: str) -> UserCallback:

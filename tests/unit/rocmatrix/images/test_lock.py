@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.images import lock
-from rocmatrix.images import wheel_source as origin
+from rocmatrix.images import lock, wheel_source
 from rocmatrix.images.pip_report import Resolved
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
@@ -45,7 +44,7 @@ def written(folder):
 
 def answering(monkeypatch, answer):
     asked = []
-    monkeypatch.setattr(lock, "ask_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
+    monkeypatch.setattr(lock, "query_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
     return asked
 
 
@@ -83,7 +82,7 @@ def test_recorded_versions_are_kept_unless_upgrading():
     assert lock.question(MATRIX, target, upgrade=True).constraints == ()
 
 
-def test_what_fails_is_reported_by_release_and_does_not_stop_the_others(checkout, monkeypatch):
+def test_failure_is_reported_by_release_and_does_not_stop_the_others(checkout, monkeypatch):
     answering(monkeypatch, recorded_versions)
     result = lock.lock(MATRIX, checkout, targets=lock.all_targets(MATRIX), today=TODAY)
     assert result.done
@@ -113,7 +112,7 @@ def test_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
     files = again.locks["rocm7.2-torch2.12.1"]["3.12"]
     assert files[0] == NUMPY.file
     assert any(file.startswith("torch-2.12.1") for file in files)
-    assert again.wheels[NUMPY.file].sources == [origin.PYTHON_SOURCE]
+    assert again.wheels[NUMPY.file].sources == [wheel_source.PYTHON_SOURCE]
 
 
 @pytest.mark.parametrize(
@@ -126,9 +125,9 @@ def test_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
         ("torch-2.14.0.dev20260601+rocm7.2-cp312-cp312-linux_x86_64.whl", "x/whl/nightly/rocm7.2", "RM107"),
     ],
 )
-def test_candidates_are_refused_and_expired_nightlies_say_so(file, place, code):
+def test_candidates_are_refused_and_expired_nightlies_reported(file, place, code):
     with pytest.raises(RocmatrixError) as caught:
-        origin.refuse_unreleased(file, [place], today=TODAY)
+        wheel_source.refuse_unreleased(file, [place], today=TODAY)
     assert caught.value.code == code
     assert place in caught.value.where
 
@@ -137,7 +136,9 @@ def test_candidates_are_refused_and_expired_nightlies_say_so(file, place, code):
 def test_nightly_expires_after_120_days(built, age):
     today = date.fromordinal(built.toordinal() + age)
     with pytest.raises(RocmatrixError) as caught:
-        origin.refuse_unreleased(f"torch-2.14.0.dev{built:%Y%m%d}+rocm7.2.whl", ["x/whl/nightly/rocm7.2"], today=today)
+        wheel_source.refuse_unreleased(
+            f"torch-2.14.0.dev{built:%Y%m%d}+rocm7.2.whl", ["x/whl/nightly/rocm7.2"], today=today
+        )
     assert caught.value.code == ("RM107" if age > 120 else "RM106")
 
 
@@ -250,7 +251,7 @@ def test_hash_is_the_indexs_or_computed_once_and_names_which(checkout, indexes, 
 def test_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
     file = Index(tmp_path / "i", hashes=False).add("torch", "2.13.0+rocm7.2")
     row = Resolved(file=file.name, name="torch", version="2.13.0+rocm7.2", url=file.as_uri(), sha256=None)
-    wheel = origin.wheel(row, index=(tmp_path / "i").as_uri(), today=TODAY)
+    wheel = wheel_source.wheel(row, index=(tmp_path / "i").as_uri(), today=TODAY)
     assert wheel.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     assert wheel.confidence == "measured here"
 
@@ -258,7 +259,7 @@ def test_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
 def test_rocm_package_from_elsewhere_is_rm108():
     row = dataclasses.replace(NUMPY, name="rocm-sdk-core", url="https://elsewhere.example/rocm_sdk_core-99.whl")
     with pytest.raises(RocmatrixError, match="RM108"):
-        origin.wheel(row, index="https://repo.amd.com/rocm/whl-multi-arch/", today=TODAY)
+        wheel_source.wheel(row, index="https://repo.amd.com/rocm/whl-multi-arch/", today=TODAY)
 
 
 def test_answer_of_a_test_channel_is_refused(checkout, indexes):
@@ -284,7 +285,7 @@ def test_newer_version_changes_a_lock_only_where_upgrading(checkout, indexes, mo
     assert "numpy-2.0-py3-none-any.whl" in matrix_file.load(checkout).locks[target.key]["3.12"]
 
 
-def test_every_locked_cell_has_a_complete_lock():
+def test_locked_cells_have_a_complete_lock():
     assert len(LOCKED) >= 12
     for cell in LOCKED:
         names = {wheel.name.lower().replace("_", "-") for _, wheel in cell.wheels}
@@ -293,7 +294,7 @@ def test_every_locked_cell_has_a_complete_lock():
         assert (cell.release.rocm is None) != any("triton" in name for name in names), cell.name
 
 
-def test_every_wheel_of_a_cell_fits_its_python():
+def test_wheels_of_a_cell_fit_its_python():
     for cell in MATRIX.cells:
         tag = "cp" + cell.python.replace(".", "")
         for file, _ in cell.wheels:
@@ -316,6 +317,6 @@ def test_wheels_of_releases_are_those_that_the_releases_name():
                 assert "triton" not in wheel.name or companions[wheel.name] == wheel.version, name
 
 
-def test_no_registry_host_is_recorded():
+def test_locks_record_no_registry_host():
     text = (ROOT / "matrix/wheels.yaml").read_text() + (ROOT / "matrix/locks.yaml").read_text()
     assert "://" not in text

@@ -82,7 +82,7 @@ def test_questions_to_sources_of_the_machine_are_asked_each_on_its_own_and_an_in
     again = Question(python="3.12", requirements=("torch==9",), index="https://a.example")
     other = Question(python="3.12", requirements=("torch==9",), index="https://b.example")
     pip.answers = {"torch==9": BROKEN}
-    found = pip_report.ask_all([PLAIN, INDEXED, again, other, PLAIN])
+    found = pip_report.query_all([PLAIN, INDEXED, again, other, PLAIN])
     assert list(found) == [PLAIN, INDEXED, again, other]
     assert found[PLAIN] == [NUMPY]
     assert found[again] is found[INDEXED]
@@ -93,7 +93,7 @@ def test_questions_to_sources_of_the_machine_are_asked_each_on_its_own_and_an_in
 def test_index_that_answers_is_asked_on_after_one_question_that_nothing_fits(pip):
     second = Question(python="3.12", requirements=("six",), index="https://a.example")
     pip.answers = {"torch==9": "ERROR: no torch"}
-    found = pip_report.ask_all([INDEXED, second])
+    found = pip_report.query_all([INDEXED, second])
     assert (found[INDEXED].code, found[second]) == ("RM105", [NUMPY])
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.library import Libraries
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.statement import Selector
@@ -12,7 +12,7 @@ from rocmatrix.matrix.statement import Selector
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.derived_rules}
 NO_LIBRARIES = Libraries(rocblas=[], rccl=[], hipblaslt=[], attention=[], allocator=[], drivers=[])
-RELEASE_RULES = derive.rules(MATRIX.releases, MATRIX.architectures, NO_LIBRARIES)
+RELEASE_RULES = derived_rules.rules(MATRIX.releases, MATRIX.architectures, NO_LIBRARIES)
 
 
 def blockers(architecture, release):
@@ -30,7 +30,7 @@ def test_rule_blocks_an_architecture_exactly_where_a_release_left_it_out():
             assert bool(blockers(architecture, release)) == expected, (architecture, release.name)
 
 
-def test_no_combination_of_a_release_is_called_unpaired():
+def test_combinations_of_a_release_are_never_called_unpaired():
     for release in MATRIX.releases:
         assert not [rule for rule in blockers(None, release) if rule.startswith("rocm-versions-of")]
 
@@ -69,11 +69,11 @@ def test_few_rules_replace_hundreds():
     assert len(RULES) < combinations / 10
 
 
-def test_no_release_at_all_gives_no_rule():
-    assert derive.rules([], MATRIX.architectures, NO_LIBRARIES) == ()
+def test_empty_release_list_gives_no_rule():
+    assert derived_rules.rules([], MATRIX.architectures, NO_LIBRARIES) == ()
 
 
-def test_every_torch_from_2_0_to_2_15_is_there():
+def test_torch_versions_from_2_0_to_2_15_are_all_there():
     minors = {Version(release.torch).release[:2] for release in MATRIX.releases}
     assert minors >= {(2, minor) for minor in range(16)}
 
@@ -83,11 +83,11 @@ def of(name):
 
 
 def derived(*names, architectures=("gfx1030", "gfx1100", "gfx803")):
-    found = derive.rules([of(name) for name in names], architectures, NO_LIBRARIES)
+    found = derived_rules.rules([of(name) for name in names], architectures, NO_LIBRARIES)
     return {rule.id: rule for rule in found}
 
 
-def test_each_rule_follows_from_its_releases_in_every_part():
+def test_rules_follow_from_their_releases_in_every_part():
     first, second = of("rocm6.1-torch2.5.1"), of("rocm6.2-torch2.5.1")
     found = derived(first.name, second.name, "cpu-torch2.13.0")
     assert list(found) == [
@@ -108,7 +108,7 @@ def test_each_rule_follows_from_its_releases_in_every_part():
     assert left_out.reason == f"torch 2.5.1 for ROCm 6.2 holds device code for {held} only"
     assert left_out.evidence.sources == second.device_code.evidence.sources
     assert left_out.evidence.date == second.device_code.evidence.date
-    assert left_out.expires == derive.look_again(left_out.evidence.date)
+    assert left_out.expires == derived_rules.look_again(left_out.evidence.date)
     paired = found["rocm-versions-of-torch-2.5.1"]
     assert paired.when == Selector(torch="==2.5.1", rocm="!=6.1,!=6.2")
     assert paired.reason == "torch 2.5.1 was released for ROCm 6.1, 6.2 only"
@@ -116,30 +116,30 @@ def test_each_rule_follows_from_its_releases_in_every_part():
     assert paired.evidence.date == max(first.evidence.date, second.evidence.date)
 
 
-def test_a_torch_with_a_release_that_is_not_known_whole_has_no_rule_on_its_pairs():
+def test_torch_with_a_release_that_is_not_known_whole_has_no_rule_on_its_pairs():
     assert "rocm-versions-of-torch-2.15.0" not in derived(
         *(release.name for release in MATRIX.releases if release.torch == "2.15.0")
     )
 
 
-def test_only_an_architecture_that_every_release_left_out_is_in_none():
+def test_architecture_in_no_rule_is_one_that_every_release_left_out():
     assert "gfx1100-in-no-release" not in derived("rocm6.1-torch2.5.1", "rocm6.2-torch2.5.1")
     assert [rule for rule in derived("cpu-torch2.13.0") if rule.endswith("in-no-release")] == []
 
 
-def test_each_entry_of_a_library_is_a_rule_of_its_own():
+def test_library_entries_are_each_a_rule():
     entries = [*MATRIX.libraries.rocblas, *MATRIX.libraries.rccl]
-    found = derive.library_rules(MATRIX.libraries)
+    found = derived_rules.library_rules(MATRIX.libraries)
     assert [rule.id for rule in found] == [entry.id for entry in entries]
     for rule, entry in zip(found, entries, strict=True):
         library = "rocBLAS" if entry in MATRIX.libraries.rocblas else "RCCL"
         assert rule.reason == f"{library} has no kernels for it: {entry.note}"
         assert (rule.when, rule.evidence, rule.verdict) == (entry.when, entry.evidence, "broken")
-        assert rule.expires == derive.look_again(entry.evidence.date)
-    everything = derive.rules(MATRIX.releases, MATRIX.architectures, MATRIX.libraries)
+        assert rule.expires == derived_rules.look_again(entry.evidence.date)
+    everything = derived_rules.rules(MATRIX.releases, MATRIX.architectures, MATRIX.libraries)
     assert everything[-len(found) :] == found
     assert everything[: -len(found)] == RELEASE_RULES
 
 
-def test_a_statement_asks_to_be_looked_at_again_after_a_year():
-    assert derive.look_again("2026-11-21") == "2027-11-21"
+def test_statement_is_due_for_review_after_a_year():
+    assert derived_rules.look_again("2026-11-21") == "2027-11-21"

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.evidence import from_events, store
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import from_events, recorder, store
 from rocmatrix.evidence.level import standings
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import labels
-from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs import runner
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import stages
@@ -27,11 +26,11 @@ from rocmatrix.nightly.stages import OnEngine
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import proof
 from rocmatrix.verify.finding import Check, Finding
-from tests.container.rehearsal import checkout as making
+from tests.container.rehearsal import checkout
 from tests.fixtures import cells, sysfs
 
-CELL = cells.MATRIX.cell(making.GFX1100)
-PROBES = [p["probe"] for p in json.loads((making.ROOT / "rocmatrix/runtime/trainer/probes.json").read_text())]
+CELL = cells.MATRIX.cell(checkout.GFX1100)
+PROBES = [p["probe"] for p in json.loads((checkout.ROOT / "rocmatrix/runtime/trainer/probes.json").read_text())]
 INPUTS, IMAGE, OTHER = "a" * 64, "sha256:" + "b" * 64, "sha256:" + "c" * 64
 LABELS = {labels.INPUTS: INPUTS, labels.SIMULATED: "yes", labels.STAND_IN: "wheels", labels.BASE: "other:1"}
 CHECKS = sorted(proof.EVERY_CHECK)
@@ -42,12 +41,12 @@ class Chain:
 
     def __init__(self, folder, path):
         self.folder, self.path = folder, path
-        self.place = keeping.Place(
+        self.place = recorder.Place(
             cell=CELL, hardware=replace(survey(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
             where="container", image=IMAGE, labels=LABELS, asked=tuple(PROBES),
         )  # fmt: skip
-        shutil.copytree(making.HERE / "stand_in_trainer", folder / "inside/trainer")
-        shutil.copy(making.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")
+        shutil.copytree(checkout.HERE / "stand_in_trainer", folder / "inside/trainer")
+        shutil.copy(checkout.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")
 
     def build(self, **more):
         marks = from_events.marks_of(CELL, labels=LABELS)
@@ -62,17 +61,17 @@ class Chain:
         return made.proven
 
     def smoke(self, *, image=IMAGE, **scene):
-        (self.folder / "scenario.json").write_text(json.dumps(making.SCENES[making.GFX1100] | scene))
+        (self.folder / "scenario.json").write_text(json.dumps(checkout.SCENES[checkout.GFX1100] | scene))
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder / "inside"),
             "REHEARSAL_FOLDER": str(self.folder),
             "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
         }
-        wanted = Wanted(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
-        with keeping.watched(wanted, replace(self.place, image=image)) as keep:
+        wanted = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
+        with recorder.watched(wanted, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
-            return keep(launch.run(argv, environment=environment, show=lambda _: None))
+            return keep(runner.run(argv, environment=environment, show=lambda _: None))
 
     @property
     def standing(self):
@@ -97,13 +96,13 @@ def proven(chain):
     return chain
 
 
-def test_a_chain_in_which_every_check_looked_rises(proven):
+def test_chain_in_which_every_check_ran_rises(proven):
     assert proven.smoke().passed
     assert (proven.standing.level, proven.standing.failing) == ("two-gpu", ())
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_a_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_it_back(proven, probe):
+def test_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_it_back(proven, probe):
     proven.smoke()
     for scene in ({"probes": {probe: "fail"}}, {"omit": [probe]}, {"omit": [probe], "status": 0}):
         assert not proven.smoke(**scene).passed
@@ -125,14 +124,14 @@ def test_a_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_give
         {"cut": PROBES[-1]},
     ],
 )
-def test_a_suite_that_shows_nothing_raises_nothing(proven, scene):
+def test_suite_that_shows_nothing_raises_nothing(proven, scene):
     assert not proven.smoke(**scene).passed
     assert proven.standing.level == "proven"
     assert proven.standing.failing == ("smoke",)
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_check_of_a_proof_that_fails_or_never_looked_proves_nothing(chain, check):
+def test_check_of_a_proof_that_fails_or_never_ran_proves_nothing(chain, check):
     chain.build()
     whole = {name: Check(name=name, summary="simulated") for name in CHECKS}
     failed = whole | {check: Check(name=check, summary="simulated", findings=(Finding(code="RM210", what="wrong"),))}
@@ -147,7 +146,7 @@ def test_a_check_of_a_proof_that_fails_or_never_looked_proves_nothing(chain, che
     assert chain.standing.level == "two-gpu"
 
 
-def test_without_a_build_on_record_there_is_no_rung_at_all(chain):
+def test_cell_without_a_build_on_record_has_no_rung(chain):
     chain.prove()
     chain.smoke()
     assert chain.standing.level == "rendered"
@@ -155,7 +154,7 @@ def test_without_a_build_on_record_there_is_no_rung_at_all(chain):
     assert (chain.standing.level, chain.standing.failing) == ("rendered", ("build",))
 
 
-def test_what_passed_in_an_image_that_no_build_or_proof_names_is_set_aside(proven):
+def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside(proven):
     assert proven.smoke(image=OTHER).passed
     assert (proven.standing.level, proven.standing.set_aside) == ("proven", 1)
     assert not proven.smoke(image=OTHER, probes={"blas": "fail"}).passed
@@ -188,11 +187,13 @@ def night(chain):
         ["build", "prove", "smoke", "smoke-fails"],
         ["build", "prove", "smoke", "prove-fails"],
         ["build", "prove", "smoke-of-another-image"],
+        ["build", "prove", "smoke-with-card-errors"],
+        ["build", "prove", "smoke", "smoke-with-card-errors"],
         ["build", "prove-of-another-image", "smoke"],
     ],
     ids="-".join,
 )
-def test_no_tag_moves_without_a_proof_and_a_smoke_of_the_same_image(chain, steps, monkeypatch):
+def test_tag_moves_only_with_a_proof_and_a_smoke_of_the_same_image(chain, steps, monkeypatch):
     does = {
         "build": chain.build,
         "prove": chain.prove,
@@ -203,6 +204,7 @@ def test_no_tag_moves_without_a_proof_and_a_smoke_of_the_same_image(chain, steps
         "smoke": chain.smoke,
         "smoke-fails": lambda: chain.smoke(probes={"blas": "fail"}),
         "smoke-of-another-image": lambda: chain.smoke(image=OTHER),
+        "smoke-with-card-errors": lambda: chain.smoke(moved=["0000:03:00.0"]),
     }
     for step in steps:
         does[step]()

@@ -26,6 +26,7 @@ LOST = Trouble(stage="engine", words="gone")
         ([record("build"), record("prove", 1, passed=False), record("prove", 2)], {IMAGE}),
         ([record("build"), record("prove", 1), record("prove", 2, passed=False)], set()),
         ([record("build"), smoke(1, status="fail")], {IMAGE}),
+        ([record("build"), record("prove", 1, verdicts=())], set()),
     ],
 )
 def test_image_is_taken_as_it_is_where_a_build_made_it_and_no_newer_proof_failed(records, images):
@@ -56,6 +57,9 @@ def test_image_without_a_proof_or_a_suite_is_not_promoted(records):
         smoke(3, status="fail", whole=False),
         smoke(3, image=OTHER),
         smoke(3, image=None),
+        smoke(3, marks=("card-errors",)),
+        record("smoke", 3, verdicts=()),
+        record("prove", 3, verdicts=()),
         smoke(3, passed=False, trouble=LOST),
     ],
 )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rocmatrix.containers import engine, owner
+from rocmatrix.containers import engine, orphan_cleanup
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import hygiene, image_scan, kernel_code, label_check, packages, proof, settings, size
 from rocmatrix.verify.files import byte_code, installed, source, system
@@ -165,7 +165,7 @@ def test_image_that_is_not_there_is_rm203(client, asked):
 
 
 def test_container_for_reading_is_never_started_belongs_to_this_program_and_is_removed(client, asked, monkeypatch):
-    monkeypatch.setattr(owner, "label", lambda: {"owner": "test"})
+    monkeypatch.setattr(orphan_cleanup, "label", lambda: {"owner": "test"})
     prove()
     ((image, command, more, container),) = client.made
     assert (image, command) == ("i", ["true"])

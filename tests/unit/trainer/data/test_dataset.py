@@ -9,14 +9,14 @@ import pytest
 from trainer.data.bar import Bars
 from trainer.data.dataset import statistic, statistic_by_pieces
 from trainer.data.features.daily_features import FEATURES, feature_matrix
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.tasks.bars import make_dataset
 
 LOOKBACK = max(feature.lookback for feature in FEATURES)
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])
-def test_every_row_joins_the_features_of_a_bar_with_the_volatility_after_it(
+def test_rows_join_the_features_of_a_bar_with_the_volatility_after_it(
     make_bars: Callable[..., Bars], horizon: int
 ) -> None:
     bars = make_bars(150)
@@ -41,7 +41,7 @@ def test_targets_need_the_future_they_name_and_no_more(make_bars: Callable[..., 
 
 
 @pytest.mark.parametrize("count", [1, LOOKBACK, LOOKBACK + 5])
-def test_too_few_bars_give_no_rows(make_bars: Callable[..., Bars], count: int) -> None:
+def test_bars_that_are_too_few_give_no_rows(make_bars: Callable[..., Bars], count: int) -> None:
     rows = make_dataset(make_bars(count), 5)
     assert len(rows) == 0
     assert rows.features.shape == (0, len(FEATURES))
@@ -52,6 +52,6 @@ def test_too_few_bars_give_no_rows(make_bars: Callable[..., Bars], count: int) -
 def test_statistic_by_pieces_is_the_whole_ones_to_the_bit(
     target: str, piece: int, horizon: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", piece)
+    monkeypatch.setattr(chunks, "PIECE", piece)
     close = 100 * np.exp(np.cumsum(np.random.default_rng(2).normal(0, 1e-3, 500)))
     assert statistic_by_pieces(close, horizon, target).tobytes() == statistic(close, horizon, target).tobytes()

@@ -159,7 +159,7 @@ def test_sparse_setting_that_a_run_did_not_record_had_its_default() -> None:
     assert {name: config[name] for name in sparse} == sparse
 
 
-def test_other_data_are_refused_by_both_hashes() -> None:
+def test_data_of_other_bytes_are_refused_by_both_hashes() -> None:
     task: Any = SimpleNamespace(data_sha256="e" * 64, data_name="bars.csv")
     with pytest.raises(TrainerError, match="RM551") as caught:
         rules.require_same_data(task, "one", started())

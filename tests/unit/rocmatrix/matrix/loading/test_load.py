@@ -9,20 +9,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.matrix.loading import strict_yaml as yaml_lines
+from rocmatrix.matrix.loading import strict_yaml
 from rocmatrix.runtime.errors import RocmatrixError
 
 ROOT = Path(__file__).resolve().parents[5]
 FILES = {"": matrix_file.MAIN_FILE, **matrix_file.PART_FILES}
 TEXTS = {file: (ROOT / file).read_text() for file in FILES.values()}
-DOCUMENTS = {file: yaml_lines.parse(text, file=file) for file, text in TEXTS.items()}
+DOCUMENTS = {file: strict_yaml.parse(text, file=file) for file, text in TEXTS.items()}
 # ROCMATRIX_MUTATIONS=10000 is the full run; a few hundred keep the suite quick.
 MUTATIONS = int(os.environ.get("ROCMATRIX_MUTATIONS", "300"))
 
 
 def problems(file, text):
     """Return the lines that validation complains with when `file` reads `text`, [] when it accepts."""
-    documents = DOCUMENTS | {file: yaml_lines.parse(text, file=file)}
+    documents = DOCUMENTS | {file: strict_yaml.parse(text, file=file)}
     parts = {part: documents[name] for part, name in matrix_file.PART_FILES.items()}
     try:
         matrix = matrix_file.validate(documents[matrix_file.MAIN_FILE], parts)
@@ -50,7 +50,7 @@ def test_shipped_matrix_is_valid():
     assert {"rocm6.0-torch2.4.1-gfx906", "rocm6.3-torch2.7.1-gfx1100"} <= {cell.name for cell in matrix.cells}
 
 
-def test_every_statement_has_a_source_with_text():
+def test_statements_have_a_source_with_text():
     matrix = matrix_file.load(ROOT)
     written = [*matrix.rules, *matrix.environment, *matrix.cell_entries, *matrix.series, *matrix.architectures.values()]
     written += [statement for library in matrix.libraries for statement in library[1]]
@@ -109,7 +109,7 @@ def test_rule_with_no_evidence_at_all_fails_with_its_line():
         ("matrix/wheels.yaml", "    tqdm-4.70.1-py3-none-any.whl", "    tqdm-4.70.1.whl", "should match pattern"),
     ],
 )  # fmt: skip
-def test_mistake_names_its_file_its_line_and_the_way_out(file, old, new, expected):
+def test_mistake_names_its_file_its_line_and_the_next_step(file, old, new, expected):
     text = replaced(file, old, new)
     found = [line for line in problems(file, text) if expected in line]
     assert found, problems(file, text)
@@ -140,7 +140,7 @@ def test_two_cells_of_one_name_are_refused():
 @pytest.mark.parametrize(
     "text", ["", "- a\n- b", "a: &x 1\nb: *x", "a: !!python/object:os.system ls", "a: [", "\t", "\0", "[" * 5000, "~"]
 )
-def test_no_yaml_at_all_is_a_named_problem(file, text):
+def test_file_that_is_no_yaml_is_a_named_problem(file, text):
     found = problems(file, text)
     assert found or (file == "matrix/locks.yaml" and text == "")
     assert all(re.match(rf"{re.escape(file)}:\d+: ", line) for line in found), found

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
-from trainer.distributed import torchrun as launch
+from trainer.distributed import torchrun
 from trainer.distributed.parallel import rendezvous
 from trainer.distributed.parallel.rendezvous import INVITATION, meet
 from trainer.runtime.errors import TrainerError
@@ -33,7 +33,9 @@ def start(store: dist.HashStore, world: int, late: dict[int, float] | None = Non
 
 
 @pytest.mark.parametrize("late", [{}, {0: 0.3}, {1: 0.3}, {0: 0.2, 2: 0.4}])
-def test_each_start_has_a_name_of_its_own_whoever_comes_first(store: dist.HashStore, late: dict[int, float]) -> None:
+def test_starts_each_have_a_name_of_their_own_whoever_comes_first(
+    store: dist.HashStore, late: dict[int, float]
+) -> None:
     starts = [start(store, 3, late) for _ in range(3)]
     assert all(len(set(names)) == 1 for names in starts)
     assert len({names[0] for names in starts}) == 3
@@ -68,7 +70,7 @@ def test_rank_alone_in_an_empty_store_waits_for_rank_0(store: dist.HashStore) ->
 
 
 def test_ranks_that_torchrun_starts_again_meet_though_its_store_is_the_old_one(tmp_path: Path) -> None:
-    argv = launch.command([], ranks=2, max_restarts=1)
+    argv = torchrun.command([], ranks=2, max_restarts=1)
     program = [*argv[: argv.index("--") - 1], str(Path(__file__).with_name("restart_program.py")), str(tmp_path)]
     done = subprocess.run(
         program, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False

@@ -28,7 +28,7 @@ def test_cpu_passes_and_states_whose_allocator_it_was() -> None:
     assert "no card's allocator was tried" in verdict.summary
 
 
-def test_tensors_that_lie_over_each_other_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlapping_tensors_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = torch.empty(allocator.ON_CPU, dtype=torch.uint8)
 
     def take(self: allocator.Memory, size: int, fill: int) -> torch.Tensor:
@@ -41,7 +41,7 @@ def test_tensors_that_lie_over_each_other_are_seen(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_run_that_dies_on_the_way_states_after_how_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_dies_early_states_after_how_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, taken = allocator.Memory.take, []
 
     def take(self: allocator.Memory, size: int, fill: int) -> torch.Tensor:
@@ -66,7 +66,7 @@ def test_run_that_dies_on_the_way_states_after_how_many_batches(monkeypatch: pyt
         ({"ran_out": "out of memory"}, "ran out of memory"),
     ],
 )
-def test_each_finding_has_its_check(change: dict[str, Any], failing: str) -> None:
+def test_findings_each_have_their_check(change: dict[str, Any], failing: str) -> None:
     checks = allocator.judge("x", replace(GOOD, **change))
     failed = [check.name for check in checks if check.status == "fail"]
     assert [failing in name for name in failed] == ([True] if failing else [])
@@ -86,8 +86,32 @@ def test_setting_that_torch_ignores_is_reported_and_one_that_dies_fails(monkeypa
     assert seen == ["expandable_segments:False", "expandable_segments:True"]
     assert checks[-1].status == "not-applicable"
     assert {check.status for check in checks[:-1]} == {"pass"}
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
     ends[:] = [(-6, ""), (0, json.dumps(asdict(replace(GOOD, expandable=True))))]
     checks, _ = allocator.under_settings(Request(expect="rocm"), seed=1)
     assert checks[0].status == "fail"
     assert checks[0].detail == "ended by SIGABRT"
     assert {check.status for check in checks[1:]} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "used"),
+    [
+        ({}, "off"),
+        ({"PYTORCH_ALLOC_CONF": "max_split_size_mb:128"}, "off"),
+        ({"PYTORCH_ALLOC_CONF": "expandable_segments: True,max_split_size_mb:128"}, "on"),
+        ({"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}, "on"),
+    ],
+)
+def test_allocator_settings_that_no_run_uses_count_neither_way(
+    monkeypatch: pytest.MonkeyPatch, variable: dict[str, str], used: str
+) -> None:
+    for name in allocator.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    assert allocator.used() == used
+    monkeypatch.setattr(allocator, "in_process", lambda *_: "ended by SIGSEGV")
+    statuses = {check.name.split()[-1]: check.status for check in allocator.under_settings(Request(), seed=1)[0]}
+    other = {"on": "off", "off": "on"}[used]
+    assert statuses == {used: "fail", other: "not-applicable"}

@@ -1,0 +1,160 @@
+"""The page of runs on SYNTHETIC data: whole in one file, right in its numbers, and drawn by a browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from tests.fixtures import browser
+from tests.fixtures.synthetic_bars import write_synthetic
+from tests.fixtures.tables import mixed, written
+from trainer.analysis.compress.subject import read_subject
+from trainer.analysis.report.command import origin
+from trainer.analysis.report.importance import importances
+from trainer.analysis.report.session import last_profile
+from trainer.analysis.report.svg import ticks
+from trainer.cli import main
+from trainer.data.readers.bars import Reading, open_source
+from trainer.models.losses import SQUARED_ERROR, loss_sum_of
+
+pytestmark = pytest.mark.usefixtures("torch_as_before")
+
+QUICK = ("--epochs", "8", "--learning-rate", "0.01", "--device", "cpu", "--run", "one")
+
+
+def run(folder: Path, path: Path, *flags: str) -> Path:
+    assert main(["train", "--data", str(path), "--output", str(folder), *QUICK, *flags]) == 0
+    assert main(["report", str(folder / "one"), "--repeats", "2"]) == 0
+    torch.use_deterministic_algorithms(False)
+    return folder / "one"
+
+
+@pytest.fixture(scope="module")
+def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on SYNTHETIC minute bars."""
+    folder = tmp_path_factory.mktemp("bars")
+    write_synthetic(folder / "synthetic.csv", 12_000, seed=1)
+    return run(folder, folder / "synthetic.csv", "--batch-size", "256")
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("classes")
+    return run(folder, written(mixed(), folder), "--target", "y")
+
+
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text()
+
+
+def test_page_is_never_written_over_its_data_or_model(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (classes.parent / "table.csv", classes / "model.safetensors"):
+        before = file.read_bytes()
+        assert main(["report", str(classes), "--repeats", "1", "--output", str(file)]) == 2
+        assert "RM500" in capsys.readouterr().err and file.read_bytes() == before
+
+
+@pytest.mark.parametrize("which", ["bars", "classes"])
+def test_page_is_one_file_without_script_and_describes_its_figures(which: str, request: pytest.FixtureRequest) -> None:
+    text = page(request.getfixturevalue(which))
+    assert not re.findall(r"<script|<link|<img|@import|url\(|https?://|javascript:", text)
+    assert '<html lang="en">' in text
+    assert "prefers-color-scheme: dark" in text
+    pictures = re.findall(r"<svg [^>]*>", text)
+    assert len(pictures) >= 5
+    assert all('role="img"' in each and 'aria-label="' in each for each in pictures)
+    assert "NaN" not in text
+    assert not re.search(r'="-?(nan|inf)"', text)
+
+
+def test_page_states_that_data_are_synthetic(bars: Path, classes: Path) -> None:
+    assert "<title>Run one on synthetic data</title>" in page(bars)
+    assert "SYNTHETIC data, no market&#x27;s: synthetic: seeded generator" in page(bars)
+    assert "synthetic" not in page(classes).lower()
+    assert "No source is recorded for the data." in page(classes)
+    assert origin("a seller's file") == " Source: a seller's file."
+
+
+def test_report_has_its_sections(bars: Path, classes: Path) -> None:
+    both = ("Loss by epoch", "Importance of each input", "The split", "Settings")
+    for words in (
+        *both,
+        "Forecasts on the validation part",
+        "Errors on the test part",
+        "Volume profile of the session",
+    ):
+        assert words in page(bars)
+    for words in (*both, "Calibration on the validation part", "Answers by class", "a table has no sessions"):
+        assert words in page(classes)
+
+
+def test_names_from_a_table_are_text_and_never_markup(tmp_path: Path) -> None:
+    table = mixed().rename({"x": "<script>alert(1)</script>"})
+    assert "<script" not in page(run(tmp_path, written(table, tmp_path), "--target", "z"))
+
+
+def test_page_of_the_same_run_is_the_same(classes: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert main(["report", str(classes), "--repeats", "2", "--output", str(tmp_path / name)]) == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == page(classes).encode()
+
+
+def test_input_that_is_not_used_has_no_importance() -> None:
+    network = nn.Linear(3, 1)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[0.0, 1.0, 3.0]]))
+        network.bias.zero_()
+    inputs = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    targets = network(inputs).detach()
+    given = {"loss": loss_sum_of(SQUARED_ERROR), "repeats": 5}
+    found = importances(network, inputs, targets, ["none", "one", "three"], seed=0, **given)
+    assert [each.name for each in found] == ["three", "one", "none"]
+    assert found[2].mean == found[2].deviation == 0
+    variance = inputs.var(dim=0, unbiased=False)
+    assert found[0].mean == pytest.approx(9 * 2 * variance[2].item(), rel=0.15)  # E (3x - 3x')^2 = 2 * 9 * var x
+    assert importances(network, inputs, targets, ["none", "one", "three"], seed=0, **given) == found
+    assert importances(network, inputs, targets, ["none", "one", "three"], seed=1, **given) != found
+
+
+def test_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
+    subject = read_subject(bars, None)
+    found = last_profile(subject.metadata, subject.config.data.data)
+    assert found is not None
+    (data,) = open_source(subject.config.data.data, Reading()).chunks()
+    day = data.date.astype("M8[D]") == data.date[-1].astype("M8[D]")
+    assert found.bars == day.sum()
+    assert found.volume.sum() == pytest.approx(data.volume[day].sum(), rel=1e-6)
+    assert (found.price[0], found.price[-1]) == (data.low[day].min(), data.high[day].max())
+    assert found.poc == found.price[found.volume.argmax()]
+    inside = (found.price >= found.value_low) & (found.price <= found.value_high)
+    assert 0.7 <= found.volume[inside].sum() / found.volume.sum() < 0.75
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 7), (0.001, 0.002), (1e6, 5e6)])
+def test_ticks_are_round_and_inside(low: float, high: float) -> None:
+    found = ticks(low, high)
+    assert 3 <= len(found) <= 8
+    assert low - 1e-9 <= found[0] and found[-1] <= high + 1e-9 * abs(high)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_browser_draws_the_page(bars: Path, tmp_path: Path, dark: bool) -> None:
+    shot = tmp_path / "page.png"
+    argv = [browser.chromium(), "--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={tmp_path}/profile"]
+    argv += ["--blink-settings=preferredColorScheme=0"] if dark else ["--blink-settings=preferredColorScheme=1"]
+    argv += [f"--screenshot={shot}", "--window-size=800,3600", (bars / "report.html").as_uri()]
+    subprocess.run(argv, capture_output=True, check=True, timeout=120)
+    pixels = np.asarray(Image.open(shot).convert("RGB")).astype(int)
+    background = pixels[5, 5].sum()
+    assert (background < 150) == dark
+    bars_blue = (
+        pixels[..., 2] - pixels[..., 0] > 60
+    ).sum()  # histograms, importances and the profile are drawn in blue
+    assert bars_blue > 20_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.evidence.level import LEVELS, known_images, standings, why_not
+from rocmatrix.evidence.level import LEVELS, held, known_images, standings, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from tests.fixtures.evidence import CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
 
@@ -310,3 +310,15 @@ def test_image_on_another_base_is_not_compared_with_the_checkout(marks, current)
     records = [record("build", marks=marks)]
     (found,) = standings(CELL, records, rendered=True, current_inputs=INPUTS, simulated=True)
     assert found.current is current
+
+
+def test_run_that_states_no_version_of_torch_is_of_its_cell():
+    assert why_not(smoke(versions={}), CELL) is None
+    assert why_not(smoke(versions={"python": "3.12"}), CELL) is None
+
+
+def test_run_of_every_status_but_a_failure_holds():
+    verdicts = [Verdict(probe=status, status=status) for status in ("pass", "passed", "not-applicable", "not checked")]
+    assert held(record("smoke", verdicts=tuple(verdicts)))
+    assert not held(record("smoke", verdicts=(*verdicts, Verdict(probe="x", status="fail"))))
+    assert not held(record("smoke", verdicts=tuple(verdicts[2:])))

@@ -140,7 +140,7 @@ def test_run_that_failed_with_every_verdict_passed_has_failed_at_its_end():
     assert told([smoke(passed=False)], [smoke(24, passed=False)]) == []
 
 
-def test_run_whose_only_verdicts_are_of_nothing_to_do_is_told_by_its_end():
+def test_run_whose_verdicts_are_all_not_applicable_is_compared_by_its_end():
     idle = (Verdict(probe="blas", status="not-applicable"),)
     found = told([record("bench", verdicts=idle)], [record("bench", 24, verdicts=idle, passed=False)])
     assert found == [("bench", "regressed", True)]

@@ -76,7 +76,7 @@ def numbers(*records):
     return [(each.series, each.number) for each in ordered(records)]
 
 
-def test_within_a_file_the_number_decides_whatever_the_clock_says():
+def test_number_decides_within_a_file_whatever_the_clock():
     back = [placed(9, 1), placed(3, 2), placed(5, 3)]
     for records in (back, back[::-1]):
         assert numbers(*records) == [("s", 1), ("s", 2), ("s", 3)]

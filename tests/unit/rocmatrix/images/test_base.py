@@ -44,7 +44,7 @@ def test_base_that_an_image_was_made_from_is_said_and_one_that_is_asked_for_is_n
 
 
 @pytest.mark.parametrize("there", [None, image()])
-def test_without_a_base_asked_for_or_remembered_it_is_the_cells_own(held, there, capsys):
+def test_base_is_the_cells_own_where_none_is_asked_for_or_remembered(held, there, capsys):
     assert base.chosen(CLIENT, None, there) is None
     assert capsys.readouterr().err == ""
 

@@ -157,7 +157,7 @@ def test_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(calle
     assert 0 < found.seconds < 60
 
 
-def test_a_build_that_fails_names_what_was_planned_and_what_the_disk_and_the_engine_say(called, tmp_path, monkeypatch):
+def test_failed_build_names_its_plan_the_disk_and_the_engine(called, tmp_path, monkeypatch):
     def end(*_, **__):
         raise build.BuildKitError(1, what="a", where="b", why="c", next="d")
 
@@ -317,7 +317,7 @@ def test_step_is_cut_to_the_width_of_a_line(line, tmp_path, capfd):
     assert (tmp_path / "a" / "b" / "log").read_text() == long + "\n"
 
 
-def test_a_step_is_shown_without_blanks_at_its_end(tmp_path, capfd):
+def test_step_is_shown_without_blanks_at_its_end(tmp_path, capfd):
     build.run_buildx(["echo", "#3 [runtime 1/2] RUN x   "], log=tmp_path / "log")
     assert capfd.readouterr().err == "  [runtime 1/2] RUN x\n"
 
@@ -333,7 +333,7 @@ def test_builder_that_is_left_early_is_cancelled_and_waited_for():
     assert process.returncode == -signal.SIGINT
 
 
-def test_what_is_typed_is_not_read_by_the_builder(tmp_path):
+def test_builder_does_not_read_typed_input(tmp_path):
     kept, (typed, keyboard) = os.dup(0), os.pipe()
     os.write(keyboard, b"typed\n")
     os.close(keyboard)

@@ -50,7 +50,7 @@ def test_labels_name_the_base_its_id_forced_rules_stand_ins_and_a_simulation(mon
         ({"org.rocmatrix.forced": ""}, None),
     ],
 )
-def test_each_label_sets_an_image_aside_for_its_own_reason_alone(written, mark):
+def test_label_sets_an_image_aside_for_its_own_reason_alone(written, mark):
     assert labels.marks(written, own_digest=DIGEST) == NONE | ({mark: True} if mark else {})
 
 
@@ -64,5 +64,5 @@ def test_each_label_sets_an_image_aside_for_its_own_reason_alone(written, mark):
         ("m/u@None", None, False),
     ],
 )
-def test_a_base_is_the_cells_own_by_its_digest_alone(base, digest, own):
+def test_base_is_the_cells_own_by_its_digest_alone(base, digest, own):
     assert labels.is_own(base, digest) is own

@@ -241,7 +241,7 @@ def test_python_that_a_lock_alone_names_is_a_target_in_its_order():
     assert (found[0], found[-1]) == ("3.9", "3.100")
 
 
-def test_what_is_recorded_without_torch_is_kept_where_its_index_is_asked():
+def test_recorded_wheels_without_torch_are_kept_where_the_index_is_queried():
     numpy = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "numpy")
     matrix = MATRIX.model_copy(update={"locks": {UNRECORDED.name: {"3.12": [numpy]}}})
     asked = lock.question(matrix, target(UNRECORDED), upgrade=False)

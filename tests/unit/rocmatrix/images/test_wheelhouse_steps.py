@@ -118,7 +118,7 @@ def test_full_disk_is_rm205_and_no_other_source_is_asked(cell, pip, tmp_path, nu
     assert len(pip.calls) == 1
 
 
-def test_what_pip_brought_instead_is_named(cell, tmp_path):
+def test_file_that_pip_brought_instead_is_named(cell, tmp_path):
     file, wheel = cell.wheels[0]
     with pytest.raises(RocmatrixError, match="RM104") as caught:
         wheelhouse._arrived(tmp_path / file, wheel)

@@ -133,7 +133,7 @@ def test_support_is_official_where_a_card_is_on_a_list(listing, official):
         ("not listed", ("A", "B"), "C", "the C is not listed, A, B are"),
     ],
 )
-def test_support_in_words(listing, cards, card, words):
+def test_support_as_text_names_the_cards(listing, cards, card, words):
     assert Support(listing=listing, cards=cards, tables=()).words("gfx906", card) == words
 
 

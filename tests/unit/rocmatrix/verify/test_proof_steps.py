@@ -107,7 +107,7 @@ def prove(**more):
     return proof.of_image(MATRIX, CELL, "rocmatrix:t", today="2026-11-22", root=Path("/root"), **more)
 
 
-def test_each_check_is_given_what_it_compares(client, asked):
+def test_check_receives_what_it_compares(client, asked):
     found = prove(recorded="recorded", accept="a reason")
     given = asked.given
     assert given[label_check.NAME] == (({"a": "1"},), {"user": "7", "cell": CELL})

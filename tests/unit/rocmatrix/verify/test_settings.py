@@ -143,7 +143,7 @@ def test_environment_is_the_bases_the_recipes_and_the_cells_own_in_this_order():
 
 
 @pytest.mark.parametrize("name", settings.NONE)
-def test_what_a_recipe_does_not_set_is_the_bases_or_nothing(name):
+def test_setting_outside_the_recipe_is_the_bases_or_nothing(name):
     config, _ = recipe(cells.CPU)
     assert places({**config, name: ["x"]}) == [f"{name} is ['x']"]
     assert places({**config, name: ["x"]}, base={name: ["x"]}) == []

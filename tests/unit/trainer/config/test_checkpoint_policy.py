@@ -70,7 +70,7 @@ def test_newest_checkpoint_stays_though_no_count_was_given() -> None:
     assert Retention(last=0).kept([]) == set()
 
 
-def test_of_equal_losses_the_earlier_checkpoint_is_better() -> None:
+def test_earlier_checkpoint_of_equal_losses_is_better() -> None:
     assert Retention(best=1).lasting([(20, 0.1), (10, 0.1), (30, 0.1)]) == {10}
     assert Retention(best=0).lasting([(20, 0.1)]) == set()
 

@@ -52,7 +52,7 @@ def test_length_of_a_run_is_fixed_where_its_learning_rates_depend_on_it(stored: 
     assert ("epochs" in rules.fixed_under(stored)) is ends
 
 
-def test_what_code_sets_counts_as_given_where_it_is_not_the_default() -> None:
+def test_setting_of_code_counts_as_given_where_it_is_not_the_default() -> None:
     assert rules.given(TrainConfig.of()) == {}
     assert rules.given(TrainConfig.of(seed=3, epochs=7)) == {"seed": 3, "epochs": 7}
 
@@ -88,12 +88,12 @@ def test_settings_of_another_form_are_not_used(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("settings", [None, [], "x", {}])
-def test_what_is_no_settings_at_all_is_not_used(settings: Any) -> None:
+def test_file_without_settings_is_not_used(settings: Any) -> None:
     assert rules.checked(settings) is None
 
 
 @pytest.mark.parametrize("name", rules.named(OnResume.FIXED))
-def test_each_setting_that_decides_the_run_has_to_be_there(name: str) -> None:
+def test_setting_that_decides_the_run_has_to_be_there(name: str) -> None:
     settings = started()
     settings["config"].pop(name, None)
     may_lack = name == "batch_schedule" or known_settings()[name].sparse
@@ -121,7 +121,7 @@ def test_schedule_of_batches_given_to_a_run_of_a_trainer_without_one_is_refused(
         rules.with_settings_of(TrainConfig.of(batch_schedule=BatchSchedule(changes=((2, 64),))), "one", settings)
 
 
-def test_where_a_run_is_written_is_not_taken_from_another_place() -> None:
+def test_output_folder_of_a_run_is_not_taken_from_its_settings() -> None:
     settings = started()
     settings["config"]["output"] = "/elsewhere"
     config = rules.with_settings_of(TrainConfig.of(output=Path("here")), "one", settings)
@@ -191,7 +191,7 @@ def test_longer_run_has_its_new_length_and_else_what_it_began_with() -> None:
 
 
 @pytest.mark.parametrize("name", rules.named(OnResume.ROUNDING))
-def test_each_setting_that_rounds_otherwise_is_named(name: str) -> None:
+def test_setting_with_another_rounding_is_named(name: str) -> None:
     settings = started()
     settings["config"][name] = "before"
     now = TrainConfig.of().as_dict()[name]

@@ -226,7 +226,7 @@ def test_figures_are_the_same_within_a_rounding(before: Any, now: Any, same: boo
         refused("RM593", require_same_inputs, "one", then, today)
 
 
-def test_each_version_that_rounds_otherwise_is_named_where_the_run_recorded_it() -> None:
+def test_version_with_another_rounding_is_named_where_the_run_recorded_it() -> None:
     now = {"torch": "2", "hip": None, "cuda": "12", "numpy": "2", "trainer": "1"}
     before = {"torch": "1", "hip": "6", "cuda": None, "numpy": "1", "trainer": "0", "python": "3"}
     assert version_changes(before, now) == [

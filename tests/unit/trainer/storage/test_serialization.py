@@ -107,7 +107,7 @@ def test_refusal_names_the_kind() -> None:
         unpack({"code": "x"}, {})
 
 
-def test_each_tensor_is_copied_to_memory_of_its_own_and_what_is_none_stays() -> None:
+def test_tensor_is_copied_to_memory_of_its_own_and_other_values_stay() -> None:
     memory = HostMemory()
     original = {"a": [torch.ones(1), torch.zeros(1)], "b": [torch.full((1,), 2.0)], "c": (7, "x", bytearray(b"y"))}
     copies = [memory.copy(original, path) for path in ("one", "two")]

@@ -52,18 +52,18 @@ def test_versions_that_were_never_built_together_are_unavailable_with_the_rule_t
 
 
 @pytest.mark.parametrize("against", ["broken", "degraded"])
-def test_a_rule_against_a_combination_wins_over_all_else(against):
+def test_rule_against_a_combination_wins_over_all_else(against):
     rules = (rule("works", confidence="measured here"), rule(against, id_="first"), rule(against, id_="second"))
     found = judged(*rules, made=MADE, measured=HERE, held=support(official=True))
     assert found == Judged(verdict=against, because="rule first")
 
 
-def test_the_worse_of_two_rules_is_named():
+def test_worse_of_two_rules_is_named():
     found = judged(rule("degraded", id_="d"), rule("broken", id_="b"), made=MADE)
     assert found == Judged(verdict="broken", because="rule b")
 
 
-def test_a_rule_of_a_circumstance_decides_nothing():
+def test_rule_of_a_circumstance_decides_nothing():
     found = judged(rule("broken", decides=False), rule("works", decides=False), made=MADE)
     assert found.verdict == "expected"
 
@@ -76,7 +76,7 @@ def test_own_records_of_this_architecture_and_release_are_measured():
         assert judged(made=MADE, measured=[other]).verdict == "expected"
 
 
-def test_without_a_card_a_rocm_release_is_untested():
+def test_rocm_release_without_a_card_is_untested():
     found = judged(made=MADE, architecture=None)
     assert found == Judged(verdict="untested", because="no card is named; --gpu names one")
 
@@ -125,7 +125,7 @@ def test_architecture_of_which_amd_lists_some_cards_is_supported_on_these(rules,
     assert judged(*rules, made=MADE, held=held) == expected
 
 
-def test_what_was_reported_names_its_rule_and_source():
+def test_reported_combination_names_its_rule_and_source():
     found = judged(rule("works", id_="a"), rule("works", id_="b"), made=MADE)
     assert found == Judged(verdict="reported", because="rule a: reported 2026-11-21: source of a")
 
@@ -139,6 +139,6 @@ def test_what_was_reported_names_its_rule_and_source():
         (support(), "AMD lists no card of it for this ROCm"),
     ],
 )
-def test_what_is_compiled_in_alone_is_expected_with_what_amds_list_has(held, words):
+def test_compiled_combination_is_expected_with_the_cards_of_amds_list(held, words):
     found = judged(made=MADE, held=held, card="RX 2")
     assert found == Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {words}")

@@ -129,7 +129,7 @@ def record(*lines, about):
     )
 
 
-def test_each_record_is_compared_though_one_before_it_is_missing_or_no_text():
+def test_record_is_compared_though_one_before_it_is_missing_or_no_text():
     one, two, three = (wheel_of(name, f"{name}/a.py") for name in ("one", "two", "three"))
     listed = expected(records={each.record: each for each in (one, two, three)})
     tree = Tree()

@@ -67,7 +67,7 @@ def opened(members=MEMBERS, *, site=SITE, **more):
     return wheel.opened(written(members, **more), name="some_pkg-1.0-py3-none-any.whl", site=site)
 
 
-def test_what_is_expected_of_a_wheel_is_what_pip_installs(tmp_path, monkeypatch):
+def test_expected_files_of_a_wheel_are_those_that_pip_installs(tmp_path, monkeypatch):
     prefix = tmp_path / "prefix"
     argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
     argv += ["--disable-pip-version-check", "--no-warn-script-location", "--ignore-installed", "--prefix", prefix]

@@ -72,7 +72,7 @@ def refused(**fields: Any) -> str:
     return str(caught.value)
 
 
-def test_each_contradiction_is_refused_in_its_words() -> None:
+def test_contradiction_is_refused_with_its_reason() -> None:
     absent = "probe 'p' states that its subject is absent, and "
     assert refused(status="fine") == "probe 'p' has the unknown status 'fine'"
     assert refused() == "probe 'p' claims to pass, and its checks do not bear it out"

@@ -170,7 +170,7 @@ def test_way_is_tried_for_a_minute_and_the_first_alone_where_it_passes(monkeypat
     assert (found.transport, found.reason, len(events)) == (GLOO, "passed its probe on 2 ranks", 1)
 
 
-def test_no_way_that_passes_is_rm561_with_every_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transports_that_all_fail_are_rm561_with_every_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = [verdict(0), verdict(1, "c")]
     with pytest.raises(TrainerError, match="RM561") as caught:
         climbed(monkeypatch, {"nccl": bad, "gloo": bad}, [NCCL, GLOO])

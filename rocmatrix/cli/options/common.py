@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import edge
@@ -13,13 +14,31 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
     from rocmatrix.matrix.resolver.resolve import Request
 
+AS_JSON = "print events as JSON lines on standard output, for programs"
 BASE = "another base image, for a mirror or an air-gapped site"
 CARDS = "cards by number, such as 0,1 (default: all that the cell is built for)"
 CELL = "a cell by name; `./invokew cells` lists them"
 DRY_RUN = "print exactly what would run, and run nothing"
 FORCE = "override a rule that calls the request broken; the rule is printed, and named in the image's label"
 GPU = "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card"
+REQUIREMENTS = "a requirements file: its packages are locked with hashes next to the cell's torch, and added"
 WHEELHOUSE = "a folder that holds the locked wheels already"
+
+
+def added_packages(companions: str, requirements: str) -> tuple[str, ...]:
+    """Return what to add to a cell, as its name has it; the lines of a file are kept in the checkout. Raises RM017.
+
+    Args:
+        companions: names with commas between.
+        requirements: path of a requirements file; empty for none.
+    """
+    named = words(companions)
+    if not requirements:
+        return named
+    from rocmatrix.images.added import requirements_file
+    from rocmatrix.runtime.paths import ROOT
+
+    return (*named, requirements_file.take(Path(requirements).expanduser(), ROOT))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +59,13 @@ class DryRun:
     """Whether anything is run."""
 
     dry_run: bool = option(DRY_RUN, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTrainer(DryRun):
+    """What every command of the trainer takes that is no job."""
+
+    as_json: bool = option(AS_JSON, default=False, typed="json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +108,12 @@ class WithCompanions(Axes):
         "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)", typed="with"
     )
 
+    with_requirements: str = option(REQUIREMENTS)
+
     @property
     def packages(self) -> tuple[str, ...]:
-        """Companion packages, by name."""
-        return words(self.companions)
+        """What to add: companions by name, and the word that stands for the file's lines. Raises RM017."""
+        return added_packages(self.companions, self.with_requirements)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +153,10 @@ class Job(Sent):
     )
     wheelhouse: str = option(WHEELHOUSE)
     cards: str = option(CARDS)
+    as_json: bool = option(AS_JSON, default=False, typed="json")
+    use_installed_torch: bool = option(
+        "natively: use the torch of this machine's own Python, on record; nothing is installed", default=False
+    )
     expandable_segments: bool = option(
         "let the allocator's segments grow, by the variable this torch reads; off by default", default=False
     )
@@ -139,4 +171,6 @@ class Job(Sent):
             "wheelhouse": self.wheelhouse or None,
             "cards": card_numbers(self.cards),
             "expandable_segments": self.expandable_segments,
+            "as_json": self.as_json,
+            "use_installed_torch": self.use_installed_torch,
         }

@@ -218,6 +218,7 @@ def test_record_of_a_training_holds_its_end_its_figures_and_its_log(host):
     assert made.passed
     assert made.verdicts == (Verdict(probe="train", status="pass"),)
     assert made.numbers == (
+        Number(probe="train", name="epochs", value=1.0, unit="epochs"),
         Number(probe="train", name="rows_per_second", value=2.0, unit="1/s"),
         Number(probe="train", name="best_validation_loss", value=0.25, unit="1"),
     )
@@ -254,7 +255,7 @@ def test_trouble_that_a_program_states_itself_excuses_a_training_and_no_suite(ho
 @pytest.mark.parametrize("value", [math.nan, math.inf, True, "3", None])
 def test_figure_that_is_no_finite_number_is_left_out(value, host):
     events = ({"event": "epoch", "rows_per_second": value}, {"event": "done", "best": {"validation_loss": value}})
-    assert trained(host, events=events).numbers == ()
+    assert [number.name for number in trained(host, events=events).numbers] == ["epochs"]
 
 
 def test_size_of_an_image_is_in_bytes():
@@ -285,7 +286,8 @@ def test_names_with_half_a_surrogate_pair_are_recorded_with_a_question_mark(host
 
 def test_rate_of_a_training_is_its_median(host):
     epochs = [{"event": "epoch", "rows_per_second": rate} for rate in (50, 10, 40, 20, 30)]
-    assert trained(host, events=epochs).numbers[0].value == 30.0
+    numbers = {number.name: number.value for number in trained(host, events=epochs).numbers}
+    assert numbers == {"epochs": 5.0, "rows_per_second": 30.0}
 
 
 def test_probe_that_failed_before_the_hosts_trouble_counts_alone(host):

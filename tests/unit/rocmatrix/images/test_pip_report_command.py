@@ -24,7 +24,7 @@ BROKEN = "WARNING: Retrying (x) after connection broken by 'New('<c>: Failed: [E
 @pytest.fixture
 def pip(monkeypatch):
     """A pip that writes a report of one file, or ends with `said`; `calls` are the commands it was started with."""
-    found = SimpleNamespace(calls=[], constraints=[], said="", answers={})
+    found = SimpleNamespace(calls=[], constraints=[], said="", printed="", answers={})
 
     def run(argv, *, capture_output, text, check):
         assert (capture_output, text, check) == (True, True, False)
@@ -33,7 +33,7 @@ def pip(monkeypatch):
         said = found.answers.get(argv[argv.index("--constraint") - 1], found.said)
         if not said:
             Path(argv[argv.index("--report") + 1]).write_text(json.dumps({"install": [ENTRY]}), encoding="utf-8")
-        return SimpleNamespace(returncode=1 if said else 0, stderr=said)
+        return SimpleNamespace(returncode=1 if said else 0, stderr=said, stdout=found.printed)
 
     monkeypatch.setattr(pip_report.subprocess, "run", run)
     return found
@@ -44,7 +44,7 @@ def test_pip_gets_the_whole_question_and_its_report_is_read(pip):
     (argv,) = pip.calls
     scratch = argv[argv.index("--report") + 1].removesuffix("/report.json")
     assert argv == [
-        *(sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed"),
+        *(sys.executable, "-m", "pip", "install", "--dry-run", "--progress-bar=off", "--ignore-installed"),
         *("--retries", "1", "--timeout", "10", "--only-binary=:all:"),
         *("--report", f"{scratch}/report.json", "--target", f"{scratch}/target"),
         *("--python-version", "3.12", "--implementation", "cp", "--abi", "cp312", "--abi", "abi3", "--abi", "none"),
@@ -119,3 +119,14 @@ def test_files_are_ordered_by_name_whatever_their_letter_case():
 )
 def test_reason_is_the_first_broken_connection_and_the_first_error_else_the_last_line(stderr, reason):
     assert pip_report.reason(stderr) == reason
+
+
+def test_packages_that_exclude_each_other_are_named_after_the_reason(pip):
+    pip.said = "ERROR: ResolutionImpossible"
+    pip.printed = "Collecting a\nThe conflict is caused by:\n    a 1 depends on b<2\n    c 1 depends on b>2\n\nTo fix"
+    with pytest.raises(RocmatrixError, match="RM105") as caught:
+        pip_report.ask(PLAIN)
+    assert caught.value.why == "ResolutionImpossible\na 1 depends on b<2\nc 1 depends on b>2"
+    many = "The conflict is caused by:\n" + "".join(f"  {n}{'x' * 300}\n" for n in range(9))
+    assert pip_report.conflict(many) == [f"{n}{'x' * 239}" for n in range(8)]
+    assert pip_report.conflict("no conflict") == []

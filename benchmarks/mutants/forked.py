@@ -8,7 +8,7 @@ import resource
 import signal
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +33,7 @@ class Loop:
         self.broken: list[str] = []
         self._seconds: dict[str, float] = {}
         self._reached: dict[str, list[pytest.Item]] = defaultdict(list)
+        self._kills: Counter[tuple[str, str]] = Counter()  # by function and test
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
@@ -60,17 +61,29 @@ class Loop:
             tests.sort(key=lambda test: self._seconds[test.nodeid])
 
     def _try(self, name: str, tests: Sequence[pytest.Item]) -> str:
+        """Run the tests on a mutant up to the first that fails: those first that killed others of its function."""
+        function = mangled_name_from_mutant_name(name)
+        first = sorted(tests, key=lambda test: -self._kills[function, test.nodeid])
         seconds = CPU_LEAST + CPU_TIMES * sum(self._seconds[test.nodeid] for test in tests)
+        killer, told = os.pipe()
         sys.stdout.flush()
         child = os.fork()
         if not child:
             with suppress(BaseException):  # of whatever kind: the child must not go on as a second parent
                 limit(int(seconds))
                 set_mutant_under_test(name)
-                following = [*tests[1:], None]
-                os._exit(any(fails(*pair) for pair in zip(tests, following, strict=True)))
+                following = [*first[1:], None]
+                place = next((n for n, pair in enumerate(zip(first, following, strict=True)) if fails(*pair)), None)
+                os.write(told, b"" if place is None else str(place).encode())
+                os._exit(place is not None)
             os._exit(1)
-        return ended(child)
+        os.close(told)
+        outcome = ended(child)
+        with os.fdopen(killer, "rb", buffering=0) as stream:
+            os.set_blocking(killer, False)  # what a mutant left running may hold the other end
+            if written := stream.read(20):
+                self._kills[function, first[int(written)].nodeid] += 1
+        return outcome
 
 
 def fails(item: pytest.Item, following: pytest.Item | None) -> bool:

@@ -72,7 +72,7 @@ def change_of(name: str, path: Path) -> list[str]:
 
 
 def few_examples() -> None:
-    """Let hypothesis try at most EXAMPLES examples a test: more take most of the time and kill few more."""
+    """Let hypothesis try at most EXAMPLES examples a test, and make none simpler: more of it kills few more."""
     make = hypothesis.settings.__init__
 
     def capped(self: hypothesis.settings, parent: hypothesis.settings | None = None, **given: Any) -> None:
@@ -81,7 +81,8 @@ def few_examples() -> None:
         make(self, parent, **given)
 
     hypothesis.settings.__init__ = capped  # type: ignore[method-assign]
-    hypothesis.settings.register_profile("mutants", max_examples=EXAMPLES, database=None)
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", max_examples=EXAMPLES, database=None, phases=phases)
     hypothesis.settings.load_profile("mutants")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.mutants.source import hash_of
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -25,13 +26,8 @@ class Module:
 
     @property
     def source(self) -> str:
-        """The hash of the module as it is."""
+        """The hash of the module's code as it is."""
         return hash_of((ROOT / self.path).read_bytes())
-
-
-def hash_of(code: bytes) -> str:
-    """Return what a source is recorded by."""
-    return hashlib.sha256(code).hexdigest()[:16]
 
 
 def read(name: str) -> dict[str, Any]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import ast
+import fcntl
 import json
 import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.mutants.plan import ROOT, Module, hash_of, modules, read
+from benchmarks.mutants.plan import ROOT, Module, modules, read
+from benchmarks.mutants.source import changed, hash_of
 from benchmarks.mutants.trial import KILLED, Trial
 
 RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
 PAGE = RESULT.with_suffix(".md")
+LOCK = ROOT / ".rocmatrix" / "mutants.lock"
 INTRODUCTION = """Written by `./invokew test --mutants`. A mutant is one change of the code, such as `<` to `<=` or an
 argument left out; it is killed where a test of its module fails. Equal are those that change no behaviour, each with
 its reason below. Left out of the count are the words of messages (`what`, `where`, `why`, `next`, `hint`, `words` and
@@ -32,6 +35,16 @@ def recorded() -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def locked() -> Iterator[None]:
+    """Let one program at a time read and write the record: modules may be run next to each other."""
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+@locked()
 def keep_module(trial: Trial) -> None:
     """Put a module's outcome into the record."""
     record = recorded()
@@ -44,7 +57,7 @@ def keep_module(trial: Trial) -> None:
 
 
 def to_try_again(module: Module) -> dict[str, Any]:
-    """Return the changes on record that no test saw, and the functions that were changed since that run.
+    """Return the changes on record that no test saw, and the functions that were changed since, or use what was.
 
     Ends the program where the source of that run is no version of the module that git knows.
     """
@@ -52,9 +65,8 @@ def to_try_again(module: Module) -> dict[str, Any]:
     before = next((text for text in versions_of(module) if hash_of(text) == entry["source"]), None)
     if before is None:
         sys.exit(f"{module.path} was never run, or in a version that git does not know: run it whole")
-    then, now = functions(before), functions((ROOT / module.path).read_bytes())
-    changed = [name for name, body in now.items() if then.get(name) != body]
-    return {"changes": [each["change"] for each in entry["survivors"] if not each["equal"]], "functions": changed}
+    functions = changed(before, (ROOT / module.path).read_bytes())
+    return {"changes": [each["change"] for each in entry["survivors"] if not each["equal"]], "functions": functions}
 
 
 def versions_of(module: Module) -> Iterator[bytes]:
@@ -67,16 +79,6 @@ def versions_of(module: Module) -> Iterator[bytes]:
             yield shown.stdout
 
 
-def functions(code: bytes) -> dict[str, str]:
-    """Return the functions of a module by mutmut's name of each: a method is xǁClassǁmethod."""
-    found = {}
-    for node in ast.parse(code).body:
-        inner = node.body if isinstance(node, ast.ClassDef) else [node]
-        prefix = f"ǁ{node.name}ǁ" if isinstance(node, ast.ClassDef) else "_"
-        found |= {f"x{prefix}{each.name}": ast.dump(each) for each in inner if isinstance(each, ast.FunctionDef)}
-    return found
-
-
 def reapply(record: dict[str, Any]) -> dict[str, Any]:
     """Return the record with the reasons that equal.toml holds now."""
     for path, entry in list(record["modules"].items()):
@@ -84,6 +86,7 @@ def reapply(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+@locked()
 def keep_named(found: list[dict[str, Any]]) -> None:
     """Put the outcome of the mutants written by hand into the record."""
     write({**recorded(), "named": found})

@@ -18,6 +18,8 @@ from benchmarks.mutants.undecorated import undecorated
 # A mutant that does not end, or takes the process down, was noticed. One that is kept was killed before.
 KILLED = ("killed", "timeout", "crashed", "kept")
 PLAIN = ("-p", "no:cacheprovider", "--hypothesis-seed=0")  # the same examples for every mutant
+# A failure is counted and not shown: to write it down takes many times what the test does.
+TERSE = ("--tb=no", "--assert=plain")
 LIMIT = 900  # seconds of a process of its own, many times what the slowest list of tests takes
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MKL_NUM_THREADS": "1"}
 
@@ -57,7 +59,7 @@ def prepare(module: Module, folder: Path) -> None:
     path.write_text(undecorated(path.read_text(encoding="utf-8")), encoding="utf-8")
     program = module.path.split("/")[0]
     rest = sorted(entry.name for entry in folder.iterdir() if entry.name not in (program, "pyproject.toml"))
-    arguments = [*PLAIN, *(["-k", f"not ({module.skip})"] if module.skip else [])]
+    arguments = [*PLAIN, *TERSE, *(["-k", f"not ({module.skip})"] if module.skip else [])]
     settings = {
         "source_paths": [program],
         "only_mutate": [module.path],

@@ -37,7 +37,7 @@ def of(records: Iterable[Record], *, marks: Sequence[Mark]) -> Recorded | None:
     proofs = [r for r in ordered(records) if r.kind == "prove" and r.passed and set(r.marks) == set(marks)]
     sized = [(record, size) for record in proofs if (size := _size(record))]
     accepted = [pair for pair in sized if _reason(pair[0])]
-    chosen = accepted[-1:] or sized[:1]
+    chosen = accepted[-1:] or sized
     return next((_described(record, size) for record, size in chosen), None)
 
 
@@ -50,9 +50,9 @@ def _size(record: Record) -> int:
     return int(found[0]) if found else 0
 
 
-def _reason(record: Record) -> str:
+def _reason(record: Record) -> str | None:
     summaries = (v.summary for v in record.verdicts if v.probe == from_events.SIZE)
-    return next((text.removeprefix(ACCEPTED) for text in summaries if text.startswith(ACCEPTED)), "")
+    return next((text.removeprefix(ACCEPTED) for text in summaries if text.startswith(ACCEPTED)), None)
 
 
 def _described(record: Record, size: int) -> Recorded:

@@ -191,7 +191,7 @@ def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Seque
         place: fields of the record, as for a smoke suite.
     """
     start, end = done.last("start") or {}, done.last("done")
-    if str(_mapping(start.get("data")).get("source") or "").casefold().startswith("synthetic"):
+    if str(_mapping(start.get("data")).get("source")).casefold().startswith("synthetic"):
         place["marks"] = (*place.get("marks", ()), "synthetic")
     status = "pass" if end and done.status == 0 else f"ended with {done.status}"
     verdicts = (Verdict(probe="train", status=status),) if done.host_trouble is None else ()

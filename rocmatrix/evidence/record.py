@@ -162,11 +162,11 @@ def _recorded(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def ordered(records: Iterable[Record]) -> list[Record]:
-    """Return records, oldest first. Those that were in no file yet stand by their times alone."""
+    """Return records, oldest first, in whatever order they come. Those of no file yet stand by their times."""
     latest: dict[str, str] = {}
     keys: list[tuple[str, int, str, Record]] = []
     for record in sorted(records, key=lambda r: (r.number, r.at)):
         at = max(record.at, latest.get(record.series, "")) if record.series else record.at
         latest[record.series] = at
-        keys.append((at, record.number, "" if record.series else record.id, record))
+        keys.append((at, record.number, record.series or record.id, record))
     return [record for *_, record in sorted(keys, key=lambda key: key[:3])]

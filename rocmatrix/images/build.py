@@ -372,7 +372,12 @@ def run_buildx(argv: Sequence[str], *, log: Path, watched: disk_space.Room | Non
 def _started(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     """Run a command to its end; leaving early (Ctrl-C, a full disk) cancels it, so that it tags nothing."""
     with subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
     ) as process:
         try:
             yield process

@@ -150,7 +150,7 @@ def parse_report(report: dict[str, Any]) -> list[Resolved]:
 def _parse_entry(entry: dict[str, Any]) -> Resolved:
     download = entry["download_info"]
     return Resolved(
-        file=unquote(download["url"].rsplit("/", 1)[-1]),
+        file=unquote(download["url"].rpartition("/")[2]),
         name=entry["metadata"]["name"],
         version=entry["metadata"]["version"],
         url=download["url"],

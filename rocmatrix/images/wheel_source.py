@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from html import unescape
-from urllib.error import URLError
+from http.client import HTTPException
 from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
@@ -62,7 +62,7 @@ def wheel(row: Resolved, *, index: str | None, today: date) -> Wheel:
         index: URL of the release's own index; None where only the configured sources were asked.
         today: date of the record.
     """
-    refuse_unreleased(row.file, [row.url, index or ""], today=today)
+    refuse_unreleased(row.file, [row.url, index or row.url], today=today)
     if index is None or not of_stack(row.name):
         if row.sha256 is None:
             return _measured(row, index="python", today=today)
@@ -91,7 +91,7 @@ def _measured(row: Resolved, *, index: str, today: date) -> Wheel:
 
 def _place(address: str) -> str:
     parts = urlsplit(address)
-    return f"{parts.netloc}{parts.path}".rstrip("/") if parts.netloc else parts.path.rsplit("/", 1)[-1]
+    return f"{parts.netloc}{parts.path}".rstrip("/") if parts.netloc else parts.path.rpartition("/")[2]
 
 
 def _served_by(index: str, url: str) -> bool:
@@ -106,7 +106,7 @@ def served_hash(index: str, row: Resolved) -> str | None:
         page += "index.html"
     for link in re.findall(r'href="([^"]+)"', _read(page).decode(errors="replace")):
         address, _, fragment = unescape(link).partition("#")
-        if unquote(address.rsplit("/", 1)[-1]) == row.file and fragment.startswith("sha256="):
+        if unquote(address.rpartition("/")[2]) == row.file and fragment.startswith("sha256="):
             return fragment.removeprefix("sha256=")
     return None
 
@@ -114,19 +114,25 @@ def served_hash(index: str, row: Resolved) -> str | None:
 def computed_hash(url: str) -> str:
     """Fetch a file, keeping nothing, and return its sha256. Raises RM104."""
     digest = hashlib.sha256()
-    try:
-        with urlopen(url, timeout=PATIENCE_SECONDS) as stream:
-            while piece := stream.read(CHUNK_BYTES):
-                digest.update(piece)
-    except (URLError, OSError) as error:
-        raise RocmatrixError("RM104", what=url, why=str(error)) from None
+    for piece in _pieces(url):
+        digest.update(piece)
     return digest.hexdigest()
 
 
 def _read(url: str) -> bytes:
+    return b"".join(_pieces(url))
+
+
+def _pieces(url: str) -> Iterator[bytes]:
+    """Yield a file piece by piece. Raises RM104, also where it breaks off: urllib ends such a file without an error."""
+    size, stated = 0, None
     try:
         with urlopen(url, timeout=PATIENCE_SECONDS) as stream:
-            content: bytes = stream.read()
-            return content
-    except (URLError, OSError) as error:
+            stated = stream.headers.get("Content-Length")
+            while piece := stream.read(CHUNK_BYTES):
+                size += len(piece)
+                yield piece
+    except (OSError, HTTPException) as error:
         raise RocmatrixError("RM104", what=url, why=str(error)) from None
+    if stated is not None and size != int(stated):
+        raise RocmatrixError("RM104", what=url, why=f"it broke off after {size:,} of {int(stated):,} bytes")

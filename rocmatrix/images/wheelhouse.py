@@ -192,7 +192,7 @@ class Ledger:
         part = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(self._seen, indent=1), encoding="utf-8")
+            part.write_text(json.dumps(self._seen), encoding="utf-8")
             part.chmod(0o600)
             part.replace(self.path)
 

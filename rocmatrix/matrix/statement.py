@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
@@ -46,13 +47,10 @@ def _range(text: str) -> str:
 
 
 def _date(text: str) -> str:
-    try:
-        valid = text.startswith("20") and date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        valid = False
-    if not valid:
-        raise PydanticCustomError("date", "'{text}' is not a date such as 2026-11-21", {"text": text})
-    return text
+    with suppress(ValueError):
+        if text.startswith("20") and date.fromisoformat(text).isoformat() == text:
+            return text
+    raise PydanticCustomError("date", "'{text}' is not a date such as 2026-11-21", {"text": text})
 
 
 def _schema(pattern: str) -> WithJsonSchema:

@@ -14,7 +14,6 @@ from rocmatrix.containers import engine, engine_lock
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
-from rocmatrix.evidence.level import held
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
@@ -24,7 +23,7 @@ from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.request import Request
-from rocmatrix.nightly import bake, disk
+from rocmatrix.nightly import bake, disk, trust
 from rocmatrix.nightly.night import Outcome
 from rocmatrix.runtime.console import LOGS
 from rocmatrix.runtime.errors import RocmatrixError
@@ -33,7 +32,6 @@ from rocmatrix.verify import proof
 if TYPE_CHECKING:
     import docker
 
-    from rocmatrix.evidence.record import Record
 
 PASSES = ("pass", NOT_APPLICABLE)
 
@@ -92,9 +90,7 @@ class OnEngine:
 
     def _sound(self, cell: Cell) -> set[str | None]:
         """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
-        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == self._inputs(cell)]
-        proofs = {r.image: held(r) for r in records if r.kind == "prove" and r.trouble is None}
-        return {r.image for r in records if r.kind == "build" and r.passed and proofs.get(r.image, True)}
+        return trust.sound(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
 
     @cached_property
     def _other(self) -> OtherBase | None:
@@ -235,14 +231,7 @@ class OnEngine:
 
     def _tested(self, cell: Cell) -> str | None:
         """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
-        inputs = self._inputs(cell)
-        records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
-        newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
-        tested = {(_shows(record), record.image) for found in newest.values() for record in found}
-        if not all(newest.values()) or len(tested) != 1:
-            return None
-        passed, image = tested.pop()
-        return image if passed else None
+        return trust.tested(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
 
     def holds(self, cell: Cell) -> bool:
         """Whether the engine holds the candidate of these inputs, and a build on record made it."""
@@ -269,11 +258,6 @@ def candidate(cell: Cell) -> engine.Image:
     if found is None:
         raise RocmatrixError("RM203", what=f"the engine holds no image {bake.candidate(cell)}")
     return found
-
-
-def _shows(record: Record) -> bool:
-    """Return whether a run passed, and not while a card counted errors."""
-    return held(record) and "card-errors" not in record.marks
 
 
 def _held(cell: Cell) -> engine.Image | None:

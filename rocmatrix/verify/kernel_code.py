@@ -161,5 +161,4 @@ def _targets(files: Iterable[DeviceFile]) -> str:
 
 def described_rows(check: Check) -> list[dict[str, Any]]:
     """Return the rows of the inventory that a check carries."""
-    rows: list[dict[str, Any]] = check.data.get("libraries", [])
-    return rows
+    return list(check.data.get("libraries", ()))

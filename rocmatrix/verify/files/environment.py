@@ -62,16 +62,14 @@ class Environment:
 
 def of(tree: Tree) -> Environment | None:
     """Return what an image's environment is by its configuration; None where it has no configuration of venv's form."""
-    found = [
-        _VERSION.fullmatch(line) for line in tree.texts.get(CONFIGURATION, b"").decode("utf-8", "replace").splitlines()
-    ]
+    found = [_VERSION.fullmatch(line) for line in tree.lines(CONFIGURATION)]
     versions = [match["python"] for match in found if match]
     return Environment(python=versions[0]) if len(versions) == 1 else None
 
 
 def configuration_is_venvs(tree: Tree, environment: Environment) -> bool:
     """Whether pyvenv.cfg holds the lines that venv writes and no other: it decides where modules are looked for."""
-    lines = tree.texts.get(CONFIGURATION, b"").decode("utf-8", "replace").splitlines()
+    lines = tree.lines(CONFIGURATION)
     python = re.escape(environment.python)
     patterns = (
         r"home = /usr/bin",

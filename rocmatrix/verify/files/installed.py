@@ -200,7 +200,7 @@ def _records(tree: Tree, rows: dict[str, Row], expected: Expected) -> Iterable[s
         listed = dict(wheel.recorded(tree.texts.get(path, b"").decode("utf-8", "replace")))
         at = {posixpath.normpath(posixpath.join(posixpath.dirname(one.about), name)): d for name, d in listed.items()}
         own = {*one.files, *one.added, path, *(f"{VENV}/bin/{name}" for name in one.commands)}
-        extra = {name for name in at.keys() - own if source_of(name) not in own}
+        extra = {name for name in at.keys() - own - one.replaced if source_of(name) not in own}
         wrong = {
             name
             for name, digest in at.items()

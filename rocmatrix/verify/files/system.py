@@ -124,17 +124,13 @@ def _other_mode(rows: Mapping[str, Row], base: Mapping[str, Row]) -> Iterable[st
 
 def _users(tree: Tree) -> Iterable[str]:
     """Yield users other than root that have its number, and any that could log in with a password."""
-    for line in _lines(tree, "/etc/passwd"):
+    for line in tree.lines("/etc/passwd"):
         fields = line.split(":")
         if len(fields) > 2 and fields[2].strip().lstrip("0+") == "" and fields[0] != "root":
             yield f"/etc/passwd: {fields[0]}"
         if len(fields) > 1 and fields[1] not in ("x", "*", "!"):
             yield f"/etc/passwd: {fields[0]} has a password"
-    for line in _lines(tree, "/etc/shadow"):
+    for line in tree.lines("/etc/shadow"):
         fields = line.split(":")
         if len(fields) > 1 and not fields[1].startswith(("*", "!")):
             yield f"/etc/shadow: {fields[0]} has a password"
-
-
-def _lines(tree: Tree, path: str) -> list[str]:
-    return tree.texts.get(path, b"").decode("utf-8", "replace").splitlines()

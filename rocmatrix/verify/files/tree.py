@@ -92,6 +92,10 @@ class Tree:
             self.texts[entry.path] = bytes(kept)
         return sha256.digest(), md5.digest() if md5 else b""
 
+    def lines(self, path: str) -> list[str]:
+        """Return the lines of a text that was taken up; none for any other path."""
+        return self.texts.get(path, b"").decode(errors="replace").splitlines()
+
     def below(self, folder: str) -> dict[str, Row]:
         """Return a folder and what is below it, by path."""
         return {path: row for path, row in self.rows.items() if path == folder or path.startswith(f"{folder}/")}

@@ -2,8 +2,9 @@
 
 A locked wheel decides, by its own RECORD and bytes, and not the RECORD of an image: whoever changes a file
 there can change that too. Layout and rules are those of the binary distribution format (PyPA specifications) and of
-pip 23 and later (pip/_internal/operations/install/wheel.py): scripts get the environment's Python for `#!python`, entry
-points become commands, RECORD is written anew, INSTALLER and REQUESTED are added.
+pip 23 and later (pip/_internal/operations/install/wheel.py): in scripts a first line that begins with `#!python`
+becomes one with the environment's Python, entry points become commands and replace scripts of their names, RECORD is
+written anew, INSTALLER and REQUESTED are added. A test compares all this with what pip itself installs.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import configparser
 import csv
 import hashlib
 import io
+import re
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +29,9 @@ PLAIN, EXECUTABLE = 0o644, 0o755
 CHUNK = 1024 * 1024
 ADDED = {"INSTALLER": b"pip\n", "REQUESTED": b""}
 NOT_INSTALLED = ("RECORD", "RECORD.jws", "RECORD.p7s")
+INTERPRETER = f"{VENV}/bin/python"
+REWRITTEN = b"#!python"
+_OF_WRAPPER = re.compile(r"(\.exe|-script\.py|\.pya)$", re.IGNORECASE)  # as setuptools once named a command's files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,8 @@ class Member:
         digest = hashlib.sha256()
         with self.archive.open(self.name) as file:
             if self.script:
-                digest.update(_with_interpreter(file.readline()))
+                file.readline()
+                digest.update(f"#!{INTERPRETER}\n".encode())
             while piece := file.read(CHUNK):
                 digest.update(piece)
         return digest.digest()
@@ -59,13 +65,15 @@ class Member:
 class Wheel:
     """A wheel taken apart. `files` are by the path where they land, `about` is the path of its .dist-info folder.
 
-    `commands` are entry points by name: `module:attribute`.
+    `commands` are entry points by name: `module:attribute`. `replaced` are the scripts in whose place pip writes
+    commands: they are installed nowhere, and pip's RECORD names them by their path in the wheel.
     """
 
     file: str
     about: str
     files: dict[str, Member]
     commands: dict[str, str] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
 
     @property
     def added(self) -> dict[str, bytes]:
@@ -87,29 +95,52 @@ def opened(source: Path | BinaryIO, *, name: str, site: str) -> Wheel:
         site: folder of packages that it is installed to, as an absolute path in the image.
     """
     archive = zipfile.ZipFile(source)
-    about = next((info.partition("/")[0] for info in archive.namelist() if info.endswith(".dist-info/WHEEL")), None)
+    about = next((folder for folder in map(_about, archive.namelist()) if folder), None)
     if about is None:
         raise ValueError(f"{name} has no .dist-info/WHEEL")
+    commands = _commands(archive, about)
+    replaced = {info.filename for info in archive.infolist() if _is_wrapper(info.filename, commands)}
+    return Wheel(
+        file=name,
+        about=f"{site}/{about}",
+        files=dict(_files(archive, about, site=site, left_out=replaced)),
+        commands=commands,
+        replaced=frozenset(f"{site}/{path}" for path in replaced),
+    )
+
+
+def _about(name: str) -> str:
+    """Return the wheel's .dist-info folder from the name of its WHEEL; packages may carry folders of others below."""
+    folder, _, last = name.partition("/")
+    return folder if folder.endswith(".dist-info") and last == "WHEEL" else ""
+
+
+def _is_wrapper(name: str, commands: Collection[str]) -> bool:
+    first, _, rest = name.partition("/")
+    script = first.endswith(".data") and rest.startswith("scripts/")
+    return script and _OF_WRAPPER.sub("", rest.rpartition("/")[2]) in commands
+
+
+def _files(
+    archive: zipfile.ZipFile, about: str, *, site: str, left_out: Collection[str]
+) -> Iterator[tuple[str, Member]]:
+    """Yield where each member lands, and the member."""
     digests = dict(_recorded(archive, about))
-    files = {}
+    skipped = {*left_out, *(f"{about}/{name}" for name in NOT_INSTALLED)}
     for info in archive.infolist():
-        folder, _, last = info.filename.rpartition("/")
-        if info.is_dir() or (folder == about and last in NOT_INSTALLED):
-            continue
-        path, script = _place(info.filename, site=site, package=about.split("-")[0])
-        files[path] = _member(archive, info, digests.get(info.filename), script=script)
-    return Wheel(file=name, about=f"{site}/{about}", files=files, commands=_commands(archive, about))
+        if not info.is_dir() and info.filename not in skipped:
+            path, script = _place(info.filename, site=site, package=about.partition("-")[0])
+            yield path, _member(archive, info, digests.get(info.filename), script=script)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, sha256: bytes | None, *, script: bool) -> Member:
     mode = info.external_attr >> 16
-    executable = script or (bool(mode) and stat.S_ISREG(mode) and bool(mode & 0o111))
-    rewritten = script and archive.open(info).read(8).startswith(b"#!python")
+    rewritten = script and archive.open(info).read(len(REWRITTEN)) == REWRITTEN
     return Member(
         archive=archive,
         name=info.filename,
         sha256=None if rewritten else sha256,
-        mode=EXECUTABLE if executable else PLAIN,
+        mode=EXECUTABLE if stat.S_ISREG(mode) and mode & 0o111 else PLAIN,
         script=rewritten,
     )
 
@@ -136,14 +167,15 @@ def _recorded(archive: zipfile.ZipFile, about: str) -> Iterator[tuple[str, bytes
 def recorded(text: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield path and sha256 of each row of a RECORD: None without one or for another kind, b"" if unreadable."""
     for row in csv.reader(io.StringIO(text)):
-        if row and row[0]:
-            kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
-            yield row[0], _decoded(value) if kind == "sha256" else None
+        path, digest = [*row, "", ""][:2]
+        kind, _, value = digest.partition("=")
+        if path:
+            yield path, _decoded(value) if kind == "sha256" else None
 
 
 def _decoded(value: str) -> bytes:
     try:
-        digest = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        digest = base64.urlsafe_b64decode(value + "==")  # more padding than is needed is taken
     except (binascii.Error, ValueError):
         return b""
     return digest if len(digest) == hashlib.sha256().digest_size else b""
@@ -157,7 +189,3 @@ def _commands(archive: zipfile.ZipFile, about: str) -> dict[str, str]:
     parser.read_string(archive.read(f"{about}/entry_points.txt").decode("utf-8"))
     sections = [parser[name] for name in ("console_scripts", "gui_scripts") if parser.has_section(name)]
     return {name: value.partition("[")[0].strip() for section in sections for name, value in section.items()}
-
-
-def _with_interpreter(line: bytes) -> bytes:
-    return line.replace(b"#!python", f"#!{VENV}/bin/python".encode(), 1)

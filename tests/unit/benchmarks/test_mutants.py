@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants import named, plan, report, trial
+from benchmarks.mutants import named, plan, report, source, trial
 from benchmarks.mutants.undecorated import undecorated
 
 MODULE = '''
@@ -124,11 +124,40 @@ def test_kept_mutants_were_killed_before():
     assert [survivor["change"][-1] for survivor in entry["survivors"]] == ["+ 1", "+ 2"]
 
 
-def test_functions_that_were_changed_are_known_by_mutmuts_names():
-    before = b"class A:\n    def f(self): return 1\n    def g(self): return 2\n\n\ndef h(): return 3\n"
-    then, now = report.functions(before), report.functions(before.replace(b"return 2", b"return 4"))
-    assert list(then) == ["x\u01c1A\u01c1f", "x\u01c1A\u01c1g", "x_h"]
-    assert [name for name in now if now[name] != then[name]] == ["x\u01c1A\u01c1g"]
+SOURCE = b"""
+from kept import one, two
+MOST = 3
+
+
+class A:
+    size: int = 1
+
+    def f(self): return one()
+    def g(self): return 2
+
+
+def h(): return MOST
+def i(): return two()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        (b"return 2", b"return 4", ["x\u01c1A\u01c1g"]),
+        (b"MOST = 3", b"MOST = 4", ["x_h"]),
+        (b"import one, two", b"import one, three as two", ["x_i"]),
+        (b"import one, two", b"import one, two, three", []),
+        (b"size: int = 1", b"size: int = 2", ["x\u01c1A\u01c1f", "x\u01c1A\u01c1g"]),
+        (b"def i()", b"@cache\ndef i()", ["x_i"]),
+        (b"def h(): return MOST", b'def h():\n    """Return it."""  # at most\n    return MOST', []),
+    ],
+)
+def test_functions_that_a_version_changed_are_named_and_those_that_use_what_it_changed(old, new, names):
+    now = SOURCE.replace(old, new)
+    assert now != SOURCE
+    assert source.changed(SOURCE, now) == names
+    assert (source.hash_of(now) == source.hash_of(SOURCE)) == (not names and b"three" not in new)
 
 
 def test_survivors_are_tried_again_alone_where_the_source_of_the_record_is_known(monkeypatch):

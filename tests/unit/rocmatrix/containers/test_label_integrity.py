@@ -1,6 +1,8 @@
 """A seal fits what it was made for alone, however an engine words what is empty."""
 
 import copy
+import hashlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,3 +70,28 @@ def test_empty_setting_may_be_left_out():
     assert label_integrity.holds(image)
     del image["Config"]["Volumes"]
     assert label_integrity.holds(image)
+
+
+def test_seal_is_the_hash_of_layers_settings_and_labels_in_a_fixed_form():
+    """Images that were sealed before stay sealed: the form is written out here, apart from the code."""
+    text = (
+        '{"layers":["sha256:a","sha256:b"],"settings":{"Cmd":["--help"],"Env":["A=1","B=2"],'
+        '"Labels":{"org.rocmatrix.cell":"c","org.rocmatrix.inputs":"1"},"User":"10001:10001"}}'
+    )
+    assert label_integrity.of(IMAGE) == hashlib.sha256(text.encode()).hexdigest()
+    bare = '{"layers":[],"settings":{"Labels":{}}}'
+    assert label_integrity.of({"RootFS": {"Layers": []}, "Config": None}) == hashlib.sha256(bare.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(("attributes", "built"), [(IMAGE, True), (sealed(), False)])
+def test_image_is_sealed_by_one_label_more_unless_it_is_already(attributes, built):
+    calls = []
+
+    def build(*, fileobj, **more):
+        calls.append({"dockerfile": fileobj.read(), **more})
+
+    held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
+    label_integrity.put(SimpleNamespace(images=SimpleNamespace(get=held.__getitem__, build=build)), "rocmatrix:t")
+    labels = {"org.rocmatrix.seal": label_integrity.of(IMAGE)}
+    expected = {"dockerfile": b"FROM sha256:1\n", "tag": "rocmatrix:t", "labels": labels, "rm": True}
+    assert calls == ([expected] if built else [])

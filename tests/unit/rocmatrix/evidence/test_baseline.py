@@ -1,5 +1,7 @@
 """What an image's size is compared with where the checkout has none, from STAND-IN records of proofs."""
 
+from types import SimpleNamespace
+
 import pytest
 import yaml
 
@@ -8,7 +10,7 @@ from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence.record import Number, Verdict
 from rocmatrix.matrix.kernel_library import Baseline
 from rocmatrix.verify import size
-from tests.fixtures.cells import CPU, GFX1100, MATRIX
+from tests.fixtures.cells import CPU, GFX906, GFX1100, MATRIX
 from tests.fixtures.evidence import IMAGE, record
 
 
@@ -92,3 +94,35 @@ def test_cell_that_has_a_baseline_gets_a_comment_alone():
     assert f"# {CPU.name} has sizes" in text
     assert str(known.newest.bytes + 1) in text
     assert baseline.entries(MATRIX, [proof(1, known.newest.bytes, cell=CPU.name)]) == ""
+
+
+def test_size_on_record_is_of_this_cell_and_of_images_with_these_labels(tmp_path):
+    kept = tmp_path / "evidence.db"
+    store.add(kept, [proof(1, 5, cell=CPU.name), proof(2, 70, marks=("stand-in",)), proof(3, 1000)])
+    for labels, size_ in (({}, 1000), ({"org.rocmatrix.stand-in": "wheels"}, 70)):
+        found = baseline.recorded(kept, GFX1100, Image(id=IMAGE, labels=labels, size=1))
+        assert found is not None
+        assert found.bytes == size_
+
+
+def test_recorded_size_names_its_day_its_image_and_the_reason_that_a_person_gave():
+    first = baseline.of([proof(1, 1000)], marks=())
+    assert first == size.Recorded(bytes=1000, date="2026-11-01", of=f"image {IMAGE}, proven here")
+    accepted = baseline.of([proof(1, 1000), proof(2, 2000, accepted="m\u00e9thode")], marks=())
+    assert accepted is not None
+    assert accepted.of == f"image {IMAGE}, proven here; accepted: m\u00e9thode: 2000 bytes"
+
+
+def test_entries_are_of_every_cell_in_the_matrix_order_and_in_letters_as_they_are():
+    records = [proof(1, 1000, accepted="m\u00e9thode"), proof(1, 2000, cell=GFX906.name)]
+    text = baseline.entries(MATRIX, records)
+    order = [cell.name for cell in MATRIX.cells if cell.name in (GFX906.name, GFX1100.name)]
+    assert [row["cell"] for row in yaml.safe_load(text)] == order
+    assert "accepted: m\u00e9thode" in text
+
+
+def test_comments_are_added_to_entries():
+    matrix = SimpleNamespace(cells=(GFX1100, CPU), baseline=MATRIX.baseline)
+    text = baseline.entries(matrix, [proof(1, 1000), proof(1, 7, cell=CPU.name)])
+    assert text.startswith(f"- cell: {GFX1100.name}\n  sizes:\n    - bytes: 1000\n")
+    assert f"# {CPU.name} has sizes; to add below them:\n#     - bytes: 7\n" in text

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.evidence.level import LEVELS, standings, why_not
+from rocmatrix.evidence.level import LEVELS, held, known_images, standings, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
-from tests.fixtures.evidence import CARD, OTHER_INPUTS, record, rocm, smoke
+from tests.fixtures.evidence import CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
 
 
 @dataclass(frozen=True)
@@ -282,6 +282,46 @@ def test_forged_record_raises_no_level(kind):
 
 def test_local_part_of_a_version_is_no_other_torch():
     assert level(*CLIMB[:2], smoke(2, versions={"torch": "2.7.1+rocm6.3"})) == "smoked"
+
+
+def test_second_pass_of_two_cards_keeps_the_level():
+    again = [smoke(hours, two="pass", hardware=rocm(cards=2)) for hours in (5, 6)]
+    (standing,) = standings(CELL, [*CLIMB[:4], *again], rendered=True)
+    assert (standing.level, standing.at) == ("two-gpu", again[-1].at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "passed", "known"),
+    [("build", True, True), ("prove", True, True), ("smoke", True, False), ("build", False, False)],
+)
+def test_image_is_known_by_a_build_or_proof_that_passed(kind, passed, known):
+    assert known_images([record(kind, passed=passed)], CELL) == (frozenset({(INPUTS, IMAGE)}) if known else frozenset())
+    assert known_images([record(kind, cell="another")], CELL) == frozenset()
+
+
+def test_simulated_image_is_known_to_the_simulated_standing_alone():
+    made = [record("build", **SIMULATION)]
+    assert known_images(made, CELL) == frozenset()
+    assert known_images(made, CELL, simulated=True) == {(INPUTS, IMAGE)}
+
+
+@pytest.mark.parametrize(("marks", "current"), [(("simulated", "other-base"), None), (("simulated",), True)])
+def test_image_on_another_base_is_not_compared_with_the_checkout(marks, current):
+    records = [record("build", marks=marks)]
+    (found,) = standings(CELL, records, rendered=True, current_inputs=INPUTS, simulated=True)
+    assert found.current is current
+
+
+def test_run_that_states_no_version_of_torch_is_of_its_cell():
+    assert why_not(smoke(versions={}), CELL) is None
+    assert why_not(smoke(versions={"python": "3.12"}), CELL) is None
+
+
+def test_run_of_every_status_but_a_failure_holds():
+    verdicts = [Verdict(probe=status, status=status) for status in ("pass", "passed", "not-applicable", "not checked")]
+    assert held(record("smoke", verdicts=tuple(verdicts)))
+    assert not held(record("smoke", verdicts=(*verdicts, Verdict(probe="x", status="fail"))))
+    assert not held(record("smoke", verdicts=tuple(verdicts[2:])))
 
 
 @pytest.mark.parametrize(

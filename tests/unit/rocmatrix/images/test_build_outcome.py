@@ -1,6 +1,8 @@
 """What came of a build: reused, rebuilt, or failed, and what of the host ended it. The engine is a stand-in."""
 
 import hashlib
+import os
+import signal
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build
 from rocmatrix.images.disk_space import LEAST_FREE, Room
-from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.errors import CATALOG, RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
 UNLOCKED = next(cell for cell in MATRIX.cells if cell.unlocked_because)
@@ -78,6 +80,7 @@ def test_refusal_before_a_build_keeps_its_kind(code):
     ("status", "least", "gone", "stage"),
     [
         (1, None, None, None),
+        (0, None, None, None),
         (255, LEAST_FREE, None, None),
         (1, LEAST_FREE - 1, None, "disk"),
         (-2, None, None, "signal"),
@@ -93,7 +96,28 @@ def test_end_of_buildkit_is_known_by_its_status_the_disk_and_the_engine(status, 
     assert isinstance(found, build.BuildFailedError)
     assert (found.code, found.where, found.next, error.status) == ("RM202", "b", "d", status)
     assert (found.trouble and found.trouble.stage) == stage
+    assert (found.trouble is None) is (stage is None)
     assert found.trouble is None or found.trouble.words == error.render()
+
+
+CLIENT = Client()
+
+
+def of_client(answer):
+    """Return a function of the engine's client and more that answers for CLIENT alone."""
+
+    def asked(client, *more):
+        assert client is CLIENT
+        return answer(*more)
+
+    return asked
+
+
+def alone(client, tag, *, waiting):
+    """Stand in for the engine's lock on a tag."""
+    assert (client, tag) == (CLIENT, "t")
+    assert waiting.startswith("another checkout on this engine builds t, ")
+    return nullcontext()
 
 
 @pytest.fixture
@@ -101,17 +125,17 @@ def called(monkeypatch):
     """A build in which each step only writes down that it was taken."""
     steps = []
     monkeypatch.setattr(engine, "require_buildx", lambda: steps.append("buildx"))
-    monkeypatch.setattr(engine, "obtain", lambda client, name: steps.append(("obtain", name)))
-    monkeypatch.setattr(engine, "sealed", lambda client, tag: steps.append(("sealed", tag)) or image())
-    monkeypatch.setattr(build.disk_space, "of_engine", lambda client: ROOM)
-    monkeypatch.setattr(build.engine_lock, "alone", lambda client, tag, *, waiting: nullcontext())
+    monkeypatch.setattr(engine, "obtain", of_client(lambda name: steps.append(("obtain", name))))
+    monkeypatch.setattr(engine, "sealed", of_client(lambda tag: steps.append(("sealed", tag)) or image()))
+    monkeypatch.setattr(build.disk_space, "of_engine", of_client(lambda: ROOM))
+    monkeypatch.setattr(build.engine_lock, "alone", alone)
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
     monkeypatch.setattr(build, "run_buildx", lambda argv, **more: steps.append(("run", argv, more)))
     return steps
 
 
 def made(cell, tmp_path, *, held=None, planned=PLANNED):
-    return build._build(Client(), planned, cell, held=held, wheels=tmp_path / "a" / "w", log=tmp_path / "log")
+    return build._build(CLIENT, planned, cell, held=held, wheels=tmp_path / "a" / "w", log=tmp_path / "log")
 
 
 def test_image_of_these_inputs_is_reused_and_nothing_is_downloaded(called, tmp_path):
@@ -130,7 +154,19 @@ def test_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(calle
         ("sealed", "t"),
     ]
     assert (found.image, found.rebuilt, found.tag) == (image(), True, "t")
-    assert 0 <= found.seconds < 60
+    assert 0 < found.seconds < 60
+
+
+def test_failed_build_names_its_plan_the_disk_and_the_engine(called, tmp_path, monkeypatch):
+    def end(*_, **__):
+        raise build.BuildKitError(1, what="a", where="b", why="c", next="d")
+
+    asked = []
+    monkeypatch.setattr(build, "run_buildx", end)
+    monkeypatch.setattr(build, "failed", lambda *given: asked.append(given) or given[0])
+    with pytest.raises(build.BuildKitError) as caught:
+        made(CPU, tmp_path)
+    assert asked == [(caught.value, PLANNED, CLIENT, ROOM)]
 
 
 def test_another_base_is_not_fetched_a_second_time_and_an_unlocked_cell_fetches_no_wheel(called, tmp_path):
@@ -197,11 +233,15 @@ def reached(monkeypatch):
     """What `build` hands to the engine's part."""
     seen = SimpleNamespace(client=Client(), held=image("held"), asked=[], told={}, looked=[])
     monkeypatch.setattr(engine, "connect", lambda *, work: seen.client if work else None)
-    monkeypatch.setattr(engine, "image", lambda client, tag: seen.held if tag == build.tag(CPU) else None)
+    monkeypatch.setattr(
+        engine, "image", lambda client, tag: seen.held if (client, tag) == (seen.client, build.tag(CPU)) else None
+    )
     monkeypatch.setattr(build, "chosen", lambda *asked: seen.asked.append(asked) or OTHER)
     monkeypatch.setattr(build, "refuse_held", lambda *looked: seen.looked.append(looked))
     monkeypatch.setattr(
-        build, "_build", lambda client, planned, cell, **more: seen.told.update(more, cell=cell) or planned
+        build,
+        "_build",
+        lambda client, planned, cell, **more: seen.told.update(more, client=client, cell=cell) or planned,
     )
     return seen
 
@@ -213,6 +253,7 @@ def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, rea
     assert reached.client.closed == [True]
     folder = few / ".rocmatrix"
     assert reached.told == {
+        "client": reached.client,
         "cell": CPU,
         "held": reached.held,
         "wheels": folder / "wheelhouse" / f"{CPU.lock_name}-py{CPU.python}",
@@ -234,7 +275,7 @@ def test_base_of_the_cell_counts_where_no_other_is_given(few, reached, monkeypat
 
 
 @pytest.mark.parametrize("code", ["RM204", "RM201"])
-@pytest.mark.parametrize("asked", ["mirror/u:9", None])
+@pytest.mark.parametrize("asked", ["mirror/u:9", None, ""])
 def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(
     few, reached, monkeypatch, code, asked
 ):
@@ -248,8 +289,9 @@ def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_
     if code == "RM204":
         assert (caught.value.trouble.stage, caught.value.what) == ("registry", "mirror/u:9")
         assert "mirror/u:9" in caught.value.trouble.words
-        assert caught.value.planned.labels.get(build.BASE_LABEL) == asked
+        assert caught.value.planned.labels.get(build.BASE_LABEL) == (asked or None)
         assert caught.value.planned.inputs == build.input_hash(CPU, few, base=asked)
+        assert any("docker-image" in word for word in caught.value.planned.argv) is bool(asked)
 
 
 def test_unlocked_cell_is_planned_where_that_is_allowed_alone(few, capsys):
@@ -265,6 +307,8 @@ def test_dry_run_on_another_base_names_it_without_an_id(few, capsys):
     assert planned.labels == {build.INPUTS_LABEL: planned.inputs, build.BASE_LABEL: "mirror/u:9"}
     assert planned.inputs == build.input_hash(CPU, few, base="mirror/u:9")
     assert build.build(CPU, root=few, dry_run=True).labels.keys() == {build.INPUTS_LABEL}
+    own = [build.build(CPU, root=few, base=base, dry_run=True) for base in (None, "")]
+    assert own[0] == own[1]
 
 
 @pytest.mark.parametrize("line", ["#12 [runtime 1/2] RUN x", "#1 [internal] load"])
@@ -273,6 +317,36 @@ def test_step_is_cut_to_the_width_of_a_line(line, tmp_path, capfd):
     build.run_buildx(["echo", long], log=tmp_path / "a" / "b" / "log")
     assert capfd.readouterr().err == f"  {long.partition(' ')[2][: build.STEP_WIDTH]}\n"
     assert (tmp_path / "a" / "b" / "log").read_text() == long + "\n"
+
+
+def test_step_is_shown_without_blanks_at_its_end(tmp_path, capfd):
+    build.run_buildx(["echo", "#3 [runtime 1/2] RUN x   "], log=tmp_path / "log")
+    assert capfd.readouterr().err == "  [runtime 1/2] RUN x\n"
+
+
+def test_bytes_of_the_builder_that_are_no_text_are_replaced(tmp_path):
+    build.run_buildx(["printf", r"a\377b\n"], log=tmp_path / "log")
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "a\ufffdb\n"
+
+
+def test_builder_that_is_left_early_is_cancelled_and_waited_for():
+    with pytest.raises(OSError, match="full"), build._started(["sleep", "60"]) as process:
+        raise OSError("full")
+    assert process.returncode == -signal.SIGINT
+
+
+def test_builder_does_not_read_typed_input(tmp_path):
+    kept, (typed, keyboard) = os.dup(0), os.pipe()
+    os.write(keyboard, b"typed\n")
+    os.close(keyboard)
+    os.dup2(typed, 0)
+    try:
+        build.run_buildx(["cat"], log=tmp_path / "log")
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(typed)
+    assert (tmp_path / "log").read_text() == ""
 
 
 def test_free_disk_is_checked_with_every_line(tmp_path):
@@ -286,4 +360,4 @@ def test_builder_ended_by_a_signal_has_a_negative_status(tmp_path):
     with pytest.raises(build.BuildKitError) as caught:
         build.run_buildx(["sh", "-c", "kill -9 $$"], log=Path(tmp_path) / "log")
     assert caught.value.status == -9
-    assert "docker system df" not in caught.value.next
+    assert caught.value.next == CATALOG["RM202"].next

@@ -222,3 +222,46 @@ def test_locking_queries_each_target_once_and_writes_the_answer(tmp_path, monkey
     lock.lock(MATRIX, tmp_path)
     assert set(asked) == {lock.question(MATRIX, t, upgrade=False) for t in lock.used_targets(MATRIX)}
     assert [path.name for path in tmp_path.iterdir()] == ["matrix"]
+
+
+@pytest.mark.parametrize("given", [TODAY, None])
+def test_records_are_of_the_day_given_else_of_this_one(tmp_path, monkeypatch, given):
+    seen = []
+    monkeypatch.setattr(lock, "query_all", lambda questions: {key: [] for key in questions})
+    monkeypatch.setattr(lock, "_wheels", lambda *_, today: seen.append(today) or {})
+    (tmp_path / "matrix").mkdir()
+    lock.lock(MATRIX, tmp_path, targets=[target(BUNDLED)], today=given)
+    assert seen == [given or date.today()]
+
+
+def test_python_that_a_lock_alone_names_is_a_target_in_its_order():
+    assert UNRECORDED not in [t.release for t in lock.used_targets(MATRIX)]
+    matrix = MATRIX.model_copy(update={"locks": {UNRECORDED.name: {"3.9": [], "3.100": []}}})
+    found = [t.python for t in lock.all_targets(matrix) if t.release.name == UNRECORDED.name]
+    assert (found[0], found[-1]) == ("3.9", "3.100")
+
+
+def test_recorded_wheels_without_torch_are_kept_where_the_index_is_queried():
+    numpy = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "numpy")
+    matrix = MATRIX.model_copy(update={"locks": {UNRECORDED.name: {"3.12": [numpy]}}})
+    asked = lock.question(matrix, target(UNRECORDED), upgrade=False)
+    assert asked.constraints == (f"numpy=={MATRIX.wheels[numpy].version}",)
+    assert asked.index == UNRECORDED.index
+
+
+def test_recorded_nightly_is_refused_by_the_day_of_the_lock():
+    nightly, some = "torch-2.14.0.dev20260601.whl", next(w for w in MATRIX.wheels.values() if w.name == "torch")
+    wheels = {nightly: some.model_copy(update={"sources": ["x/whl/nightly/rocm7.2"]})}
+    matrix = MATRIX.model_copy(update={"locks": {BUNDLED.name: {"3.12": [nightly]}}, "wheels": wheels})
+    one = target(BUNDLED)
+    with pytest.raises(RocmatrixError, match="RM107"):
+        lock._wheels(matrix, one, lock.question(matrix, one, upgrade=True), [], today=TODAY)
+
+
+def test_yaml_is_written_in_the_order_given_and_wrapped_at_110_signs(tmp_path):
+    data = {"b": "x " * 200, "a": 1}
+    lock._write_yaml(tmp_path / "new" / "a.yaml", "What.", data)
+    head, text = (tmp_path / "new" / "a.yaml").read_text().split("\n", 1)
+    assert head == "# Written by `./invokew lock`. What."
+    assert text == yaml.safe_dump(data, sort_keys=False, width=110)
+    assert text.splitlines()[-1] == "a: 1"

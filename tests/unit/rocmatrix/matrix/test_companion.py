@@ -194,3 +194,10 @@ def test_companions_are_asked_for_by_the_cells_name_too(python_index, tmp_path):
 def test_package_without_wheels_is_rm105(python_index, tmp_path):
     with pytest.raises(RocmatrixError, match="RM105"):
         prepare(["accelerate"], tmp_path)
+
+
+def test_version_of_a_package_is_none_where_no_pairing_holds_the_combination():
+    companion = next(each for each in MATRIX.companions if each.versions)
+    assert companion.version(architecture="gfx1100", torch="0.1", rocm="0.1") is None
+    empty = companion.model_copy(update={"versions": []})
+    assert empty.version(**axes(CELL)) is None

@@ -77,3 +77,39 @@ def test_wider_limit_needs_a_reason():
 def test_patterns_of_the_shipped_file_match_something_that_is_tested_here():
     assert all(re.compile(library.files) for library in MATRIX.kernels)
     assert len(MATRIX.kernels) >= 5
+
+
+def library(**fields):
+    return KernelLibrary.model_validate(MATRIX.kernels[0].model_dump() | fields)
+
+
+def test_pattern_is_checked_for_an_architecture_and_refused_with_the_reason():
+    with pytest.raises(ValidationError) as caught:
+        library(files="(")
+    (error,) = caught.value.errors()
+    assert error["type"] == "pattern"
+    assert error["msg"].startswith("'(' is not a regular expression: missing ), unterminated subpattern")
+
+
+def test_library_without_an_index_looks_for_none():
+    assert library(index=None).index_of("gfx1100") is None
+
+
+def test_library_holds_the_files_of_its_pattern_alone():
+    made = library(files=r"/own/[^/]+$")
+    assert (made.holds("/x/own/a"), made.holds("/x/other/a")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "torch", "rocm", "required"),
+    [
+        ("gfx1100", "2.7.1", "6.3", True),
+        ("gfx906", "2.7.1", "6.3", False),
+        ("gfx1100", "2.6", "6.3", False),
+        ("gfx1100", "2.7.1", "6.2", False),
+    ],
+)
+def test_library_is_required_where_a_selector_holds_the_combination(architecture, torch, rocm, required):
+    made = library(required=[{"architectures": ["gfx1100"], "torch": "==2.7.1", "rocm": ">=6.3"}])
+    assert made.required_on(architecture=architecture, torch=torch, rocm=rocm) is required
+    assert library(required=[]).required_on(architecture="gfx1100", torch="2.7.1", rocm="6.3") is False

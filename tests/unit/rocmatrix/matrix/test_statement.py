@@ -3,6 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from rocmatrix.matrix import statement
 from rocmatrix.matrix.statement import Date, Evidence, RangeText, Selector, VersionText, within
 
 
@@ -45,6 +46,7 @@ def test_date_outside_this_century_is_refused(text):
 
 
 def test_schema_states_the_form_of_what_python_checks():
+    assert statement._schema("^a$").json_schema == {"type": "string", "pattern": "^a$"}
     assert TypeAdapter(Date).json_schema() == {"type": "string", "pattern": r"^20\d{2}-\d{2}-\d{2}$"}
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.matrix.card_names import card_of
 from rocmatrix.matrix.loading.load import dangling
+from rocmatrix.matrix.support import Support, SupportTable, support
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
 
@@ -78,3 +79,64 @@ def test_unknown_card_is_an_error_and_never_unlisted():
 
     with pytest.raises(RocmatrixError, match="RM010"):
         architecture_of(MATRIX.architectures, "RX 7900 XTT")
+
+
+EVIDENCE = {"sources": ["made up"], "confidence": "derived", "date": "2026-11-21"}
+
+
+def table(**fields):
+    return SupportTable.model_validate({"rocm": ["6.3"], "listed": {}, "evidence": EVIDENCE} | fields)
+
+
+ONE = table(listed={"gfx906": ["A", "B"]}, maintained={"gfx906": ["C"], "gfx1100": ["D"]})
+TWO = table(listed={"gfx906": ["C", "E"]}, rocm=["6.3", "6.4"])
+
+
+def test_cards_of_a_list_are_the_listed_and_then_the_maintained_ones():
+    assert ONE.cards("gfx906") == ("A", "B", "C")
+    assert ONE.cards("gfx1100") == ("D",)
+    assert ONE.cards("gfx1101") == ()
+
+
+@pytest.mark.parametrize(("cards", "named"), [(["A"], True), (["x", "D"], True), (["x"], False), ([], False)])
+def test_list_names_a_card_of_any_architecture(cards, named):
+    assert ONE.names(cards) is named
+
+
+def test_support_is_read_from_every_list_of_the_line():
+    whole = support([ONE, TWO], architecture="gfx906", rocm="6.3")
+    assert whole == Support(listing="listed", cards=("A", "B", "C", "E"), tables=(ONE, TWO))
+    assert support([ONE, TWO], architecture="gfx906", rocm="6.3", card="C").listing == "listed"  # by the second list
+    assert support([ONE], architecture="gfx906", rocm="6.3", card="C").listing == "maintained"
+    assert support([ONE], architecture="gfx1100", rocm="6.3").listing == "maintained"
+    later = support([ONE, TWO], architecture="gfx906", rocm="6.4", card="A")
+    assert later == Support(listing="not listed", cards=("C", "E"), tables=(TWO,))
+    assert support([ONE], architecture="gfx906", rocm="7.0") == Support(listing="not read", cards=(), tables=())
+    assert support([ONE], architecture=None, rocm="6.3") == Support(listing="not read", cards=(), tables=(ONE,))
+
+
+@pytest.mark.parametrize(
+    ("listing", "official"), [("listed", True), ("maintained", True), ("not listed", False), ("not read", False)]
+)
+def test_support_is_official_where_a_card_is_on_a_list(listing, official):
+    assert Support(listing=listing, cards=("A",), tables=()).official is official
+
+
+@pytest.mark.parametrize(
+    ("listing", "cards", "card", "words"),
+    [
+        ("not listed", (), "A", "no card of gfx906 is listed"),
+        ("listed", ("A", "B"), None, "listed are A, B"),
+        ("maintained", ("A",), None, "listed are A, in maintenance (AMD calls it deprecated)"),
+        ("listed", ("A",), "A", "the A is listed"),
+        ("maintained", ("A",), "A", "the A is listed, in maintenance (AMD calls it deprecated)"),
+        ("not listed", ("A", "B"), "C", "the C is not listed, A, B are"),
+    ],
+)
+def test_support_as_text_names_the_cards(listing, cards, card, words):
+    assert Support(listing=listing, cards=cards, tables=()).words("gfx906", card) == words
+
+
+def test_lists_to_cite_are_those_that_name_a_card_else_all():
+    assert Support(listing="listed", cards=("E",), tables=(ONE, TWO)).speaking == (TWO,)
+    assert Support(listing="not listed", cards=(), tables=(ONE, TWO)).speaking == (ONE, TWO)

@@ -135,3 +135,86 @@ def test_cpu_image_holds_no_device_code_and_has_a_torch():
 
 def test_empty_image_fails():
     assert codes({}) == {"RM211", "RM214"}
+
+
+def only(*args, **kwargs):
+    (finding,) = check(*args, **kwargs).findings
+    return finding
+
+
+def sizes(files, part):
+    return [len(data) for path, data in files.items() if part in path]
+
+
+def test_summary_names_the_libraries_that_hold_the_architecture():
+    found = check(wheel_tree("gfx1100"))
+    held = list(dict.fromkeys(row["library"] for row in found.data["libraries"]))
+    assert (found.name, found.summary) == ("device code", f"gfx1100 in {', '.join(held)}")
+    assert kernel_code.described_rows(found) == found.data["libraries"]
+    none = check({"torch/lib/libtorch_cpu.so": host_library()})
+    assert none.summary == "gfx1100 in no library"
+    assert kernel_code.described_rows(check({}, architecture=None)) == []
+
+
+def test_files_of_other_architectures_are_counted_with_their_bytes_and_named():
+    both = wheel_tree("gfx1100", "gfx906")
+    finding = only(both)
+    foreign = {f"{SITE}/{path}": data for path, data in both.items() if "gfx906" in path or "amd-gfx906" in path}
+    assert set(finding.places) == set(foreign)
+    size = sum(map(len, foreign.values()))
+    assert finding.what == f"{len(foreign)} files of {size} bytes for gfx906, not for gfx1100"
+    pruned, mixed = check(both, alone=False).notes
+    assert pruned == f"{len(foreign)} files of {size} bytes are for other architectures; the cell is not pruned"
+    code = len(code_object("gfx906"))
+    assert mixed == f"2 host libraries hold {2 * code} bytes of code for others too, unfolded: left as they are"
+    assert check(wheel_tree("gfx1100")).notes == check(wheel_tree("gfx1100"), alone=False).notes == ()
+    assert check(both).notes == (mixed,)
+    (three,) = check(wheel_tree("gfx1100", "gfx906", "gfx908")).notes
+    assert three.startswith(f"2 host libraries hold {4 * code} bytes")
+
+
+def test_split_library_for_others_is_named_though_it_is_one_file_and_a_host_library_is_not():
+    other = host_library(plain_bundle({"gfx906": code_object("gfx906")}))
+    files = wheel_tree("gfx1100") | {"torch/lib/rocblas/library/Kernels.so": other, "torch/lib/libother.so": other}
+    found = check(files)
+    places = [place for finding in found.findings if finding.code == "RM213" for place in finding.places]
+    assert places == [f"{SITE}/torch/lib/rocblas/library/Kernels.so"]
+
+
+def test_library_without_the_architecture_names_what_it_holds():
+    files = wheel_tree("gfx1100", "gfx906", hipblaslt=("gfx906",))
+    (finding,) = [each for each in check(files, alone=False).findings if each.code == "RM212"]
+    assert finding.what == "hipBLASLt holds code for gfx906 and none for gfx1100"
+    lt = [f"{SITE}/torch/lib/hipblaslt/library/{name}_gfx906.co" for name in ("TensileLibrary", "extop")]
+    assert list(finding.places) == lt
+
+
+def test_empty_libraries_name_their_files():
+    torch = [each for each in check(wheel_tree("gfx1100") | HOST_ONLY).findings if each.code == "RM211"]
+    assert [each.places for each in torch] == [(f"{SITE}/torch/lib/libtorch_hip.so",)]
+    finding = only(NO_HIPBLASLT)
+    assert finding.places == (f"{SITE}/torch/lib/hipblaslt/library/TensileLiteLibrary_lazy_Mapping.dat",)
+
+
+def test_missing_index_names_those_of_others():
+    files = without(wheel_tree("gfx1100", "gfx906"), LAZY)
+    finding = only(files, alone=False)
+    assert finding.what == "rocBLAS has no index for gfx1100, so its kernels would not be found"
+    assert finding.places == (f"{SITE}/{LAZY.replace('gfx1100', 'gfx906')}",)
+
+
+def test_damage_names_its_file():
+    path = "torch/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco"
+    finding = only(wheel_tree("gfx1100") | {path: code_object("gfx906")})
+    assert (finding.code, finding.places) == ("RM215", (f"{SITE}/{path}",))
+    assert finding.what
+
+
+def test_device_code_in_a_cpu_image_is_named():
+    cpu = {"torch/lib/libtorch_cpu.so": host_library()}
+    clean = check(cpu, architecture=None)
+    assert (clean.name, clean.summary) == ("device code", "none, as on a CPU, in 1 files")
+    more = {"torch/lib/libother.so": host_library(plain_bundle({"gfx906": code_object("gfx906")}))}
+    library = {"torch/lib/rocblas/library/Kernels.so-000-gfx906.hsaco": code_object("gfx906")}
+    finding = only(cpu | more | library, architecture=None)
+    assert finding.places == tuple(f"{SITE}/{path}" for path in (*library, *more))

@@ -109,3 +109,99 @@ def test_image_for_another_platform_is_named():
     config["Labels"][label_integrity.LABEL] = label_integrity.of(image)
     (finding,) = settings.check(image, cells.CPU, None).findings
     assert finding.places == ("it is for linux/arm64",)
+
+
+def places(config, **more):
+    return [place for finding in check(config, **more).findings for place in finding.places]
+
+
+def test_summary_counts_what_was_compared():
+    config, _ = recipe(cells.CPU)
+    wanted = settings.expected(cells.CPU, None)
+    found = check(config)
+    assert (found.name, found.summary) == ("settings", f"{4 + 6 + len(wanted)} settings, and the seal")
+    assert len(wanted) >= 5
+
+
+def test_environment_is_the_bases_the_recipes_and_the_cells_own_in_this_order():
+    base = {"Env": ["LANG=C.UTF-8", "HOME=/root", "EMPTY=", "PAIR=a=b"]}
+    own = {variable.name: variable.value for variable in cells.GFX1100.environment}
+    assert own
+    assert settings.expected(cells.GFX1100, base) == {
+        "LANG": "C.UTF-8",
+        "EMPTY": "",
+        "PAIR": "a=b",
+        "PATH": f"/opt/venv/bin:{settings.DEFAULT_PATH}",
+        "PYTHONPATH": "/opt/rocmatrix",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "HOME": "/tmp",
+        **own,
+    }
+    with_path = settings.expected(cells.CPU, {"Env": ["PATH=/base/bin"]})
+    assert with_path["PATH"] == "/opt/venv/bin:/base/bin"
+
+
+@pytest.mark.parametrize("name", settings.NONE)
+def test_setting_outside_the_recipe_is_the_bases_or_nothing(name):
+    config, _ = recipe(cells.CPU)
+    assert places({**config, name: ["x"]}) == [f"{name} is ['x']"]
+    assert places({**config, name: ["x"]}, base={name: ["x"]}) == []
+    assert places(config, base={name: ["x"]}) == [f"{name} is None"]
+    for empty in ([], {}, "", None):
+        assert places({**config, name: empty}) == places({**config}, base={name: empty}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "place"),
+    [
+        ("User", "0:0", "User is '0:0', not '10001:10001'"),
+        ("Entrypoint", ["sh"], "Entrypoint is ['sh'], not ['python', '-m', 'trainer']"),
+        ("Cmd", None, "Cmd is None, not ['--help']"),
+        ("WorkingDir", "/", "WorkingDir is '/', not '/training'"),
+    ],
+)
+def test_own_setting_of_another_value_is_named_with_both(name, value, place):
+    config, _ = recipe(cells.CPU)
+    assert places({**config, name: value}) == [place]
+
+
+def test_variable_of_another_value_or_set_often_is_named_once():
+    config, _ = recipe(cells.CPU)
+    env = [pair.replace("HOME=/tmp", "HOME=/x") for pair in config["Env"]]
+    assert places({**config, "Env": env}) == ["HOME=/x, not /tmp"]
+    assert places({**config, "Env": [*config["Env"], "B=1", "A=1", "B=2", "A=1", "A=1"]}) == [
+        *("A is set twice", "B is set twice", "B=2 is not the recipe's", "A=1 is not the recipe's"),
+    ]
+
+
+def test_image_without_settings_is_named_for_each():
+    found = settings.check({"RootFS": {"Layers": []}, "Config": None}, cells.CPU, None)
+    own, seal_ = found.findings
+    assert own.code == seal_.code == "RM663"
+    assert own.places[:2] == ("User is None, not '10001:10001'", "Entrypoint is None, not ['python', '-m', 'trainer']")
+    assert own.places[-1].endswith(" is not set")
+    assert seal_.what.endswith("it was not made by `./invokew build`")
+
+
+@pytest.mark.parametrize(
+    ("platform", "place"),
+    [
+        ({}, []),
+        ({"Os": "linux"}, []),
+        ({"Architecture": "amd64"}, []),
+        ({"Os": "windows"}, ["it is for windows/amd64"]),
+        ({"Architecture": "arm64"}, ["it is for linux/arm64"]),
+    ],
+)
+def test_platform_that_an_engine_leaves_out_is_the_recipes(platform, place):
+    config, _ = recipe(cells.CPU)
+    image = {"RootFS": {"Layers": ["a"]}, "Config": config, **platform}
+    config["Labels"][label_integrity.LABEL] = label_integrity.of(image)
+    assert [each for finding in settings.check(image, cells.CPU, None).findings for each in finding.places] == place
+
+
+def test_value_that_holds_an_equals_sign_is_the_variables_own():
+    config, _ = recipe(cells.CPU)
+    config["Env"] = [*config["Env"], "PAIR=a=b"]
+    assert places(config, base={"Env": ["PAIR=a=b"]}) == []

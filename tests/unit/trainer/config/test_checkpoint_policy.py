@@ -68,3 +68,22 @@ def test_newest_checkpoint_stays_though_no_count_was_given() -> None:
     assert Retention(last=1).kept(found) == {15}
     assert Retention(last=2).kept(found) == {10, 15}
     assert Retention(last=0).kept([]) == set()
+
+
+def test_earlier_checkpoint_of_equal_losses_is_better() -> None:
+    assert Retention(best=1).lasting([(20, 0.1), (10, 0.1), (30, 0.1)]) == {10}
+    assert Retention(best=0).lasting([(20, 0.1)]) == set()
+
+
+def test_policies_and_intervals_have_their_defaults_and_words() -> None:
+    assert parse_retention("best=1") == Retention(last=2, best=1, every=0)
+    assert parse_retention(" last=1 , every=5 ") == Retention(last=1, every=5)
+    assert str(Retention(last=1, best=3, every=7)) == "last=1,best=3,every=7"
+    assert [str(Interval(steps=500)), str(Interval(seconds=90)), str(Interval(seconds=0.5))] == ["500", "90s", "0.5s"]
+    for parse, text, words in (
+        (parse_retention, "last=1x", "'last=1x' is not a policy like last=2,best=1,every=1000"),
+        (parse_interval, "1w", "'1w' is neither steps (500) nor a time (60s, 10m, 1h)"),
+    ):
+        with pytest.raises(ArgumentTypeError) as caught:
+            parse(text)
+        assert str(caught.value) == words

@@ -11,9 +11,10 @@ import pytest
 from trainer.config.recipe import resolve
 from trainer.config.setting import OnResume
 from trainer.config.train import TrainConfig
+from trainer.config.train import settings as known_settings
 from trainer.run.metadata import versions
 from trainer.run.resume_settings import checked, given, named, rounding_changes, with_settings_of
-from trainer.run.same_run import origin_of, require_own, require_same_inputs, version_changes
+from trainer.run.same_run import origin_of, require_own, require_same_inputs, unrecorded, version_changes
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 
@@ -158,3 +159,115 @@ def test_other_torch_is_reported_as_rounding() -> None:
     assert rounding_changes(TrainConfig.of(), 1, started() | {"versions": now}) == []
     assert rounding_changes(TrainConfig.of(), 1, started() | {"versions": "x"}) == []
     assert version_changes({"python": "3.11"}, now) == []  # of itself it rounds nothing
+
+
+def test_origin_of_a_run_names_its_inputs_and_versions() -> None:
+    record = RECORD | {"features": [{"name": "a", "formula": "f"}, {}]}
+    assert origin_of(record) == {
+        "versions": RECORD["versions"],
+        "inputs": {
+            "features": [["a", "f"], [None, None]],
+            "rows": {"train": 70, "validation": 15, "test": 15},
+            "figures": {
+                "mean of input 0": 1.0,
+                "mean of input 1": 2.0,
+                "deviation of input 0": 0.5,
+                "deviation of input 1": 0.25,
+                "mean of the target": 0.0,
+                "std of the target": 1.0,
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize("nothing", [{}, {"split": None, "scaler": None, "target": None, "features": None}])
+def test_origin_of_a_run_without_features_is_empty(nothing: dict[str, Any]) -> None:
+    bare = {"versions": {}, "split": {"train": {"from": 1}}, "scaler": {"mean": None}, "target": {"mean": None}}
+    for record in (bare, {"versions": {}} | nothing):
+        assert origin_of(record) == {"versions": {}, "inputs": {"features": [], "rows": {}, "figures": {}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"features": [{"name": "a", "formula": "x"}]}, "the features have other names or formulas"),
+        ({"split": {"train": {"rows": 71}}}, "the parts have {'train': 71} rows, and had {'train': 70, 'validation'"),
+        ({"scaler": {"mean": [1.0], "std": [0.5]}}, "there are other columns"),
+        ({"scaler": {"mean": [1.0, 3.0], "std": [0.5, 9.0]}}, "mean of input 1 is 3.0, and was 2.0"),
+        ({"target": {"mean": 0.5, "std": 1.0}}, "mean of the target is 0.5, and was 0.0"),
+    ],
+)
+def test_refusal_of_other_inputs_names_the_first_difference(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(TrainerError, match="RM593") as caught:
+        require_same_inputs("one", inputs(), inputs(**changes))
+    assert caught.value.what == "run one began with other inputs"
+    assert caught.value.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        (1.0, 1.0 + 9e-7, True),
+        (1.0, 1.0 + 2e-6, False),
+        (0.0, 9e-13, True),
+        (0.0, 2e-12, False),
+        (1, 1.0, True),
+        (True, 1.0, False),
+        ("1.0", 1.0, False),
+        (1.0, "1.0", False),
+        (None, 1.0, False),
+    ],
+)
+def test_figures_are_the_same_within_a_rounding(before: Any, now: Any, same: bool) -> None:
+    then, today = ({"features": [], "rows": {}, "figures": {"x": value}} for value in (before, now))
+    if same:
+        require_same_inputs("one", then, today)
+    else:
+        refused("RM593", require_same_inputs, "one", then, today)
+
+
+def test_version_with_another_rounding_is_named_where_the_run_recorded_it() -> None:
+    now = {"torch": "2", "hip": None, "cuda": "12", "numpy": "2", "trainer": "1"}
+    before = {"torch": "1", "hip": "6", "cuda": None, "numpy": "1", "trainer": "0", "python": "3"}
+    assert version_changes(before, now) == [
+        *("torch 1 is now 2", "hip 6 is now None", "cuda None is now 12", "numpy 1 is now 2", "trainer 0 is now 1"),
+    ]
+    assert version_changes({"torch": "1"}, {}) == ["torch 1 is now None"]
+    assert version_changes({}, now) == []
+
+
+def test_settings_recorded_only_where_they_are_no_default_have_it_else() -> None:
+    found = unrecorded()
+    assert found == {name: each.default for name, each in known_settings().items() if each.sparse}
+    assert found
+
+
+def test_checkpoint_of_another_run_is_refused_with_the_first_four_differences(tmp_path: Path) -> None:
+    changes = {"seed": 1, "learning_rate": 0.5, "hidden_layers": (4,), "dropout": 0.5, "batch_size": 9}
+    with pytest.raises(TrainerError, match="RM591") as caught:
+        require_own(tmp_path, {"settings": started(**changes)}, started(), FIXED)
+    assert caught.value.where == str(tmp_path)
+    told, ours = caught.value.what.removeprefix("it was taken under "), started()["config"]
+    theirs = started(**changes)["config"]
+    differing = [name for name in FIXED if name in changes][:4]
+    assert told == ", ".join(f"{name} {theirs[name]!r} (this run: {ours[name]!r})" for name in differing)
+    with pytest.raises(TrainerError, match="RM591") as caught:
+        require_own(tmp_path, {}, started(), FIXED)
+    assert (caught.value.what, caught.value.where) == ("it does not say which run it is of", str(tmp_path))
+
+
+def test_checkpoint_of_a_trainer_without_schedules_or_of_tuples_is_this_runs(tmp_path: Path) -> None:
+    mine = started(hidden_layers=(8, 4))
+    theirs = json.loads(json.dumps(mine))
+    theirs["config"].pop("batch_schedule", None)
+    theirs["config"]["hidden_layers"] = (8, 4)
+    require_own(tmp_path, {"settings": theirs}, mine, FIXED)
+    theirs["config"]["batch_schedule"] = "8@1"
+    refused("RM591", require_own, tmp_path, {"settings": theirs}, mine, FIXED)
+
+
+def test_checkpoint_without_the_hash_of_its_data_is_refused(tmp_path: Path) -> None:
+    theirs = started()
+    del theirs["data_sha256"]
+    words = refused("RM591", require_own, tmp_path, {"settings": theirs}, started(), FIXED)
+    assert f"data_sha256 None (this run: {'d' * 64!r})" in words

@@ -85,3 +85,35 @@ def test_copy_of_what_is_turned_over_is_contiguous_and_needs_no_gradient() -> No
     assert copy.is_contiguous()
     assert not copy.requires_grad
     assert copy.tolist() == value.tolist()
+
+
+def test_packed_tree_is_plain_json_and_names_each_tensor_by_its_path() -> None:
+    tensors: dict[str, Tensor] = {}
+    tree = {"a": [torch.ones(1), (torch.ones(1), 1.5)], 2: {"b": torch.ones(1)}, "c": [b"\1", math.inf, None, True]}
+    assert pack(tree, tensors) == {
+        "map": [
+            ["a", [{"tensor": "/a/0"}, {"tuple": [{"tensor": "/a/1/0"}, 1.5]}]],
+            [2, {"map": [["b", {"tensor": "/2/b"}]]}],
+            ["c", [{"bytes": "01"}, {"float": "inf"}, None, True]],
+        ]
+    }
+    assert list(tensors) == ["/a/0", "/a/1/0", "/2/b"]
+
+
+def test_refusal_names_the_kind() -> None:
+    with pytest.raises(TypeError, match=r"^/a: object has no place in a checkpoint$"):
+        pack({"a": object()}, {})
+    with pytest.raises(ValueError, match=r"^unknown kind 'code'$"):
+        unpack({"code": "x"}, {})
+
+
+def test_tensor_is_copied_to_memory_of_its_own_and_other_values_stay() -> None:
+    memory = HostMemory()
+    original = {"a": [torch.ones(1), torch.zeros(1)], "b": [torch.full((1,), 2.0)], "c": (7, "x", bytearray(b"y"))}
+    copies = [memory.copy(original, path) for path in ("one", "two")]
+    original["a"][0] += 5  # type: ignore[operator]
+    for copy in copies:
+        assert [tensor.item() for tensor in (*copy["a"], *copy["b"])] == [1, 0, 2]
+        assert copy["c"] == (7, "x", b"y")
+    held = {tensor.data_ptr() for copy in copies for tensor in (*copy["a"], *copy["b"])}
+    assert len(held) == 6

@@ -52,11 +52,10 @@ def cell(tmp_path):
     """Return a pruned cell of one SYNTHETIC wheel in `tmp_path`, whose RECORD is wrong about one file."""
     path = tmp_path / "pkg-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in MEMBERS.items():
-            archive.writestr(name, data)
-        info = zipfile.ZipInfo("pkg/run.sh")
-        info.external_attr = 0o100755 << 16
-        archive.writestr(info, b"#!/bin/sh\n")
+        for name, data in {**MEMBERS, "pkg/run.sh": b"#!/bin/sh\n"}.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (0o100755 if name.endswith(("run.sh", "tool")) else 0o100644) << 16
+            archive.writestr(info, data)
         rows = record({**MEMBERS, "pkg/run.sh": b"#!/bin/sh\n"} | {"pkg/data.bin": b"stale"})
         rows += "pkg-1.0.data/purelib/extra.py,sha256=unreadable,0\n"
         archive.writestr("pkg-1.0.dist-info/RECORD", rows + "pkg-1.0.dist-info/RECORD,,\n")

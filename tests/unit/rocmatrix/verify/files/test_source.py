@@ -41,6 +41,7 @@ def test_checkouts_files_pass_whatever_its_groups_may_do(tmp_path):
         ("trainer/__main__.py", row(b"evil"), "trainer/__main__.py"),
         ("trainer/__main__.py", None, "trainer/__main__.py"),
         ("trainer/__main__.py", Row(kind="link", mode=0o777, uid=0, gid=0, link="/x"), "trainer/__main__.py"),
+        ("trainer/__main__.py", row(b"main", kind="link"), "trainer/__main__.py"),
         ("trainer/evil.py", row(b""), "trainer/evil.py"),
         ("torch.py", row(b""), "torch.py"),
         ("torch", FOLDER, "torch"),
@@ -62,3 +63,30 @@ def test_difference_of_any_kind_is_named(tmp_path, name, held, place):
 
 def test_check_without_a_checkout_fails(tmp_path):
     assert source.check(Tree(), tmp_path).status == "failed"
+
+
+def test_summary_names_how_much_was_compared_and_each_difference_its_kind(tmp_path):
+    write(tmp_path, FILES | {"trainer/b.py": b"b", "trainer/a.py": b"a"})
+    made = tree()
+    made.rows[f"{TRAINER}/trainer/__main__.py"] = row(b"evil", uid=7, gid=8, mode=0o4647)
+    made.rows |= {f"{TRAINER}/z": row(b""), f"{TRAINER}/y": row(b"")}
+    found = source.check(made, tmp_path)
+    assert (found.name, found.summary) == ("trainer", f"4 files of {tmp_path / 'trainer'}")
+    below = f"{TRAINER}/trainer"
+    assert [(each.code, each.what, each.places) for each in found.findings] == [
+        ("RM661", "of other bytes than the checkout's", (f"{below}/__main__.py",)),
+        ("RM661", "missing", (f"{below}/a.py", f"{below}/b.py")),
+        ("RM661", "not in the checkout", (f"{TRAINER}/y", f"{TRAINER}/z")),
+        ("RM661", "of another owner, or open to others", (f"{below}/__main__.py (4647 7:8)",)),
+    ]
+    (nothing,) = source.check(Tree(), tmp_path / "elsewhere").findings
+    assert (nothing.code, nothing.what) == ("RM661", f"there is no trainer in {tmp_path / 'elsewhere'} to compare with")
+
+
+@pytest.mark.parametrize("more", [{"mode": 0o777, "uid": 7}, {"mode": 0o1755, "gid": 7}])
+def test_link_has_no_mode_and_a_folder_has(tmp_path, more):
+    write(tmp_path, FILES)
+    made = tree()
+    made.rows[f"{TRAINER}/trainer/data"] = Row(kind="folder", **({"uid": 0, "gid": 0} | more))
+    about = f"{more['mode']:o} {more.get('uid', 0)}:{more.get('gid', 0)}"
+    assert places(made, tmp_path) == {f"{TRAINER}/trainer/data ({about})"}

@@ -218,6 +218,10 @@ def test_layers_are_the_bases_and_the_recipes(layers, words):
         ("/etc/passwd", "toor:x:0:0::/:/bin/sh", "/etc/passwd: toor"),
         ("/etc/passwd", "toor:x:00:0::/:/bin/sh", "/etc/passwd: toor"),
         ("/etc/passwd", "user2::7:7::/:/bin/sh", "/etc/passwd: user2 has a password"),
+        ("/etc/passwd", "toor:x: 0:5::/:/bin/sh", "/etc/passwd: toor"),
+        ("/etc/passwd", "toor:x:+0", "/etc/passwd: toor"),
+        ("/etc/passwd", "old:abc", "/etc/passwd: old has a password"),
+        ("/etc/shadow", "old:abc", "/etc/shadow: old has a password"),
         ("/etc/shadow", "root::1::::::", "/etc/shadow: root has a password"),
         ("/etc/shadow", "root:$6$abc:1::::::", "/etc/shadow: root has a password"),
     ],
@@ -242,3 +246,47 @@ def test_text_that_is_no_digest_explains_nothing():
     made.texts["/var/lib/dpkg/info/x.md5sums"] = b"  usr/bin/x\nz  usr/bin/y\n"
     packages = Packages(made)
     assert not packages.explain("/usr/bin/x", replace(row(b"x"), md5=b"x"), {}, written={})
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("/etc/passwd", "root:x:0:0:again:/root:/bin/bash"),
+        ("/etc/passwd", "staff:x:7:0::/:/bin/false"),
+        ("/etc/passwd", "staff:*:7:7::/:/bin/false"),
+        ("/etc/passwd", "staff:!:X0:7::/:/bin/false"),
+        ("/etc/passwd", "staff:x"),
+        ("/etc/passwd", "staff"),
+        ("/etc/shadow", "staff:*"),
+        ("/etc/shadow", "staff:!$6$abc:1"),
+        ("/etc/shadow", "staff"),
+    ],
+)
+def test_users_that_allow_no_login_are_not_named(file, line):
+    made = tree()
+    made.texts[file] += f"{line}\n".encode()
+    assert places(made) == set()
+
+
+def test_summary_and_notes_name_what_was_compared_with():
+    made = tree()
+    paths = len([path for path in made.rows if not path.startswith("/opt/venv")])
+    alone = system.check(made, LAYERS, None)
+    assert (alone.name, alone.summary) == ("system", f"{paths} paths, with package lists")
+    words = "the engine does not hold the base image: system files were compared with the image's package lists alone"
+    assert alone.notes == (words,)
+    other = system.check(made, LAYERS, base_of(tree()))
+    assert other.summary == f"{paths} paths, with debian:1 and package lists"
+    assert other.notes == ("system files were compared with debian:1, which is not the cell's own base",)
+    assert system.check(made, LAYERS, base_of(tree(), own=True)).notes == ()
+    made.rows["/x"] = row(b"x")
+    (finding,) = system.check(made, LAYERS, None).findings
+    assert (finding.code, finding.what) == ("RM662", "not the base's and of no package")
+    (nothing,) = system.check(Tree(), [], None).findings
+    assert (nothing.code, nothing.what) == ("RM221", "there is no system to look into")
+
+
+def test_mode_of_a_link_is_no_ones():
+    made = tree()
+    made.rows["/usr/bin/other"] = row(kind="link", link="tool", mode=0o700, uid=7)
+    assert places(made, base_of(tree())) == set()

@@ -30,3 +30,15 @@ def test_bucket_is_worth_its_start_unless_capped_and_never_twice_too_large(laten
     assert size.bit_count() == 1
     assert size == LARGEST or size >= int(wanted)
     assert size == SMALLEST or size < 2 * wanted
+
+
+def test_bucket_is_the_least_power_of_two_that_is_worth_its_start() -> None:
+    assert WORTH == 10.0
+    assert bucket_bytes(Link(latency_s=0.8, bus_bytes_per_s=2**21 / 8)) == 2**21
+    assert bucket_bytes(Link(latency_s=0.8, bus_bytes_per_s=(2**21 + 1) / 8)) == 2**22
+    assert bucket_bytes(Link(latency_s=0.0, bus_bytes_per_s=1e9)) == SMALLEST
+
+
+def test_link_is_described_by_its_latency_and_bandwidth() -> None:
+    link = measured(ranks=2, small_s=1e-5, large_bytes=100, large_s=0.0)
+    assert link.as_dict() == {"latency_s": 1e-5, "bus_bytes_per_s": 100 / 1e-9}

@@ -1,0 +1,44 @@
+"""Which images the records of a cell let a night take as they are, and which one it may promote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmatrix.evidence.level import held
+from rocmatrix.evidence.record import Record
+
+
+def sound(records: Sequence[Record], inputs: str) -> set[str | None]:
+    """Return the images of `inputs` that a build on record made, without those whose newest proof failed.
+
+    Args:
+        records: records of one cell, oldest first.
+        inputs: input hash that the images have.
+    """
+    own = [record for record in records if record.inputs == inputs]
+    proofs = {r.image: held(r) for r in own if r.kind == "prove" and r.trouble is None}
+    return {r.image for r in own if r.kind == "build" and r.passed and proofs.get(r.image, True)}
+
+
+def tested(records: Sequence[Record], inputs: str) -> str | None:
+    """Return the image that may be promoted; None for none.
+
+    It is the one in which the newest smoke of `inputs` passed, where the newest proof and the newest whole suite
+    passed in the same one: a suite of chosen probes takes that away and does not give it.
+
+    Args:
+        records: records of one cell, oldest first.
+        inputs: input hash that the image has.
+    """
+    own = [record for record in records if record.inputs == inputs]
+    smokes = [record for record in own if record.kind == "smoke"]
+    proofs = [record for record in own if record.kind == "prove"]
+    whole = [record for record in smokes if record.whole]
+    newest = [found[-1] if found else None for found in (proofs, smokes, whole)]
+    images = {record.image if record and _shows(record) else None for record in newest}
+    return images.pop() if len(images) == 1 else None
+
+
+def _shows(record: Record) -> bool:
+    """Return whether a run passed, and not while a card counted errors."""
+    return held(record) and "card-errors" not in record.marks

@@ -1,0 +1,113 @@
+"""What a record's name covers, how long its log may be, and which of two records is the newer. All STAND-IN."""
+
+import hashlib
+import json
+
+import pytest
+
+from rocmatrix.evidence.record import LOG_BYTES, Hardware, Record, Trouble, Verdict, ordered
+from tests.fixtures.evidence import IMAGE, INPUTS, at, record
+
+
+def plain(**fields):
+    return Record.bounded(kind="build", at=at(0), cell="c", where="host", passed=True, log="", **fields)
+
+
+def test_content_leaves_out_later_fields_that_say_nothing():
+    hardware = Hardware(device="none")
+    content = plain(hardware=hardware, verdicts=(Verdict(probe="a", status="pass"),)).content()
+    assert {"trouble", "series", "number"}.isdisjoint(content)
+    assert content["verdicts"] == [{"probe": "a", "status": "pass", "summary": "", "seconds": 0.0}]
+    more = Verdict(probe="a", status="pass", cards=("x",), present=())
+    trouble = Trouble(stage="disk", words="full")
+    content = plain(hardware=hardware, verdicts=(more,), trouble=trouble).content()
+    assert content["trouble"] == {"stage": "disk", "words": "full"}
+    assert content["verdicts"][0] | {"cards": ["x"], "present": []} == content["verdicts"][0]
+    assert content["image"] is None  # an earlier field stays
+
+
+def test_name_of_a_record_is_the_hash_of_its_content_in_a_fixed_form():
+    made = plain(hardware=Hardware(device="none"), versions={"torch": "2", "a": "\u00e9"})
+    content = made.content()
+    text = json.dumps(dict(sorted(content.items())), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    assert '"versions":{"a":"\u00e9","torch":"2"}' in text
+    assert made.id == hashlib.sha256(text.encode()).hexdigest()
+    described = made.described()
+    assert (next(iter(described)), described) == ("id", {"id": made.id, **content})
+
+
+def test_records_are_equal_by_their_content_and_not_by_their_place_in_a_file():
+    made = record("build")
+    assert made == made.model_copy(update={"series": "s", "number": 3})
+    assert made != record("build", 1)
+    assert made != made.content()
+
+
+@pytest.mark.parametrize(
+    ("device", "cards", "card"),
+    [
+        ("rocm", ("b", "a", "b"), "a + b"),
+        ("rocm", (), "-"),
+        ("cpu", (), "CPU"),
+        ("cpu", ("x",), "x"),
+        ("none", (), "-"),
+    ],
+)
+def test_card_of_a_record_is_named_by_what_was_met(device, cards, card):
+    assert record("smoke", hardware=Hardware(device=device, cards=cards)).card == card
+
+
+def test_log_keeps_its_end_within_its_bytes_and_counts_what_was_left_out():
+    short = record("build", log="words")
+    assert (short.log, short.log_omitted) == ("words", 0)
+    long = record("build", log="a" * 10 + "b" * LOG_BYTES)
+    assert (long.log, long.log_omitted) == ("b" * LOG_BYTES, 10)
+    cut = record("build", log="\u20ac" * LOG_BYTES)
+    assert set(cut.log) == {"\u20ac"}
+    assert len(cut.log.encode()) <= LOG_BYTES < len(cut.log.encode()) + 3
+    assert cut.log_omitted == LOG_BYTES - len(cut.log)
+
+
+def placed(hours, number, *, series="s", **fields):
+    return record("build", hours, **fields).model_copy(update={"series": series, "number": number})
+
+
+def numbers(*records):
+    return [(each.series, each.number) for each in ordered(records)]
+
+
+def test_number_decides_within_a_file_whatever_the_clock():
+    back = [placed(9, 1), placed(3, 2), placed(5, 3)]
+    for records in (back, back[::-1]):
+        assert numbers(*records) == [("s", 1), ("s", 2), ("s", 3)]
+
+
+def test_records_of_two_files_are_ordered_by_time_where_a_clock_set_back_moves_nothing_behind():
+    own = [placed(9, 1), placed(3, 2)]
+    other = [placed(8, 1, series="t"), placed(10, 2, series="t")]
+    assert numbers(*own, *other) == [("t", 1), ("s", 1), ("s", 2), ("t", 2)]
+
+
+def test_records_of_no_file_are_ordered_by_time_and_then_by_name():
+    late, early = record("build", 5), record("build", 1)
+    assert ordered([late, early]) == [early, late]
+    one, two = (record("build", 5, image=image) for image in (IMAGE, None))
+    assert one.inputs == two.inputs == INPUTS
+    expected = sorted((one, two), key=lambda each: each.id)
+    assert ordered([one, two]) == ordered([two, one]) == expected
+    assert ordered([placed(2, 1), record("build", 1)])[0].series == ""
+
+
+def test_clock_of_one_file_does_not_move_records_of_no_file():
+    assert [each.series for each in ordered([record("build", 9), record("build", 1), placed(5, 1)])] == ["", "s", ""]
+
+
+def test_records_of_one_moment_in_two_files_are_ordered_alike_however_they_come():
+    one, two = placed(5, 1, series="s"), placed(5, 1, series="t", image=None)
+    assert numbers(one, two) == numbers(two, one) == [("s", 1), ("t", 1)]
+
+
+def test_record_that_is_there_twice_stays_twice():
+    assert len(ordered([record("build"), record("build")])) == 2
+    assert len(ordered([placed(1, 1), placed(1, 1)])) == 2
+    assert len(ordered([placed(1, 1), placed(1, 1, image=None)])) == 2  # of one place in one file, and yet two

@@ -1,0 +1,65 @@
+"""Which base an image is built on: the one asked for, else the one it was made from, else the cell's own."""
+
+import pytest
+
+from rocmatrix.containers import engine
+from rocmatrix.images import base
+from rocmatrix.images.base import OtherBase
+
+CLIENT = object()
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The images that the engine holds, by name; what is fetched is listed."""
+    images, fetched = {}, []
+
+    def look(client, name):
+        assert client is CLIENT
+        return images.get(name)
+
+    def obtain(client, name):
+        assert client is CLIENT
+        fetched.append(name)
+        return engine.Image(id=f"sha256:{name}", labels={}, size=1)
+
+    monkeypatch.setattr(engine, "image", look)
+    monkeypatch.setattr(engine, "obtain", obtain)
+    return images, fetched
+
+
+def image(id_="sha256:held", **labels):
+    return engine.Image(id=id_, labels={f"org.rocmatrix.{name}": value for name, value in labels.items()}, size=1)
+
+
+REMEMBERED = image(**{"base": "m/u:1", "base.id": "sha256:old"})
+
+
+def test_base_that_an_image_was_made_from_is_said_and_one_that_is_asked_for_is_not(held, capsys):
+    assert base.chosen(CLIENT, None, REMEMBERED) == OtherBase(name="m/u:1", id="sha256:old")
+    said = capsys.readouterr().err
+    assert said == "base: m/u:1, which this image was made from; --base names another\n"
+    base.chosen(CLIENT, "m/u:2", REMEMBERED)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("there", [None, image()])
+def test_base_is_the_cells_own_where_none_is_asked_for_or_remembered(held, there, capsys):
+    assert base.chosen(CLIENT, None, there) is None
+    assert capsys.readouterr().err == ""
+
+
+def test_base_is_known_by_the_id_that_the_engine_has_now_and_fetched_where_it_has_none(held):
+    images, fetched = held
+    images["m/u:1"] = image("sha256:now")
+    assert base.chosen(CLIENT, None, REMEMBERED) == OtherBase(name="m/u:1", id="sha256:now")
+    assert base.chosen(CLIENT, "m/u:1", None) == OtherBase(name="m/u:1", id="sha256:now")
+    assert fetched == []
+    assert base.chosen(CLIENT, "m/u:2", REMEMBERED) == OtherBase(name="m/u:2", id="sha256:m/u:2")
+    assert base.chosen(CLIENT, None, image(base="m/u:3")) == OtherBase(name="m/u:3", id="sha256:m/u:3")
+    assert fetched == ["m/u:2", "m/u:3"]
+
+
+@pytest.mark.parametrize(("id_", "counted"), [("sha256:1", "sha256:1"), (None, "m/u:1"), ("", "m/u:1")])
+def test_base_counts_by_its_id_where_that_is_known(id_, counted):
+    assert OtherBase(name="m/u:1", id=id_).counted == counted

@@ -1,0 +1,144 @@
+"""The headline of a combination follows from rules, lists and records in a fixed order; all of it is made up here."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from rocmatrix.matrix.resolver.judgement import Judged, judge
+
+
+def rule(verdict, *, decides=True, confidence="reported", id_="r"):
+    evidence = SimpleNamespace(confidence=confidence, words=f"{confidence} 2026-11-21: source of {id_}")
+    return SimpleNamespace(id=id_, verdict=verdict, decides=decides, reason=f"why {id_}", evidence=evidence)
+
+
+def release(**changes):
+    return SimpleNamespace(**{"name": "rocm6.3-torch2.7.1", "rocm": "6.3", "architectures": ["gfx1100"]} | changes)
+
+
+def support(*, official=False, listing="not listed", cards=()):
+    return SimpleNamespace(official=official, listing=listing, cards=cards)
+
+
+def cell(of, *, architecture=None, confidence="measured here"):
+    evidence = SimpleNamespace(confidence=confidence)
+    return SimpleNamespace(architecture=architecture, release=of, evidence=evidence)
+
+
+def judged(*rules, made=None, held=None, cells=(), architecture="gfx1100", card=None, measured=(), chips=("W1",)):
+    asked = []
+
+    def support_of(*named, card):
+        asked.append((*named, card))
+        return held or support()
+
+    cards = ("RX 1", "RX 2", "W1")
+    architectures = {"gfx1100": SimpleNamespace(cards=cards, chips=chips)}
+    matrix = SimpleNamespace(support_of=support_of, architectures=architectures, cells=cells)
+    found = judge(matrix, architecture=architecture, release=made, rules=list(rules), card=card, measured=measured)
+    assert asked in ([], [(architecture, "6.3", card)])
+    return found
+
+
+MADE = release()
+HERE = [("gfx1100", MADE.name)]
+
+
+def test_versions_that_were_never_built_together_are_unavailable_with_the_rule_that_breaks_them():
+    nothing = Judged(verdict="unavailable", because="no release joins these versions")
+    assert judged(rule("works"), rule("broken", decides=False), measured=HERE) == nothing
+    broken = (rule("degraded", id_="d"), rule("broken", id_="b"), rule("broken", id_="c"))
+    assert judged(*broken) == Judged(verdict="unavailable", because="why b")
+
+
+@pytest.mark.parametrize("against", ["broken", "degraded"])
+def test_rule_against_a_combination_wins_over_all_else(against):
+    rules = (rule("works", confidence="measured here"), rule(against, id_="first"), rule(against, id_="second"))
+    found = judged(*rules, made=MADE, measured=HERE, held=support(official=True))
+    assert found == Judged(verdict=against, because="rule first")
+
+
+def test_worse_of_two_rules_is_named():
+    found = judged(rule("degraded", id_="d"), rule("broken", id_="b"), made=MADE)
+    assert found == Judged(verdict="broken", because="rule b")
+
+
+def test_rule_of_a_circumstance_decides_nothing():
+    found = judged(rule("broken", decides=False), rule("works", decides=False), made=MADE)
+    assert found.verdict == "expected"
+
+
+def test_own_records_of_this_architecture_and_release_are_measured():
+    measured = Judged(verdict="measured", because="this project's own records show it at work")
+    assert judged(made=MADE, measured=HERE, held=support(official=True)) == measured
+    assert judged(made=MADE, architecture=None, measured=[(None, MADE.name)]) == measured
+    for other in (("gfx1101", MADE.name), ("gfx1100", "rocm6.2-torch2.7.1"), (None, MADE.name)):
+        assert judged(made=MADE, measured=[other]).verdict == "expected"
+
+
+def test_rocm_release_without_a_card_is_untested():
+    found = judged(made=MADE, architecture=None)
+    assert found == Judged(verdict="untested", because="no card is named; --gpu names one")
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [({}, "measured"), ({"confidence": "derived"}, "expected"), ({"architecture": "gfx1100"}, "expected")],
+)
+def test_cpu_build_is_measured_by_the_cpu_cell_of_its_release(changes, verdict):
+    cpu = release(rocm=None, name="cpu-torch2.13.0")
+    found = judged(made=cpu, architecture=None, cells=[cell(cpu, confidence="derived"), cell(cpu, **changes)])
+    words = {"measured": "this project's own tests run it on a CPU", "expected": "the CPU build, which needs no card"}
+    assert found == Judged(verdict=verdict, because=words[verdict])
+    assert judged(made=cpu, architecture=None, cells=[cell(release(rocm=None))]).verdict == "expected"
+
+
+def test_release_whose_cards_are_not_recorded_is_untested():
+    found = judged(rule("works", confidence="measured here"), made=release(architectures=None))
+    because = "which cards rocm6.3-torch2.7.1 holds code for is not recorded"
+    assert found == Judged(verdict="untested", because=because)
+    assert judged(made=release(architectures=[])).verdict == "expected"
+
+
+def test_rule_measured_here_comes_before_amds_list():
+    rules = (rule("works", id_="a"), rule("works", id_="b", confidence="measured here"))
+    assert judged(*rules, made=MADE, held=support(official=True)) == Judged(verdict="measured", because="rule b")
+    untested = rule("untested", confidence="measured here")
+    assert judged(untested, made=MADE).verdict == "expected"
+
+
+@pytest.mark.parametrize(
+    ("listing", "words"), [("listed", ""), ("maintained", ", in maintenance (AMD calls it deprecated)")]
+)
+def test_card_on_amds_list_is_supported(listing, words):
+    held = support(official=True, listing=listing, cards=("RX 1", "RX 2"))
+    because = f"AMD lists the RX 1 for ROCm 6.3{words}"
+    assert judged(rule("works"), made=MADE, held=held, card="RX 1") == Judged(verdict="supported", because=because)
+    because = f"AMD lists the RX 1, RX 2 for ROCm 6.3{words}"
+    assert judged(made=MADE, held=held) == Judged(verdict="supported", because=because)
+
+
+@pytest.mark.parametrize(("rules", "others"), [((), "expected"), ((rule("works"),), "reported")])
+def test_architecture_of_which_amd_lists_some_cards_is_supported_on_these(rules, others):
+    held = support(official=True, cards=("RX 1",))
+    expected = Judged(verdict="supported", because="AMD lists the RX 1 for ROCm 6.3", cards=("RX 1",), others=others)
+    assert judged(*rules, made=MADE, held=held) == expected
+
+
+def test_reported_combination_names_its_rule_and_source():
+    found = judged(rule("works", id_="a"), rule("works", id_="b"), made=MADE)
+    assert found == Judged(verdict="reported", because="rule a: reported 2026-11-21: source of a")
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (support(listing="not read"), "AMD's list for this ROCm was not read"),
+        (support(listing="not read", cards=("RX 1",)), "AMD's list for this ROCm was not read"),
+        (support(cards=("RX 1", "W1")), "AMD's list has RX 1, W1, not the RX 2"),
+        (support(), "AMD lists no card of it for this ROCm"),
+    ],
+)
+def test_compiled_combination_is_expected_with_the_cards_of_amds_list(held, words):
+    found = judged(made=MADE, held=held, card="RX 2")
+    assert found == Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {words}")

@@ -1,0 +1,89 @@
+"""What a night takes and promotes by its records: each lacking, failed or newer record takes it away. All STAND-IN."""
+
+import pytest
+
+from rocmatrix.evidence.record import Trouble
+from rocmatrix.nightly import trust
+from tests.fixtures.evidence import IMAGE, INPUTS, OTHER_INPUTS, record, smoke
+
+OTHER = "sha256:" + "e" * 64
+LOST = Trouble(stage="engine", words="gone")
+
+
+@pytest.mark.parametrize(
+    ("records", "images"),
+    [
+        ([], set()),
+        ([record("build")], {IMAGE}),
+        ([record("build", passed=False)], set()),
+        ([record("build", inputs=OTHER_INPUTS)], set()),
+        ([smoke(), record("prove", 1)], set()),
+        ([record("build"), record("build", 1, image=OTHER)], {IMAGE, OTHER}),
+        ([record("build"), record("prove", 1, passed=False)], set()),
+        ([record("build"), record("prove", 1, passed=False, image=OTHER)], {IMAGE}),
+        ([record("build"), record("prove", 1, passed=False, inputs=OTHER_INPUTS)], {IMAGE}),
+        ([record("build"), record("prove", 1, passed=False, trouble=LOST)], {IMAGE}),
+        ([record("build"), record("prove", 1, passed=False), record("prove", 2)], {IMAGE}),
+        ([record("build"), record("prove", 1), record("prove", 2, passed=False)], set()),
+        ([record("build"), smoke(1, status="fail")], {IMAGE}),
+        ([record("build"), record("prove", 1, verdicts=())], set()),
+    ],
+)
+def test_image_is_taken_as_it_is_where_a_build_made_it_and_no_newer_proof_failed(records, images):
+    assert trust.sound(records, INPUTS) == images
+
+
+PROVEN, SMOKED = record("prove", 1), smoke(2)
+
+
+def test_image_is_promoted_where_its_newest_proof_and_suite_passed():
+    assert trust.tested([PROVEN, SMOKED], INPUTS) == IMAGE
+    assert trust.tested([SMOKED, PROVEN], INPUTS) == IMAGE
+    assert trust.tested([PROVEN, SMOKED], OTHER_INPUTS) is None
+
+
+@pytest.mark.parametrize("records", [[], [PROVEN], [SMOKED], [record("build"), PROVEN, record("train", 2)]])
+def test_image_without_a_proof_or_a_suite_is_not_promoted(records):
+    assert trust.tested(records, INPUTS) is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        record("prove", 3, passed=False),
+        record("prove", 3, image=OTHER),
+        record("prove", 3, passed=False, trouble=LOST),
+        smoke(3, status="fail"),
+        smoke(3, status="fail", whole=False),
+        smoke(3, image=OTHER),
+        smoke(3, image=None),
+        smoke(3, marks=("card-errors",)),
+        record("smoke", 3, verdicts=()),
+        record("prove", 3, verdicts=()),
+        smoke(3, passed=False, trouble=LOST),
+    ],
+)
+def test_newer_failure_or_another_image_takes_the_promotion_away(more):
+    assert trust.tested([PROVEN, SMOKED, more], INPUTS) is None
+
+
+def test_newer_record_of_other_inputs_takes_nothing_away():
+    more = [record("prove", 3, passed=False, inputs=OTHER_INPUTS), smoke(4, status="fail", inputs=OTHER_INPUTS)]
+    assert trust.tested([PROVEN, SMOKED, *more], INPUTS) == IMAGE
+
+
+def test_suite_of_chosen_probes_does_not_answer_a_whole_one_that_failed():
+    failed, chosen = smoke(2, status="fail"), smoke(3, whole=False)
+    assert trust.tested([PROVEN, failed, chosen], INPUTS) is None
+    assert trust.tested([PROVEN, chosen], INPUTS) is None
+    assert trust.tested([PROVEN, failed, chosen, smoke(4)], INPUTS) == IMAGE
+    assert trust.tested([PROVEN, SMOKED, chosen], INPUTS) == IMAGE
+
+
+def test_newer_pass_answers_a_failure():
+    assert trust.tested([PROVEN, smoke(2, status="fail"), smoke(3)], INPUTS) == IMAGE
+    assert trust.tested([record("prove", passed=False), PROVEN, SMOKED], INPUTS) == IMAGE
+
+
+def test_image_that_no_record_names_is_not_promoted():
+    assert trust.tested([record("prove", image=None), smoke(2, image=None)], INPUTS) is None

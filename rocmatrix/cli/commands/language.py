@@ -16,12 +16,14 @@ NEEDED = {
     "merge": ("model", "output"),
     "gguf": ("model", "output"),
     "show-data": ("data",),
+    "plan": ("model", "gpu"),
 }
 WHAT = {
     "model": "a model folder, or a finished run TRAINING/<run>",
     "data": "a text or a JSONL file",
     "output": "the place to write to",
     "prompt": "the text to continue",
+    "gpu": "the card to plan for",
 }
 
 

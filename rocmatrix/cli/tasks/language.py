@@ -35,3 +35,6 @@ show_data = _language(
     "show-data",
     "Write a page that colours the trained tokens of rows for a language model, with every row that is refused.",
 )
+plan = _language(
+    "plan", "Print what training a language model takes on a card that need not be there: memory by part, what fits."
+)

@@ -1,5 +1,5 @@
-"""The tasks. `./invokew --list` names them; each is one call into rocmatrix (see rocmatrix/cli/tasks/)."""
+"""The tasks. `./invokew --list` names them; each is one call into rocmatrix (see rocmatrix/cli/commands/)."""
 
-from rocmatrix.cli.tasks import collection
+from rocmatrix.cli.options.invoke_tasks import collection
 
 namespace = collection()

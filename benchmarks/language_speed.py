@@ -181,16 +181,16 @@ def assembled(config: Any) -> Iterator[Any]:
     from trainer.run.phases.prepare import Attempt, prepare, read
     from trainer.run.train import open_on, select_step_strategy
 
-    lobby = Ranks()
-    attempt = Attempt(config=config, name=None, settings=None, lobby=lobby)
+    bootstrap = Ranks()
+    attempt = Attempt(config=config, name=None, settings=None, bootstrap=bootstrap)
     initialize = Decoder.initialize
     Decoder.initialize = lambda self, seed=None: None  # type: ignore[method-assign]  # the folder's weights follow
     task, attempt = read(attempt)
     prepared = prepare(attempt, task)
     Decoder.initialize = initialize  # type: ignore[method-assign]
-    with open_on(lobby, config.run, None, need_bytes=0) as folder:
-        record = begin_record(prepared, attempt, folder, lobby)
-        training = assemble(prepared, attempt, folder, lobby, record)
+    with open_on(bootstrap, config.run, None, need_bytes=0) as folder:
+        record = begin_record(prepared, attempt, folder, bootstrap)
+        training = assemble(prepared, attempt, folder, bootstrap, record)
         compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
         select_step_strategy(training, config.compute.step)
         described = prepared.network.description

@@ -29,23 +29,23 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from trainer.config.checkpoint_policy import Interval, Retention  # noqa: E402
-from trainer.data.loading.placement import Part  # noqa: E402
+from trainer.data.loading.placement import TensorPartition  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.loop import run_epoch  # noqa: E402
 from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402
-from trainer.run.checkpoint_writer import CheckpointKeeper  # noqa: E402
+from trainer.run.checkpoint_writer import Checkpointer  # noqa: E402
 
 INPUTS, STEP_SECONDS = 64, 0.005
 
 
-def data(rows: int, device: str) -> Part:
+def data(rows: int, device: str) -> TensorPartition:
     """Random rows: only the time they take is looked at."""
     generator = torch.Generator().manual_seed(0)
     inputs, targets = (torch.randn(rows, width, generator=generator).to(device) for width in (INPUTS, 1))
-    return Part(inputs=inputs, targets=targets)
+    return TensorPartition(inputs=inputs, targets=targets)
 
 
 def wait(device: str) -> None:
@@ -57,7 +57,7 @@ def wait(device: str) -> None:
 class Bare:
     """The loop that one would write by hand; its state is a model and an optimizer."""
 
-    def __init__(self, part: Part, width: int, batch: int) -> None:
+    def __init__(self, part: TensorPartition, width: int, batch: int) -> None:
         torch.manual_seed(0)
         self.part = part
         self.model = mlp(INPUTS, (width, width)).to(part.targets.device)
@@ -77,7 +77,7 @@ class Bare:
         self.epoch += 1
 
 
-def ours(part: Part, width: int, batch: int, keeper: CheckpointKeeper | None = None) -> Training:
+def ours(part: TensorPartition, width: int, batch: int, keeper: Checkpointer | None = None) -> Training:
     """Return the trainer's run on the same work, guarded as on an accelerator."""
     torch.manual_seed(0)
     model = mlp(INPUTS, (width, width)).to(part.targets.device)
@@ -171,7 +171,7 @@ def checkpoint_cost(width: int, device: str, minutes: float) -> dict[str, Any]:
     batch, step = rows_for_five_milliseconds(width, device)
     part = data(batch * 50, device)
     with tempfile.TemporaryDirectory() as folder:
-        keeper = CheckpointKeeper(run=Path(folder), interval=Interval(), retention=Retention())
+        keeper = Checkpointer(run=Path(folder), interval=Interval(), retention=Retention())
         training = ours(part, width, batch, keeper)
         one_epoch(training)
         stalls, plain, kept = [], [], []

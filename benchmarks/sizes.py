@@ -24,7 +24,7 @@ from pathlib import Path
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.verify import image_scan, kernel_code
 from rocmatrix.verify.devicecode import filetree
-from rocmatrix.verify.inside import prune
+from rocmatrix.verify.pruning import prune
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "sizes.json"

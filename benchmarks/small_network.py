@@ -31,7 +31,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from trainer.data.loading.placement import Part  # noqa: E402
+from trainer.data.loading.placement import TensorPartition  # noqa: E402
 from trainer.data.loading.sampler import Sampler  # noqa: E402
 from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
@@ -51,12 +51,12 @@ TOLERANCE, TOLERANCE_FP64, EPOCHS_FP64, ROWS_FP64 = 1e-5, 1e-9, 2, 8192
 WAYS = ("plain, 0 workers", "plain, 2 workers", "ours, eager", "ours")
 
 
-def data(rows: int) -> Part:
+def data(rows: int) -> TensorPartition:
     """Rows with something to learn in them."""
     generator = torch.Generator().manual_seed(SEED)
     inputs = torch.randn(rows, FEATURES, generator=generator)
     noise = torch.randn(rows, 1, generator=generator)
-    return Part(inputs=inputs, targets=inputs[:, :4].sum(1, keepdim=True) + noise)
+    return TensorPartition(inputs=inputs, targets=inputs[:, :4].sum(1, keepdim=True) + noise)
 
 
 def network(device: str, dtype: torch.dtype = torch.float32) -> nn.Sequential:
@@ -81,7 +81,7 @@ class Order(torch.utils.data.Sampler[int]):
 class Plain:
     """The loop with a DataLoader."""
 
-    def __init__(self, part: Part, batch: int, device: str, workers: int) -> None:
+    def __init__(self, part: TensorPartition, batch: int, device: str, workers: int) -> None:
         self.model, self.device, self.rows = network(device, part.inputs.dtype), device, len(part)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=RATE)
         self.order = Order(Sampler(rows=len(part), batch_size=batch, seed=SEED))
@@ -113,9 +113,9 @@ class Plain:
 class Ours:
     """The trainer's loop with its callbacks."""
 
-    def __init__(self, part: Part, batch: int, device: str, step: str, folder: Path) -> None:
-        here = Part(inputs=part.inputs.to(device), targets=part.targets.to(device))
-        few = Part(inputs=here.inputs[:1000], targets=here.targets[:1000])
+    def __init__(self, part: TensorPartition, batch: int, device: str, step: str, folder: Path) -> None:
+        here = TensorPartition(inputs=part.inputs.to(device), targets=part.targets.to(device))
+        few = TensorPartition(inputs=here.inputs[:1000], targets=here.targets[:1000])
         plan = Plan(epochs=10**6, batch_size=batch, learning_rate=RATE, seed=SEED)
         self.training = new_training(network(device, part.inputs.dtype), here, few, plan)
         self.choice: Choice = choose_step(step, self.training)
@@ -156,16 +156,16 @@ def differences(found: list[float], want: list[float]) -> list[float]:
     return [abs(one - other) / abs(other) for one, other in zip(found, want, strict=True)]
 
 
-def in_fp64(part: Part, batch: int, device: str, folder: Path) -> float:
+def in_fp64(part: TensorPartition, batch: int, device: str, folder: Path) -> float:
     """Return how far the losses are apart where both loops compute in fp64."""
-    few = Part(inputs=part.inputs[:ROWS_FP64].double(), targets=part.targets[:ROWS_FP64].double())
+    few = TensorPartition(inputs=part.inputs[:ROWS_FP64].double(), targets=part.targets[:ROWS_FP64].double())
     plain, ours = Plain(few, batch, device, 0), Ours(few, batch, device, "auto", folder)
     for _ in range(EPOCHS_FP64):
         plain.run_epoch(), ours.run_epoch()
     return max(differences(ours.losses, plain.losses))
 
 
-def compare(part: Part, batch: int, device: str, turns: int, folder: Path) -> dict[str, Any]:
+def compare(part: TensorPartition, batch: int, device: str, turns: int, folder: Path) -> dict[str, Any]:
     """Return rows per second of all ways over the same batches, in turns, and how far the losses are apart."""
     ours = {
         "ours, eager": Ours(part, batch, device, "eager", folder),

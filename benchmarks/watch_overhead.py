@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from trainer.config.sections.run import TelemetryConfig
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.accelerator import choose
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.progress import Progress
@@ -82,7 +82,7 @@ def made(arguments: argparse.Namespace, hidden: list[int], folder: Path, *, watc
     torch.set_num_threads(1)
     rows = arguments.batch * arguments.steps
     model = mlp(FEATURES, hidden).to(arguments.device)
-    part = Part(
+    part = TensorPartition(
         inputs=torch.randn(rows, FEATURES, device=arguments.device),
         targets=torch.randn(rows, 1, device=arguments.device),
     )

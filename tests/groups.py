@@ -1,12 +1,13 @@
 """Which tests share a process when the suite runs on several (pytest-xdist).
 
-Tests with a container engine share images and tags, tests with Slurm its daemons: each of the two is one group, and
-the first to start, since they are the longest. Every other file is a group of its own: its fixtures are made once.
+Tests with a container engine share images and tags, tests with Slurm its daemons: each of the two is one group. The
+rehearsal has checkouts and tags of its own, and is a third. They are the first to start, since they are the longest.
+Every other file is a group of its own: its fixtures are made once.
 """
 
 from xdist.scheduler import LoadFileScheduling
 
-SHARED = ("tests/container/", "tests/slurm/")  # in the order in which they start
+SHARED = ("tests/container/rehearsal/", "tests/container/", "tests/slurm/")  # in the order in which they start
 
 
 def group(nodeid):

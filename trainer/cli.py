@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
-        return report(in_catalog_words(error, folder_given(arguments)))
+        return report(coded(error, folder_given(arguments)))
 
 
 def train(arguments: dict[str, Any]) -> int:
@@ -309,7 +309,7 @@ def folder_given(arguments: dict[str, Any]) -> Path | None:
     return output if output is not None and output.is_dir() else None
 
 
-def in_catalog_words(error: BaseException, output: Path | None) -> TrainerError:
+def coded(error: BaseException, output: Path | None) -> TrainerError:
     """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
     if isinstance(error, TrainerError):
         return error

@@ -39,8 +39,8 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     support = (root / SUPPORT_FILE).read_text(encoding="utf-8")
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
-    told = ask_trainer(root, "errors")
-    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in told)]
+    trainer_errors = query_trainer(root, "errors")
+    catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in trainer_errors)]
     return {
         SUPPORT_FILE: support,
         "docs/errors.md": errors_page(catalog),
@@ -49,9 +49,9 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         workflow.FILE: workflow.text(matrix),
         **architectures.files(matrix),
         SCHEMA_FILE: matrix_schema(),
-        OPTIONS_FILE: json.dumps(ask_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
-        ERRORS_FILE: json.dumps(told, indent=1, ensure_ascii=False) + "\n",
-        PROBES_FILE: json.dumps(ask_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
+        OPTIONS_FILE: json.dumps(query_trainer(root, "options"), indent=1, ensure_ascii=False) + "\n",
+        ERRORS_FILE: json.dumps(trainer_errors, indent=1, ensure_ascii=False) + "\n",
+        PROBES_FILE: json.dumps(query_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
     }
 
 
@@ -116,10 +116,10 @@ def rules_table(matrix: Matrix) -> str:
     """One row a rule that excludes a combination or warns owners of a card, with confidence and sources."""
     rules = (*derive.library_rules(matrix.libraries), *matrix.rules)
     head = ("Architecture", "ROCm", "PyTorch", "Verdict", "Why", "Source")
-    return _table(head, (_rule_row(rule) for rule in rules if _speaks_against(rule)))
+    return _table(head, (_rule_row(rule) for rule in rules if _is_against(rule)))
 
 
-def _speaks_against(rule: Rule) -> bool:
+def _is_against(rule: Rule) -> bool:
     return rule.verdict in ("broken", "degraded") and (rule.decides or rule.when.architectures is not None)
 
 
@@ -147,7 +147,7 @@ def errors_page(catalog: Iterable[CatalogEntry]) -> str:
     return head + "".join(f"\n## {e.code} {e.title}\n\n{e.meaning}\n\n**Next:** {e.next}\n" for e in catalog)
 
 
-def ask_trainer(root: Path, *words: str) -> list[dict[str, str]]:
+def query_trainer(root: Path, *words: str) -> list[dict[str, str]]:
     """Ask the trainer for its `errors`, its `options` or its probes; the two programs share no imports."""
     argv = [sys.executable, "-m", "trainer", *words]
     done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)

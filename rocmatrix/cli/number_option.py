@@ -8,7 +8,7 @@ from invoke.exceptions import ParseError
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 
-NUMBERS = {int: "a whole number", float: "a number"}
+from rocmatrix.cli.options.command import NUMBERS
 
 
 class NumberOption(Argument):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Option = tuple[str, str]  # the ways to write an option, as invoke gives them, and its text
+Option = tuple[str, str]  # the ways to write an option, with commas between, and its text
 HOST = "Image and machine"
 FURTHER = "FURTHER: "
 # What stands for the value of an option that is declared on the host; those of the trainer bring their own.
@@ -29,10 +29,10 @@ def with_types(options: Sequence[Option], described: Mapping[str, Mapping[str, A
     """Return the options with the type of their value in place of STRING, where it is known.
 
     Args:
-        options: pairs as invoke gives them.
+        options: pairs of names and text.
         described: what the trainer states about its options, by name with underscores.
     """
-    return [(_typed(names, described), told) for names, told in options]
+    return [(_typed(names, described), text) for names, text in options]
 
 
 def _typed(names: str, described: Mapping[str, Mapping[str, Any]]) -> str:
@@ -55,11 +55,11 @@ def sections(
     """Return titles and their options: the common ones, then the host's, then with `everything` all others.
 
     Args:
-        options: pairs as invoke gives them.
+        options: pairs of names and text.
         described: the trainer's options by name, in its own order, with `section` and `common`.
         everything: whether those that are not common are listed, too.
     """
-    by_name = {name_of(names): (names, told) for names, told in options}
+    by_name = {name_of(names): (names, text) for names, text in options}
     all_common = not any(each.get("common") for each in described.values())
     common = {name: each for name, each in described.items() if all_common or each.get("common")}
     rest = {name: each for name, each in described.items() if name not in common}

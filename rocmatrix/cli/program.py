@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,16 +27,11 @@ class UnderscoreParser(Parser):
 
     def parse_argv(self, argv: list[str]) -> ParseResult:
         """Read tasks and their flags; what stands after `--` is left as it is."""
+        from rocmatrix.cli.options.command import dashed
+
         known = {flag for context in self.contexts.values() for flag in context.flags}
         end = argv.index("--") if "--" in argv else len(argv)
         return super().parse_argv([*(dashed(word, known) for word in argv[:end]), *argv[end:]])
-
-
-def dashed(word: str, known: Collection[str]) -> str:
-    """Return a word of the command line; a known flag that was typed with underscores gets its dashes."""
-    flag, equals, value = word.partition("=")
-    written = flag.replace("_", "-")
-    return written + equals + value if flag.startswith("--") and written in known else word
 
 
 class TaskProgram(Program):
@@ -97,25 +91,15 @@ class TaskProgram(Program):
 
     def print_task_help(self, name: str) -> None:
         """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""
-        from rocmatrix.cli import option_sections, task_help
+        from rocmatrix.cli import task_help
         from rocmatrix.runtime.console import edge
 
-        task, width = self.collection[name], pty_size()[0]
-        described = task.described() if hasattr(task, "described") else {}
-        options = option_sections.with_types(self.parser.contexts[name].help_tuples(), described)
-        usage = f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(options)}[other tasks here ...]"
-        docstring = inspect.getdoc(task) or ""
-        if not any("section" in each for each in described.values()):
-            edge(print)(task_help.text(usage, docstring, options, width=width), flush=True)
-            return
-        found = option_sections.sections(options, described, everything=self.every_option)
-        ends = (
-            [f"{self.binary} {name} --help=all lists {count} further options."]
-            if (count := option_sections.further(described) * (not self.every_option))
-            else []
+        command = self.collection[name].command
+        usage = (
+            f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(command.flags)}[other tasks here ...]"
         )
-        ends += ["", "Examples", *(f"  {self.binary} {each}" for each in task.examples)] if task.examples else []
-        edge(print)(task_help.in_sections(usage, docstring, found, ends=ends, width=width), flush=True)
+        text = task_help.page(command, usage, program=self.binary, everything=self.every_option, width=pty_size()[0])
+        edge(print)(text, flush=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -129,9 +113,9 @@ class TaskProgram(Program):
             say(self._words(error))
             sys.exit(2)
         except BrokenPipeError:
-            from rocmatrix.runtime.console import nobody_reads
+            from rocmatrix.runtime.console import reader_is_gone
 
-            nobody_reads()
+            reader_is_gone()
 
     def _words(self, error: Exception) -> str:
         from rocmatrix.runtime.errors import RocmatrixError, suggestion
@@ -153,6 +137,8 @@ class TaskProgram(Program):
 
     def _switch_before(self, word: str, context: ParserContext | None) -> str | None:
         """Return the flag that was typed with `=word`, though it only switches something on."""
+        from rocmatrix.cli.options.command import dashed
+
         for typed in self.argv:
             flag, equals, value = typed.partition("=")
             if equals and value == word and context and dashed(flag, context.flags) in context.flags:

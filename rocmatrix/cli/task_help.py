@@ -1,15 +1,54 @@
-"""The help of a task, laid out for a terminal: each option next to what it is for, or above it where room is short."""
+"""The help of a command, laid out for a terminal: each option next to its text, or above it where room is short."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import TextWrapper
+
+from rocmatrix.cli import option_sections
+from rocmatrix.cli.options.command import Command, Flag
 
 INDENT = "  "
 MOST = 28  # columns for the options beside their texts; a longer one stands above its text
 LEAST = 30  # columns that a text needs beside the options; with fewer, it stands below
 UNDERSCORES = " (underscores may stand for dashes)"
+
+
+def page(command: Command, usage: str, *, program: str, everything: bool, width: int) -> str:
+    """Return the help of a command: in sections where the trainer states the sections of its options.
+
+    Args:
+        usage: how the command is called, in one line.
+        program: what is typed before the command's name, such as ./invokew.
+        everything: list also the options that few need.
+        width: columns of the terminal, of which the last one stays free.
+    """
+    described, name = command.described, command.name
+    options = option_sections.with_types(pairs(command.flags), described)
+    if not any("section" in each for each in described.values()):
+        return text(usage, command.about, options, width=width)
+    found = option_sections.sections(options, described, everything=everything)
+    count = option_sections.further(described) * (not everything)
+    ends = [f"{program} {name} --help=all lists {count} further options."] if count else []
+    ends += ["", "Examples", *(f"  {program} {each}" for each in command.examples)] if command.examples else []
+    return in_sections(usage, command.about, found, ends=ends, width=width)
+
+
+def pairs(flags: Iterable[Flag]) -> list[tuple[str, str]]:
+    """Return every way to write each option with its text, as invoke orders them: by letter, those with one last."""
+    return [(_ways(flag), flag.help) for flag in sorted(flags, key=_order)]
+
+
+def _ways(flag: Flag) -> str:
+    value = {str: "STRING", int: "INT"}.get(flag.kind)
+    ways = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
+    return ", ".join([*ways, f"--{flag.name}{f'={value}' * bool(value)}"])
+
+
+def _order(flag: Flag) -> tuple[bool, str, str]:
+    word = flag.short or flag.name
+    return bool(flag.short), word.lower(), word.swapcase()
 
 
 def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, width: int) -> str:
@@ -18,10 +57,10 @@ def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, widt
     Args:
         usage: how the task is called, in one line.
         docstring: paragraphs with empty lines between; line ends within one are not kept.
-        options: pairs as invoke gives them: every way to write an option, with commas between, and its text.
+        options: every way to write an option, with commas between, and its text.
         width: columns of the terminal, of which the last one stays free.
     """
-    once = [(_once(names), told) for names, told in options]
+    once = [(_once(names), text) for names, text in options]
     note = UNDERSCORES * any("-" in name.lstrip("-") for names, _ in options for name in names.split(", "))
     lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
     return "\n".join([*lines, *(_options(once, width, _column(once)) if once else [f"{INDENT}none"]), ""])
@@ -45,10 +84,22 @@ def in_sections(
         width: columns of the terminal, of which the last one stays free.
     """
     lines = [*_wrapped(usage, width, ""), "", *_wrapped(" ".join(docstring.split()), width, "")]
-    column = _column([(_once(names), told) for _, options in sections for names, told in options])
+    column = _column([(_once(names), text) for _, options in sections for names, text in options])
     for title, options in sections:
-        lines += ["", title, *_options([(_once(names), told) for names, told in options], width, column)]
+        lines += ["", title, *_options([(_once(names), text) for names, text in options], width, column)]
     return "\n".join([*lines, "", *ends, ""])
+
+
+def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int) -> str:
+    """Return a list of names with what each is for.
+
+    Args:
+        usage: how the program is called, in one line.
+        title: the line above the list.
+        rows: a name and its text each.
+        width: columns of the terminal, of which the last one stays free.
+    """
+    return "\n".join([*_wrapped(usage, width, ""), "", title, *_options(rows, width, _column(rows))])
 
 
 def _once(names: str) -> str:
@@ -69,11 +120,11 @@ def _column(options: Sequence[tuple[str, str]]) -> int:
 
 
 def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Iterator[str]:
-    beside = width - column >= LEAST
-    margin = " " * column if beside else 3 * INDENT
-    for names, told in options:
-        lines = _wrapped(told, width, margin)
-        if beside and lines and len(names) <= MOST:
+    next_to_option = width - column >= LEAST
+    margin = " " * column if next_to_option else 3 * INDENT
+    for names, text in options:
+        lines = _wrapped(text, width, margin)
+        if next_to_option and lines and len(names) <= MOST:
             lines[0] = f"{INDENT}{names}".ljust(column) + lines[0].lstrip()
             yield from lines
         else:

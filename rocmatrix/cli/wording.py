@@ -1,7 +1,8 @@
-"""Check prose against the term list of docs/style.md; `python -m rocmatrix.cli.wording`.
+"""Check prose and names against the term list of docs/style.md; `python -m rocmatrix.cli.wording`.
 
 Prose is what people read: docstrings, messages and help (string constants that hold a space) of both programs, and
-documents written by hand. Comments, names, tests and data (YAML) are not read.
+documents written by hand. Names are those that both programs define, local ones too, and those of tests. Comments,
+other names in tests and data (YAML) are not read.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from pathlib import Path
 from rocmatrix.runtime.paths import ROOT, STYLE
 
 PROGRAMS = ("rocmatrix", "trainer")
+TESTS = "tests"
+STORED = {"says"}  # a field of signatures.yaml and of JSON that other programs read: it keeps its name
 GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their sources are read instead
 DOCUMENTS = ("*.md", "docs/*.md")
+_PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _TERMS = re.compile(r"<!-- begin terms -->\n(.*?)<!-- end terms -->\n?", re.DOTALL)
+_OPENINGS = re.compile(r"<!-- begin openings -->\n(.*?)<!-- end openings -->\n?", re.DOTALL)
 _NOT_PROSE = re.compile(r"```.*?```|<!-- begin (\w+) -->.*?<!-- end \1 -->", re.DOTALL)
 
 
@@ -45,6 +50,15 @@ def terms(style: str) -> dict[str, str]:
     return banned
 
 
+def openings(style: str) -> set[str]:
+    """Return the words of the style page with which no test's name begins. Raises ValueError if it lists none."""
+    block = _OPENINGS.search(style)
+    words = set(re.findall(r"`(\w+)`", block[1] if block else ""))
+    if not words:
+        raise ValueError("the style page has no list of openings")
+    return words
+
+
 def places(root: Path, banned: dict[str, str]) -> list[Place]:
     """Return every banned term in the prose below `root`, by path and line. The longest of several terms counts."""
     longest = sorted(banned, key=len, reverse=True)
@@ -57,6 +71,48 @@ def places(root: Path, banned: dict[str, str]) -> list[Place]:
             at = line + text.count("\n", 0, hit.start())
             found.append(Place(path=path, line=at, term=term, better=banned[term]))
     return sorted(found, key=lambda place: (place.path, place.line))
+
+
+def named(root: Path, banned: dict[str, str], no_subject: set[str]) -> list[Place]:
+    """Return every faulty name that a program defines and every faulty test name, by path and line.
+
+    Args:
+        root: folder with both programs and the tests.
+        banned: each banned term with what to write instead.
+        no_subject: words with which no test's name begins.
+    """
+    found: list[Place] = []
+    for folder in (*PROGRAMS, TESTS):
+        for file in sorted((root / folder).rglob("*.py")):
+            path = file.relative_to(root).as_posix()
+            for line, name in _defined(ast.parse(file.read_text(encoding="utf-8"))):
+                if folder == TESTS and not name.startswith("test_"):
+                    continue
+                better = (_subject(name, no_subject) if folder == TESTS else None) or _better(name, banned)
+                if better:
+                    found.append(Place(path=path, line=line, term=name, better=better))
+    return sorted(found, key=lambda place: (place.path, place.line))
+
+
+def _better(name: str, banned: dict[str, str]) -> str | None:
+    """Return what to write instead of a banned term in a name, None for a sound one."""
+    parts = f" {' '.join(part.lower() for part in _PARTS.findall(name))} "
+    term = next((term for term in banned if f" {term} " in parts and name not in STORED), None)
+    return f"{banned[term]}, not {term!r}" if term else None
+
+
+def _subject(name: str, no_subject: set[str]) -> str | None:
+    first = name.split("_")[1]
+    return f"test_<subject>_<condition>_<result>, not {first!r} first" if first in no_subject else None
+
+
+def _defined(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
 
 
 def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
@@ -84,8 +140,10 @@ def _blank(cut: re.Match[str]) -> str:
 
 def main() -> int:
     """Print every finding in the checkout to standard error, and their number. Returns the exit status."""
-    found = places(ROOT, terms(STYLE.read_text(encoding="utf-8")))
-    print(*found, f"{len(found)} banned terms", sep="\n", file=sys.stderr)
+    style = STYLE.read_text(encoding="utf-8")
+    banned = terms(style)
+    found = [*places(ROOT, banned), *named(ROOT, banned, openings(style))]
+    print(*found, f"{len(found)} banned terms and names", sep="\n", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import seal
+from rocmatrix.containers import label_integrity
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _ADVICE: dict[type[OSError], str] = {
 class Image:
     """An image that the engine holds. `id` is its digest, `size` is in bytes as the engine counts them.
 
-    `sealed` states whether its labels were written for its layers and settings (`rocmatrix.containers.seal`).
+    `sealed` states whether its labels were written for its layers and settings
+    (`rocmatrix.containers.label_integrity`).
     """
 
     id: str
@@ -155,7 +156,7 @@ def sealed(client: docker.DockerClient, reference: str) -> Image | None:
     try:
         if image(client, reference) is None:
             return None
-        seal.put(client, reference)
+        label_integrity.put(client, reference)
         return image(client, reference)
     except failures() as error:
         raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
@@ -175,7 +176,10 @@ def image_id(reference: str) -> str:
 
 def _described(found: docker.models.images.Image) -> Image:
     return Image(
-        id=str(found.id), labels=dict(found.labels), size=int(found.attrs["Size"]), sealed=seal.holds(found.attrs)
+        id=str(found.id),
+        labels=dict(found.labels),
+        size=int(found.attrs["Size"]),
+        sealed=label_integrity.holds(found.attrs),
     )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.matcher import Match, Scanner
-from rocmatrix.diagnosis.possible import Possible, ordered
+from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
 from rocmatrix.diagnosis.signature import Area, Signature
-from rocmatrix.diagnosis.values import Values
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
 
@@ -158,7 +158,7 @@ def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
     """
     here = found.here
     named = [found.rules[name] for name in signature.rules if name in found.rules]
-    fitting = [rule for rule in named if _speaks_of(rule, here)]
+    fitting = [rule for rule in named if _is_about(rule, here)]
     if signature.area == "kernels" and here.torch is not None:
         axes: dict[str, Any] = {"architecture": here.architecture, "torch": here.torch, "rocm": here.rocm}
         against = (rule for rule in found.rules.values() if rule.decides and rule.verdict in ("broken", "degraded"))
@@ -166,7 +166,7 @@ def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
     return fitting
 
 
-def _speaks_of(rule: Rule, here: Surroundings) -> bool:
+def _is_about(rule: Rule, here: Surroundings) -> bool:
     named = rule.when.architectures
     return named is None or here.architecture is None or here.has(list(named))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.runner import Finished
     from rocmatrix.matrix.matrix import Cell
 
-LINES_SAID = 10
+LINES_SHOWN = 10
 _BUILD_FAILED = "RM202"
 _PASSED = b'"status": "pass"'
 
@@ -66,8 +66,8 @@ def surroundings(cell: Cell | None, architecture: str | None = None, hardware: H
     if cell is None:
         return Surroundings(architecture=architecture)
     own, release = architecture or cell.architecture, cell.release
-    beside = tuple(dict.fromkeys(gfx for gfx in (hardware.architectures if hardware else ()) if gfx != own))
-    return Surroundings(architecture=own, torch=release.torch, rocm=release.rocm, beside=beside)
+    others = tuple(dict.fromkeys(gfx for gfx in (hardware.architectures if hardware else ()) if gfx != own))
+    return Surroundings(architecture=own, torch=release.torch, rocm=release.rocm, others=others)
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
         yield f"diagnosis{where}: no known failure in its words (this changes no verdict)"
         return
     yield f"diagnosis{where}, from its words alone (this changes no verdict):"
-    yield from diagnosis.words(found)[:LINES_SAID]
+    yield from diagnosis.words(found)[:LINES_SHOWN]
 
 
 def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -21,11 +21,11 @@ class Surroundings:
     architecture: str | None = None
     torch: str | None = None
     rocm: str | None = None
-    beside: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     def has(self, architectures: list[str]) -> bool:
         """Whether one of `architectures` is the cell's, or that of another card here."""
-        return not {self.architecture, *self.beside}.isdisjoint(architectures)
+        return not {self.architecture, *self.others}.isdisjoint(architectures)
 
 
 @dataclass(frozen=True, kw_only=True)

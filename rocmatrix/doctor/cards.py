@@ -87,12 +87,12 @@ def speed(host: Host) -> Finding:
 def resizable_bar(host: Host) -> Finding:
     """D204. An APU has no BAR of its own to resize."""
     cards = [card for card in host.hardware.cards if card.adapter and not card.integrated]
-    told = [(card, card.adapter.resizable) for card in cards if card.adapter and card.adapter.resizable is not None]
-    if not told:
+    known = [(card, card.adapter.resizable) for card in cards if card.adapter and card.adapter.resizable is not None]
+    if not known:
         return _silent(host, "D204", "DRM reports no memory sizes")
-    small = [card for card, whole in told if not whole]
+    small = [card for card, whole in known if not whole]
     if not small:
-        return Finding(code="D204", status="ok", seen=f"all memory of {len(told)} card(s) is visible")
+        return Finding(code="D204", status="ok", seen=f"all memory of {len(known)} card(s) is visible")
     sizes = ", ".join(
         f"card {card.index} shows {(card.adapter.visible_bytes or 0) >> 20} of {(card.adapter.memory_bytes or 0) >> 20}"
         for card in small
@@ -174,13 +174,13 @@ def partitions(host: Host) -> Finding:
     return Finding(code="D207", status="note", seen=seen, fix=fix)
 
 
-def _silent(host: Host, code: str, told: str) -> Finding:
+def _silent(host: Host, code: str, reason: str) -> Finding:
     """Return that nothing was reported; not applicable where there is no discrete card."""
     cards = host.hardware.cards
     if all(card.integrated for card in cards):
         seen = "the card is part of the processor" if cards else host.no_card
         return Finding(code=code, status="not applicable", seen=seen)
-    return Finding(code=code, status="unknown", seen=told)
+    return Finding(code=code, status="unknown", seen=reason)
 
 
 def _links(machine: Hardware) -> list[tuple[Card, PciLink]]:

@@ -81,5 +81,5 @@ class Finding:
     def described(self) -> dict[str, str | None]:
         """Return it as plain data."""
         entry = self.check
-        told = {"code": self.code, "title": entry.title, "status": self.status, "seen": self.seen}
-        return {**told, "why": entry.why, "fix": self.fix, "source": entry.source}
+        row = {"code": self.code, "title": entry.title, "status": self.status, "seen": self.seen}
+        return {**row, "why": entry.why, "fix": self.fix, "source": entry.source}

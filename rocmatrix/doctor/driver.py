@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import NO_CARD, Host
-from rocmatrix.doctor.knowledge import HostKnowledge, lies_in, plain_version
+from rocmatrix.doctor.knowledge import HostKnowledge, is_within, plain_version
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.rule import Rule
@@ -64,7 +64,7 @@ def window(host: Host, known: HostKnowledge) -> Finding:
     if driver.origin == "kernel":
         seen = f"the driver is the kernel's ({driver.version}); AMD's windows are for its own driver only"
         return Finding(code="D102", status="note", seen=seen)
-    entry = next((row for row in known.drivers if lies_in(driver.version, row.module)), None)
+    entry = next((row for row in known.drivers if is_within(driver.version, row.module)), None)
     if entry is None:
         seen = f"amdgpu {driver.version} is in no recorded window, so nothing is known of it with ROCm {rocm}"
         return Finding(code="D102", status="unknown", seen=seen, fix=f"see {known.drivers[-1].evidence.sources[-1]}")
@@ -86,7 +86,7 @@ def _reported(host: Host, version: str) -> Rule | None:
     """Return the rule by which the cell works under this driver, whatever the window."""
     rules = host.cell.rules if host.cell else ()
     works = (rule for rule in rules if rule.decides and rule.verdict == "works" and rule.drivers is not None)
-    return next((rule for rule in works if lies_in(version, str(rule.drivers))), None)
+    return next((rule for rule in works if is_within(version, str(rule.drivers))), None)
 
 
 @check(
@@ -110,7 +110,7 @@ def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
         exempt = caution.unless is not None and caution.unless in (release or "")
         named = set(machine.architectures) & set(caution.when.architectures or machine.architectures)
         fits = caution.when.rocm is None or rocm is None or within(rocm, caution.when.rocm)
-        if named and fits and not foreign and not exempt and lies_in(release, caution.kernel):
+        if named and fits and not foreign and not exempt and is_within(release, caution.kernel):
             limit = f" (with ROCm {caution.when.rocm})" if caution.when.rocm and rocm is None else ""
             seen = f"{release} with {', '.join(sorted(named))}{limit}: {caution.why} ({caution.evidence.words})"
             found.append(Finding(code="D103", status="warning", seen=seen, fix=caution.fix))

@@ -33,11 +33,11 @@ class Examination:
     def words(self) -> str:
         """How many findings there are of each kind, and what that means."""
         counts = Counter(finding.status for finding in self.findings)
-        told = ", ".join(f"{counts[status]} {status}" for status in WORST_FIRST if counts[status])
+        counted = ", ".join(f"{counts[status]} {status}" for status in WORST_FIRST if counts[status])
         if self.failed:
-            return f"{told}: what is marked error stops a run"
+            return f"{counted}: what is marked error stops a run"
         ending = f"{NO_CARD}: CPU cells only" if self.no_card else "nothing stops a run"
-        return f"{told}: {ending}"
+        return f"{counted}: {ending}"
 
     def described(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -132,7 +132,7 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
     files = Files(root)
     if files.root != Path("/"):
         return read(files, environment=None, cell=cell)
-    engine, folder = ask_engine()
+    engine, folder = query_engine()
     return read(
         files,
         environment=environment,
@@ -144,7 +144,7 @@ def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Ho
     )
 
 
-def ask_engine() -> tuple[Engine, str | None]:
+def query_engine() -> tuple[Engine, str | None]:
     """Return what the engine reports of itself, and the folder that holds its images."""
     from rocmatrix.containers import engine
     from rocmatrix.runtime.errors import RocmatrixError
@@ -154,15 +154,15 @@ def ask_engine() -> tuple[Engine, str | None]:
     except RocmatrixError as error:
         return Engine(version=None, obstacle=f"{error.where}: {error.what}"), None
     try:
-        told = client.info()
+        info = client.info()
     finally:
         client.close()
     found = Engine(
-        version=str(told.get("ServerVersion") or ""),
-        cdi_folders=tuple(told.get("CDISpecDirs") or ()),
-        cdi_devices=tuple(row.get("ID", "") for row in told.get("DiscoveredDevices") or ()),
+        version=str(info.get("ServerVersion") or ""),
+        cdi_folders=tuple(info.get("CDISpecDirs") or ()),
+        cdi_devices=tuple(row.get("ID", "") for row in info.get("DiscoveredDevices") or ()),
     )
-    return found, told.get("DockerRootDir")
+    return found, info.get("DockerRootDir")
 
 
 def _iommu_types(files: Files, found: Hardware) -> dict[str, str]:

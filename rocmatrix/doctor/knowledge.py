@@ -59,6 +59,6 @@ def plain_version(release: str | None) -> str | None:
     return match[0] if match else None
 
 
-def lies_in(release: str | None, bounds: str) -> bool:
+def is_within(release: str | None, bounds: str) -> bool:
     """Return whether a kernel or module release is in a range; one without numbers never does."""
     return within(plain_version(release), bounds)

@@ -121,16 +121,16 @@ def visible(host: Host) -> Finding:
     """D305."""
     if host.environment is None:
         return Finding(code="D305", status="unknown", seen=RECORDED)
-    told = {name: host.environment[name] for name in VISIBILITY if name in host.environment}
-    words = ", ".join(f"{name}={value}" for name, value in told.items())
-    if not told:
+    visible_set = {name: host.environment[name] for name in VISIBILITY if name in host.environment}
+    words = ", ".join(f"{name}={value}" for name, value in visible_set.items())
+    if not visible_set:
         return Finding(code="D305", status="ok", seen="none is set")
-    second = [name for name in told if name != "ROCR_VISIBLE_DEVICES"]
+    second = [name for name in visible_set if name != "ROCR_VISIBLE_DEVICES"]
     # HIP counts what ROCr leaves from 0, so the same absolute number may mean nothing there
-    if "ROCR_VISIBLE_DEVICES" in told and second:
+    if "ROCR_VISIBLE_DEVICES" in visible_set and second:
         fix = f"unset {' '.join(second)}"
         return Finding(code="D305", status="warning", seen=f"two filters in a row: {words}", fix=fix)
-    if len({told[name] for name in second}) > 1:
+    if len({visible_set[name] for name in second}) > 1:
         fix = f"unset {' '.join(second[1:])}"
         return Finding(code="D305", status="error", seen=f"they contradict each other: {words}", fix=fix)
     return Finding(code="D305", status="ok", seen=words)

@@ -25,8 +25,8 @@ CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
 )
 def power_level(host: Host) -> Finding:
     """D501."""
-    told = [(card, card.adapter.performance_level) for card in host.hardware.cards if card.adapter]
-    known = [(card, level) for card, level in told if level]
+    levels = [(card, card.adapter.performance_level) for card in host.hardware.cards if card.adapter]
+    known = [(card, level) for card, level in levels if level]
     if not known:
         return _silent(host, "D501", "performance level not available")
     seen = ", ".join(

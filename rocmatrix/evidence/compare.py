@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rocmatrix.evidence.level import ON_CARD, PASSED, UNTOLD
+from rocmatrix.evidence.level import NO_VERDICT_STATUS, ON_CARD, PASSED
 from rocmatrix.evidence.record import Record, ordered
 
 WORSE_BY = 0.10  # of the figure before: runs on one machine differ by a few per cent
@@ -81,7 +81,7 @@ def _verdicts(records: Iterable[Record], cards: Sequence[str] = ()) -> dict[Key,
         lost = record.kind in ON_CARD and not record.passed and record.hardware.device in ("none", "cpu")
         lost = lost and record.card not in cards
         for card in (cards or (record.card,)) if lost else (record.card,):
-            reported |= {(card, record.kind, probe): status for probe, status in _told(record)}
+            reported |= {(card, record.kind, probe): status for probe, status in _outcomes(record)}
     return reported
 
 
@@ -93,8 +93,8 @@ def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:
             old.setdefault((card, kind, probe), "passed")
 
 
-def _told(record: Record) -> list[tuple[str, str]]:
-    verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in UNTOLD]
+def _outcomes(record: Record) -> list[tuple[str, str]]:
+    verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in NO_VERDICT_STATUS]
     agreed = record.passed or any(verdict.status not in PASSED for verdict in record.verdicts)
     own = [] if verdicts and agreed else [(record.kind, "passed" if record.passed else "failed")]
     return [*verdicts, *own]

@@ -22,14 +22,14 @@ class Figure:
     spread: float | None = None
 
     @property
-    def spread_in_words(self) -> str:
+    def spread_text(self) -> str:
         """The spread with its unit, `-` where none was taken."""
         return "-" if self.spread is None else f"{self.spread:g} %"
 
     @property
     def row(self) -> tuple[str, ...]:
         """The figure under COLUMNS."""
-        return self.probe, self.name, f"{self.value:.4g}", self.unit, self.spread_in_words
+        return self.probe, self.name, f"{self.value:.4g}", self.unit, self.spread_text
 
 
 def figures(numbers: Iterable[Number]) -> tuple[Figure, ...]:

@@ -55,8 +55,8 @@ def marks_of(
         forced: a rule that forbids the cell was overridden.
         host: the machine that it ran on.
     """
-    said = labels if labels is not None else {image_labels.BASE: base or ""}
-    found = image_labels.marks(said, own_digest=cell.base.digest)
+    image_marks = labels if labels is not None else {image_labels.BASE: base or ""}
+    found = image_labels.marks(image_marks, own_digest=cell.base.digest)
     found["stand-in"] |= bool(os.environ.get(STAND_IN))
     found["simulated"] |= simulated.root() is not None or (host is not None and host.simulated)
     found["unlocked"] |= cell.unlocked_because is not None
@@ -165,8 +165,8 @@ def _of_verdicts(
     versions: dict[str, str] = {}
     for event in reported:
         versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
-    told_of = {verdict.status for verdict in verdicts}
-    passed = done.status == 0 and "pass" in told_of and told_of <= {"pass", NOT_APPLICABLE}
+    statuses = {verdict.status for verdict in verdicts}
+    passed = done.status == 0 and "pass" in statuses and statuses <= {"pass", NOT_APPLICABLE}
     return _of_job(
         kind, cell, done, _hardware([event.get("device") for event in reported], host), passed=passed,
         verdicts=verdicts, numbers=tuple(numbers_of(reported)), versions=versions or _versions_of(cell), **place,
@@ -271,8 +271,8 @@ def _mapping(reported: Any) -> Mapping[str, Any]:
 def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
     """Yield the numbers of verdicts; what is none (a NaN is null in JSON) is left out."""
     for event in events:
-        told_all = event.get("numbers")
-        for reported in map(_mapping, told_all if isinstance(told_all, list) else ()):
+        listed = event.get("numbers")
+        for reported in map(_mapping, listed if isinstance(listed, list) else ()):
             if (value := _finite(reported.get("value"))) is not None:
                 yield Number(
                     probe=_text(event.get("probe")), name=_text(reported.get("name")), value=value,

@@ -26,7 +26,7 @@ TWO_CARDS = "two_gpu_step"
 NO_CARD = "-"
 SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
 PASSED = ("pass", "passed")
-UNTOLD = ("not-applicable", "not checked")  # no verdict at all
+NO_VERDICT_STATUS = ("not-applicable", "not checked")  # no verdict at all
 SIMULATED: Mark = "simulated"
 OF_SIMULATION: tuple[Mark, ...] = (SIMULATED, "stand-in", "other-base")  # what a simulation is made of
 
@@ -259,7 +259,7 @@ def unanswered(runs: Sequence[Record]) -> tuple[str, ...]:
 
 def _failed(run: Record) -> Collection[str]:
     """Return what a run has failed: the probes, or where it names none, its own end."""
-    named = [v.probe for v in run.verdicts if v.status not in (*PASSED, *UNTOLD)]
+    named = [v.probe for v in run.verdicts if v.status not in (*PASSED, *NO_VERDICT_STATUS)]
     return named or ([] if run.passed else [SUITE])
 
 

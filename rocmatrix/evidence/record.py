@@ -129,8 +129,8 @@ class Record(Strict):
     def content(self) -> dict[str, Any]:
         """Return it as plain data, without later fields that say nothing."""
         data = self.model_dump(mode="json")
-        data["verdicts"] = [_said(verdict) for verdict in data["verdicts"]]
-        return _said(data)
+        data["verdicts"] = [_recorded(verdict) for verdict in data["verdicts"]]
+        return _recorded(data)
 
     @property
     def card(self) -> str:
@@ -149,7 +149,7 @@ class Record(Strict):
         return cls(log=kept, log_omitted=len(log) - len(kept), **fields)
 
 
-def _said(data: dict[str, Any]) -> dict[str, Any]:
+def _recorded(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in LATER or value != LATER[name]}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocmatrix.evidence.record import Record
     from rocmatrix.host.hardware import Hardware
     from rocmatrix.images.build import BuildFailedError, Built
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Finished
     from rocmatrix.matrix.matrix import Cell
     from rocmatrix.verify.proof import Proof
@@ -151,7 +151,7 @@ def _records(cell: str) -> list[Record]:
         return []  # writing will say what is wrong with it
 
 
-def is_evidence(wanted: Wanted, done: Finished) -> bool:
+def is_evidence(wanted: JobRequest, done: Finished) -> bool:
     """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
     program = wanted.program
     if not program.recorded or done.misused or (program.refuses_input and done.misfed):
@@ -160,7 +160,7 @@ def is_evidence(wanted: Wanted, done: Finished) -> bool:
 
 
 @contextmanager
-def watched(wanted: Wanted, place: Place) -> Iterator[Callable[[Finished], Record | None]]:
+def watched(wanted: JobRequest, place: Place) -> Iterator[Callable[[Finished], Record | None]]:
     """Note a run before it starts; what is yielded records its end. A run of which no end comes has failed."""
     token = _begin(wanted, place) if wanted.program.recorded else None
     try:
@@ -175,20 +175,20 @@ def watched(wanted: Wanted, place: Place) -> Iterator[Callable[[Finished], Recor
 
 
 @harmless
-def _begin(wanted: Wanted, place: Place) -> int | None:
+def _begin(wanted: JobRequest, place: Place) -> int | None:
     import sqlite3
 
-    from rocmatrix.evidence import started, store
+    from rocmatrix.evidence import store, unfinished_runs
 
     lost = _record(wanted, place, launch.Finished(status=-1, events=(), last_words=LOST.encode()))
     try:
-        return started.begin(evidence_file(), lost)
+        return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         store.unkept(evidence_file(), lost, error)
         return None
 
 
-def _end(wanted: Wanted, place: Place, done: Finished, token: int | None) -> Record | None:
+def _end(wanted: JobRequest, place: Place, done: Finished, token: int | None) -> Record | None:
     if is_evidence(wanted, done):
         return keep_job(wanted, place, done, token)
     _forget(token)
@@ -197,22 +197,22 @@ def _end(wanted: Wanted, place: Place, done: Finished, token: int | None) -> Rec
 
 @harmless
 def _forget(token: int | None) -> None:
-    from rocmatrix.evidence import started
+    from rocmatrix.evidence import unfinished_runs
 
     if token is not None:
-        started.forget(evidence_file(), token)
+        unfinished_runs.forget(evidence_file(), token)
 
 
 @harmless
 def settle() -> None:
     """Make records of runs that were started and lost, before anything is read."""
-    from rocmatrix.evidence import started
+    from rocmatrix.evidence import unfinished_runs
 
-    started.settle(evidence_file())
+    unfinished_runs.settle(evidence_file())
 
 
 @harmless
-def keep_job(wanted: Wanted, place: Place, done: Finished, token: int | None = None) -> Record:
+def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None = None) -> Record:
     """Record a smoke suite, a bench or a training run; return the record, kept or not.
 
     Output of which no record can be made is no verdict: what was asked for has failed.
@@ -225,8 +225,8 @@ def keep_job(wanted: Wanted, place: Place, done: Finished, token: int | None = N
     try:
         record = _record(wanted, place, done)
     except Exception as error:
-        said = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
-        ended = launch.Finished(status=done.status or -1, events=(), last_words=said, container=done.container)
+        reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
+        ended = launch.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
         record = _record(wanted, place, ended)
     if token is None:
         store.keep(evidence_file(), record)
@@ -238,15 +238,15 @@ def keep_job(wanted: Wanted, place: Place, done: Finished, token: int | None = N
 def _replace(token: int, record: Record) -> None:
     import sqlite3
 
-    from rocmatrix.evidence import started, store
+    from rocmatrix.evidence import store, unfinished_runs
 
     try:
-        started.end(evidence_file(), token, record)
+        unfinished_runs.end(evidence_file(), token, record)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         store.unkept(evidence_file(), record, error)
 
 
-def _record(wanted: Wanted, place: Place, done: Finished) -> Record:
+def _record(wanted: JobRequest, place: Place, done: Finished) -> Record:
     from rocmatrix.evidence import from_events
     from rocmatrix.images import labels as image_labels
     from rocmatrix.jobs import job
@@ -291,9 +291,9 @@ def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
 
 @harmless
 def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
-    from rocmatrix.evidence import from_events, store, trouble
+    from rocmatrix.evidence import from_events, host_failure, store
 
-    met = trouble.of(error)
+    met = host_failure.of(error)
     store.keep(evidence_file(), from_events.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
 
 

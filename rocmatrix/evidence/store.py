@@ -20,7 +20,7 @@ from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 
 HERE = "this machine"
-_told: set[Path] = set()
+_reported: set[Path] = set()
 
 
 def add(path: Path, records: Iterable[Record], *, origin: str = HERE) -> int:
@@ -95,8 +95,8 @@ def unkept(path: Path, record: Record, error: Exception) -> None:
         path: the evidence file.
         error: what kept the record from being written.
     """
-    if path not in _told:
-        _told.add(path)
+    if path not in _reported:
+        _reported.add(path)
         why = error.what if isinstance(error, RocmatrixError) else str(error)
         reported = RocmatrixError("RM620", what=f"the {record.kind} of {record.cell}", where=str(path), why=why)
         say(reported.render())

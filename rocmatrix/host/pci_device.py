@@ -121,7 +121,9 @@ def read_adapter(
 
 def amd_display_devices(files: Files) -> list[str]:
     """Return the PCI addresses of AMD's display and compute devices, whether or not a driver serves them."""
-    found = {slot for folder in _drm_cards(files) if (slot := _told(files, folder, "PCI_SLOT_NAME")) is not None}
+    found = {
+        slot for folder in _drm_cards(files) if (slot := _uevent_value(files, folder, "PCI_SLOT_NAME")) is not None
+    }
     for top in SYS_FOLDERS:
         for address in files.names(f"{top}/bus/pci/devices"):
             folder = f"{top}/bus/pci/devices/{address}"
@@ -134,7 +136,7 @@ def amd_display_devices(files: Files) -> list[str]:
 
 def served_devices(files: Files) -> list[str]:
     """Return the folders of cards whose DRM driver is amdgpu: proof that it is loaded where /sys/module is absent."""
-    return [folder for folder in _drm_cards(files) if _told(files, folder, "DRIVER") == "amdgpu"]
+    return [folder for folder in _drm_cards(files) if _uevent_value(files, folder, "DRIVER") == "amdgpu"]
 
 
 def active_profile(text: str) -> str | None:
@@ -159,7 +161,7 @@ def _folders(files: Files, address: str | None, minor: int | None, device_id: in
 
 def _cards(files: Files, address: str | None, device_id: int | None) -> Iterator[str]:
     for folder in _drm_cards(files):
-        slot = _told(files, folder, "PCI_SLOT_NAME")
+        slot = _uevent_value(files, folder, "PCI_SLOT_NAME")
         if slot is None or address is None:
             alike = device_id is not None and files.word(f"{folder}/device") == f"0x{device_id:04x}"
         else:
@@ -173,12 +175,12 @@ def _drm_cards(files: Files) -> Iterator[str]:
     for top in DRM_FOLDERS:
         for name in files.names(top):
             folder = f"{top}/{name}/device"
-            maker = files.word(f"{folder}/vendor") or f"0x{(_told(files, folder, 'PCI_ID') or '')[:4]}"
+            maker = files.word(f"{folder}/vendor") or f"0x{(_uevent_value(files, folder, 'PCI_ID') or '')[:4]}"
             if re.fullmatch(r"card\d+", name) and maker == AMD_VENDOR:
                 yield folder
 
 
-def _told(files: Files, folder: str, key: str) -> str | None:
+def _uevent_value(files: Files, folder: str, key: str) -> str | None:
     match = re.search(rf"^{key}=(\S+)$", files.text(f"{folder}/uevent") or "", re.MULTILINE)
     return match[1] if match else None
 

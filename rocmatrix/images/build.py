@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine, engine_lock
 from rocmatrix.host import simulated
+from rocmatrix.images import disk_space
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images import room
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.images.labels import BASE as BASE_LABEL
 from rocmatrix.images.labels import FORCED as FORCED_LABEL
@@ -44,8 +44,8 @@ PRUNER = PACKAGE  # always this program's own, also for a checkout elsewhere
 PRUNER_FILES = (
     "__init__.py",
     "verify/__init__.py",
-    "verify/inside/__init__.py",
-    "verify/inside/prune.py",
+    "verify/pruning/__init__.py",
+    "verify/pruning/prune.py",
     *(f"verify/devicecode/{name}.py" for name in ("__init__", "elf", "names", "reading", "target")),
     *("host/__init__.py", "host/processors.py", "host/processors.json"),  # the numbers of processors
     *("runtime/__init__.py", "runtime/paths.py"),
@@ -124,9 +124,9 @@ def build(
         return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
     if dry_run:
-        told = planned(OtherBase(name=base) if base else None)
-        print(shlex.join(told.argv))
-        return told
+        planned_build = planned(OtherBase(name=base) if base else None)
+        print(shlex.join(planned_build.argv))
+        return planned_build
     with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
         try:
@@ -276,7 +276,7 @@ def _build(
     if held is not None and is_of(held, planned.inputs):
         return replace(planned, image=held)
     engine.require_buildx()
-    watched = room.of_engine(client)
+    watched = disk_space.of_engine(client)
     busy = f"another checkout on this engine builds {planned.tag}, which then is its image until this build ends"
     with engine_lock.alone(client, planned.tag, waiting=busy):
         try:
@@ -299,7 +299,9 @@ def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Pa
         fetch(cell, wheels)
 
 
-def failed(error: RocmatrixError, planned: Built, client: docker.DockerClient, watched: room.Room) -> RocmatrixError:
+def failed(
+    error: RocmatrixError, planned: Built, client: docker.DockerClient, watched: disk_space.Room
+) -> RocmatrixError:
     """Return a build's failure with what of the host ended it; what was refused before it began stays what it is."""
     stages: dict[str, Stage] = {
         "RM202": "engine", "RM204": "registry", "RM104": "registry", "RM205": "disk", "RM206": "disk",
@@ -311,7 +313,7 @@ def failed(error: RocmatrixError, planned: Built, client: docker.DockerClient, w
     return BuildFailedError(error, planned=planned, trouble=trouble)
 
 
-def _stage(error: BuildKitError, client: docker.DockerClient, watched: room.Room) -> Stage | None:
+def _stage(error: BuildKitError, client: docker.DockerClient, watched: disk_space.Room) -> Stage | None:
     """Say what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
     if error.status < 0:
         return "signal"
@@ -337,7 +339,7 @@ def _arrived(image: engine.Image | None, planned: Built, log: Path) -> engine.Im
     return image
 
 
-def run_buildx(argv: Sequence[str], *, log: Path, watched: room.Room | None = None) -> None:
+def run_buildx(argv: Sequence[str], *, log: Path, watched: disk_space.Room | None = None) -> None:
     """Run BuildKit, keep its whole output in `log` and show its steps. Raises RM202 with the last lines.
 
     `watched` looks at the room on the engine's disk with every line.

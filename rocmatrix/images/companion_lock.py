@@ -124,12 +124,12 @@ def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
     release = cell.release
     rules = companion.rules_on(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
     verdict = companion.verdict(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
-    said = [f"{rule.verdict}: {rule.words}\n{rule.evidence.words}" for rule in rules if rule.decides]
+    reasons = [f"{rule.verdict}: {rule.words}\n{rule.evidence.words}" for rule in rules if rule.decides]
     return RocmatrixError(
         "RM222",
         what=f"{companion.package} on {cell.name}, where it is {verdict} once built",
         where="matrix/companions.yaml",
-        why="\n".join(said) or "no rule covers it on this architecture",
+        why="\n".join(reasons) or "no rule covers it on this architecture",
         next=str(companion.no_wheel),
     )
 

@@ -17,7 +17,7 @@ import yaml
 from packaging.version import Version
 
 from rocmatrix.images import wheel_source as origin
-from rocmatrix.images.pip_report import Answer, Question, ask_all
+from rocmatrix.images.pip_report import Answer, Question, query_all
 from rocmatrix.matrix.loading.load import PART_FILES
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Wheel
 from rocmatrix.runtime.errors import RocmatrixError
@@ -95,7 +95,7 @@ def lock(
         target: question(matrix, target, upgrade=upgrade)
         for target in (used_targets(matrix) if targets is None else targets)
     }
-    answers = ask_all(questions.values())
+    answers = query_all(questions.values())
     result = Locked()
     for target, asked in questions.items():
         try:
@@ -144,8 +144,8 @@ def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
         upgrade: take newer versions than the recorded ones.
     """
     recorded = _recorded(matrix, target)
-    beside = [wheel for wheel in recorded.values() if wheel.index == "python"]
-    constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in beside)
+    python_wheels = [wheel for wheel in recorded.values() if wheel.index == "python"]
+    constraints = () if upgrade else tuple(f"{wheel.name}=={wheel.version}" for wheel in python_wheels)
     pins = target.release.pins
     if _torch_recorded(target, recorded):
         names = dict.fromkeys((*TRAINER_REQUIREMENTS, *TORCH_REQUIREMENTS))

@@ -55,7 +55,7 @@ class Resolved:
 Answer = list[Resolved] | RocmatrixError
 
 
-def ask_all(questions: Iterable[Question]) -> dict[Question, Answer]:
+def query_all(questions: Iterable[Question]) -> dict[Question, Answer]:
     """Ask each question once. Those to one index are asked in turn, so that a dead one costs one wait."""
     groups: dict[str | Question, list[Question]] = {}
     for question in dict.fromkeys(questions):

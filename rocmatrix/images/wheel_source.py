@@ -70,8 +70,8 @@ def wheel(row: Resolved, *, index: str | None, today: date) -> Wheel:
     if not _served_by(index, row.url):
         why = f"pip chose {row.url}; a package of that name elsewhere is not the one"
         raise RocmatrixError("RM108", what=row.file, where=index, why=why)
-    if (said := served_hash(index, row)) is not None:
-        return _wheel(row, said, index="pytorch", source=f"{_place(index)}, as the index states it")
+    if (served := served_hash(index, row)) is not None:
+        return _wheel(row, served, index="pytorch", source=f"{_place(index)}, as the index states it")
     return _measured(row, index="pytorch", today=today)
 
 

@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rocmatrix.containers.elsewhere import Places, elsewhere_spec
+from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.jobs import job
 from rocmatrix.jobs.destination import Destination, Sending
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.runner import Job
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
 
-def prepare(wanted: Wanted, to: Destination, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
+def prepare(wanted: JobRequest, to: Destination, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Return the job as files and the command that hands them over.
 
     `hardware` is this machine's; of it, only how many cards of the cell's kind there are is used, where `to` does
@@ -80,7 +80,7 @@ def _count(cell: Cell, to: Destination, hardware: Hardware) -> int:
     return count
 
 
-def _named(wanted: Wanted) -> Wanted:
+def _named(wanted: JobRequest) -> JobRequest:
     """Return the job with a fixed name, resuming the run of that name unless it was given another `resume`."""
     name = wanted.options.get("run") or f"train-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
     return replace(wanted, options={**wanted.options, "run": name, "resume": wanted.options.get("resume") or "auto"})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import engine, owner, seal
+from rocmatrix.containers import engine, label_integrity, orphan_cleanup
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.runner import Container, Finished, Interrupted
 from rocmatrix.runtime.errors import RocmatrixError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import docker
 
 RUN = ("docker", "run")
-JOB_LABEL = owner.LABEL
+JOB_LABEL = orphan_cleanup.LABEL
 NOT_STARTED = 125  # the status of a job whose container never ran, as `docker run` has it
 OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
 WAIT_SECONDS = 10.0
@@ -34,7 +34,7 @@ WAIT_SECONDS = 10.0
 def create_argv(argv: Sequence[str]) -> list[str]:
     """Return the command that makes the container of a `docker run`: it stays until it has been inspected."""
     options = [word for word in argv[2:] if word != "--rm"]
-    labels = [f"--label={name}={value}" for name, value in owner.label().items()]
+    labels = [f"--label={name}={value}" for name, value in orphan_cleanup.label().items()]
     return ["docker", "create", *labels, *options]
 
 
@@ -81,7 +81,7 @@ def _created(argv: Sequence[str]) -> _Made | Finished:
     identity, failures = done.stdout.strip().splitlines()[-1], engine.failures()
     try:
         client = engine.connect(work=True)
-        owner.sweep(client, keep=identity)
+        orphan_cleanup.sweep(client, keep=identity)
         made = _Made(container=_inspected(client, identity), client=client)
     except RocmatrixError as error:
         return _never_ran(f"the container could not be inspected: {error.what}")
@@ -100,7 +100,7 @@ def _never_ran(words: str) -> Finished:
 def _inspected(client: docker.DockerClient, identity: str) -> Container:
     found = client.api.inspect_container(identity)
     image = str(found["Image"])
-    sealed = seal.holds(client.images.get(image).attrs)
+    sealed = label_integrity.holds(client.images.get(image).attrs)
     return Container(id=identity, image=image, labels=dict(found["Config"].get("Labels") or {}), sealed=sealed)
 
 

@@ -10,7 +10,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
     from rocmatrix.host.hardware import Hardware
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Job
     from rocmatrix.matrix.matrix import Cell, Matrix
 
@@ -21,7 +21,7 @@ IMAGE_USER = "10001:10001"  # the image's own: the numbers of whoever submits be
 class Sending:
     """A job that is to be sent. `hardware` is this machine's; `cards` are each node's."""
 
-    wanted: Wanted
+    wanted: JobRequest
     matrix: Matrix
     cell: Cell
     hardware: Hardware

@@ -18,7 +18,6 @@ from rocmatrix.containers import runspec
 from rocmatrix.containers.emit import cdi, docker
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
-from rocmatrix.containers.settings import Group
 from rocmatrix.host.hardware import Hardware, survey
 from rocmatrix.host.sysfs import Files
 from rocmatrix.images import build
@@ -66,11 +65,6 @@ def spec_for(
     own = replace(chosen, image=build.tag(cell), command=arguments, entrypoint=program, rdma=rdma)
     spec = runspec.run_spec(cell, hardware, own)
     return cdi.by_name(spec, hardware) if by_cdi_name else spec
-
-
-def missing_groups(spec: RunSpec, own: Sequence[int]) -> tuple[int, ...]:
-    """Return the groups of the spec that a rootless engine cannot give, for the user is in none of them."""
-    return tuple(int(group.gid) for group in spec.of(Group) if int(group.gid) not in own)
 
 
 def terminal_rows() -> tuple[Explanation, ...]:

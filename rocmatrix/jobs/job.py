@@ -33,7 +33,7 @@ SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class JobRequest:
     """A job as a person asked for it. `options` are the trainer's own, by their names with underscores.
 
     `forced` are the rules that the resolver found to be overridden.
@@ -85,7 +85,7 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
 
 
-def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
+def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
     runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
@@ -117,7 +117,7 @@ def natively(wanted: Wanted, *, matrix: Matrix, cell: Cell, hardware: Hardware) 
     )
 
 
-def output_here(wanted: Wanted) -> dict[str, str]:
+def output_here(wanted: JobRequest) -> dict[str, str]:
     """Return the option that names where a native run writes, if its program writes anything."""
     option = wanted.program.output_option
     if option is None:
@@ -133,8 +133,8 @@ def refuse_companions(cell: Cell) -> None:
         raise RocmatrixError("RM016", what=f"{cell.name}, run natively", next=advice)
 
 
-def in_container(
-    wanted: Wanted, *, cell: Cell, hardware: Hardware, image: str, variables: Sequence[Environment] = ()
+def container_job(
+    wanted: JobRequest, *, cell: Cell, hardware: Hardware, image: str, variables: Sequence[Environment] = ()
 ) -> Job:
     """Make a job for the cell's image, its run folder and data mounted where the trainer looks. Raises RM404.
 
@@ -150,8 +150,8 @@ def in_container(
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)
     options, note = probes_for(wanted, cell=cell, hardware=hardware)
-    told = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
-    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *told]
+    recorded = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
+    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *recorded]
     chosen = runspec.Chosen(
         image=digest or image,  # a tag may be moved before the container is made
         command=[wanted.program.name, *inside],
@@ -168,18 +168,18 @@ def in_container(
     )
 
 
-def allocator_of(wanted: Wanted, *, matrix: Matrix, cell: Cell) -> tuple[Environment, ...]:
+def allocator_of(wanted: JobRequest, *, matrix: Matrix, cell: Cell) -> tuple[Environment, ...]:
     """Return the allocator's variable where growing segments were asked for. Raises RM405 where there are none."""
     return (allocator.expandable_segments(matrix, cell),) if wanted.expandable_segments else ()
 
 
-def mounted(wanted: Wanted, folder: Path) -> str:
+def mounted(wanted: JobRequest, folder: Path) -> str:
     """Say which places of the host the trainer's own messages mean."""
     places = {policy.RUN_FOLDER: folder} | ({runspec.data_path(wanted.data): wanted.data} if wanted.data else {})
     return "inside, " + " and ".join(f"{inside} is {outside}" for inside, outside in places.items())
 
 
-def visible(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> dict[str, str]:
+def visible(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[str, str]:
     """Return the variable that hides what a native run is not to see: cards not chosen, else a processor's own GPU.
 
     Raises RM301 or RM303 where the cards named are not here.
@@ -190,13 +190,13 @@ def visible(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> dict[str, str]
     return {"ROCR_VISIBLE_DEVICES": content} if content else {}
 
 
-def check_cards(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> None:
+def check_cards(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> None:
     """Raise RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
     chosen = choice.choose_cards(cell, hardware, wanted.cards or None)
     choice.usable_nodes(hardware, chosen, user=f"{os.getuid()}:{os.getgid()}")
 
 
-def places(wanted: Wanted) -> dict[str, str]:
+def places(wanted: JobRequest) -> dict[str, str]:
     """Return the options that name a place, as the trainer finds it inside the container."""
     option, recipe = wanted.program.output_option, recipe_file(wanted)
     named = f"/{Path(wanted.options[option]).name}" if option and wanted.program.output_is_file else ""
@@ -206,12 +206,12 @@ def places(wanted: Wanted) -> dict[str, str]:
     return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
 
 
-def callbacks(wanted: Wanted) -> str:
+def callbacks(wanted: JobRequest) -> str:
     """Return the value of --callback, empty where there is none; no other program than `train` takes it."""
     return str(wanted.options.get("callback") or "")
 
 
-def recipe_file(wanted: Wanted) -> Path | None:
+def recipe_file(wanted: JobRequest) -> Path | None:
     """Return the recipe on the host, where --recipe names a file; the project's own are in the image."""
     named = str(wanted.options.get("recipe") or "")
     if not named or (ROOT / "recipes" / f"{named}.yaml").is_file() or not Path(named).is_file():
@@ -219,7 +219,7 @@ def recipe_file(wanted: Wanted) -> Path | None:
     return Path(named).resolve()
 
 
-def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
+def probes_for(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
     options, option = dict(wanted.options), wanted.program.parts_option
     cards = [card for card in hardware.cards if card.gfx == cell.architecture]
@@ -229,7 +229,7 @@ def probes_for(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[dict[
     return {**options, option: list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
 
 
-def asked_probes(wanted: Wanted, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+def asked_probes(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
     """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
     option = wanted.program.parts_option
     if option is None:
@@ -245,9 +245,9 @@ def _listed(option: Any) -> list[str]:
     return list(option) if isinstance(option, (list, tuple)) else [option] if option else []
 
 
-def probes_by_cards(cards: int, told: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def probes_by_cards(cards: int, path: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
-    probes = json.loads(told.read_text(encoding="utf-8"))
+    probes = json.loads(path.read_text(encoding="utf-8"))
     fit = tuple(probe["probe"] for probe in probes if probe["cards"] <= cards)
     return fit, tuple(probe["probe"] for probe in probes if probe["probe"] not in fit)
 
@@ -280,13 +280,13 @@ def provenance(program: Program, *, cell: Cell, image: str | None, forced: Seque
     return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
 
 
-def expected(wanted: Wanted, cell: Cell) -> dict[str, str]:
+def expected(wanted: JobRequest, cell: Cell) -> dict[str, str]:
     """Return the device that a program must find where a person named none: the card that the cell is for."""
     option = wanted.program.device_option
     return {option: "rocm"} if option and cell.release.rocm and not wanted.options.get(option) else {}
 
 
-def native_provenance(wanted: Wanted, *, runner: native.Native, asked: Cell) -> list[str]:
+def native_provenance(wanted: JobRequest, *, runner: native.Native, asked: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
     Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.

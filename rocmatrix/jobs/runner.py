@@ -132,8 +132,8 @@ class Finished:
     @property
     def inapplicable(self) -> bool:
         """Whether a bench reached its end, and nothing of what was chosen can be measured here."""
-        told = {event.get("status") for event in self.events if event.get("event") == "probe"}
-        return told == {"not-applicable"} and self.last(BENCH.name) is not None and self.status in (0, 1)
+        statuses = {event.get("status") for event in self.events if event.get("event") == "probe"}
+        return statuses == {"not-applicable"} and self.last(BENCH.name) is not None and self.status in (0, 1)
 
 
 def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
@@ -226,7 +226,7 @@ def attached(
     try:
         with (
             job_log.opened(log) as kept,
-            tee.teed(sys.stderr, kept.words) as words,
+            tee.tee_stderr(sys.stderr, kept.words) as words,
             _started(argv, environment, words.writable) as process,
         ):
             assert process.stdout is not None

@@ -31,7 +31,7 @@ class Tee:
 
 
 @contextmanager
-def teed(onto: TextIO, also: Callable[[bytes], None] = lambda _: None) -> Iterator[Tee]:
+def tee_stderr(onto: TextIO, also: Callable[[bytes], None] = lambda _: None) -> Iterator[Tee]:
     """Pass on what is written to the tee's descriptor, keep its end, and hand every block to `also`."""
     readable, writable = _ends(onto)
     words = Tee(writable=writable)

@@ -9,14 +9,29 @@ from rocmatrix.matrix.architecture import Architecture
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
 MOST_SHOWN = 12
-_MAKER_WORDS = re.compile(r"\b(amd|radeon|instinct|ryzen|graphics)\b|[^a-z0-9+]+")
+_MAKER = re.compile(r"\b(amd|radeon|instinct|ryzen|graphics)\b")
+_MAKER_WORDS = re.compile(_MAKER.pattern + r"|[^a-z0-9+]+")
 # What a person may leave out as well, where the rest still names one architecture.
 # What tools add to a name: 20GB of memory, and the features of a target, as in gfx906:sramecc+:xnack-.
-_MEMORY = re.compile(r"\b\d+\s*gi?b\b")
-_TARGET = re.compile(r"^(gfx[0-9a-f]+)(:[a-z]+[+-])+$")
+_MEMORY = re.compile(r"\b(?:\d+\s*gi?b|\d{1,3}\s*g)\b")
+_TARGET = re.compile(r"^(gfx[0-9a-f]+)(:[a-z]+[+-])+$|\b(gfx[0-9a-f]{3,4})\b")
 # lspci gives a chip, and in brackets every card that is made of it.
 _CHIP = re.compile(r"\[([^\[\]]+)\]\s*(\(rev \w+\))?\s*$")
 _SERIES_WORDS = re.compile(r"\b(rx|pro|ai)\b")
+# Tools and their copies write "CPU w/ GPU", "4x CARD" and "Radeon(TM)".
+_AND_ITS_GPU = re.compile(r"\s+(?:w/|with)\s*")
+_COUNT = re.compile(r"^\s*(?:\d{1,2}\s?[x\u00d7]|dual|two|pair of)\s+(?=\S)")
+_MARKS = re.compile(r"\((?:tm|r|c)\)|[™®]")
+_PIECE = re.compile(r"[a-z]+|\d+")
+_SPELLED = {"ds": ("dual", "slot")}
+# What may stand around a card's name and changes nothing: who made the board or the machine, how it is passed through.
+_BOARDS = """
+sapphire nitro pulse pure toxic powercolor red devil hellhound fighter reaper xfx merc 310 319 speedster qick swft
+mercury quicksilver asrock challenger taichi phantom gaming steel legend asus tuf rog strix dual msi mech trio
+gigabyte aorus eagle oc edition creator acer predator bifrost framework laptop 13 16 ally legion go oem reference
+card gpu vf oam gddr6 pcie
+"""
+_AROUND = frozenset([*_BOARDS.split(), "amd", "radeon", "instinct", "ryzen", "graphics", "vega", "rx", "pro", "ai"])
 
 
 def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str:
@@ -27,13 +42,13 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
     """
     if name in architectures:
         return name
-    if target := _TARGET.match(name.strip().casefold()):
-        return architecture_of(architectures, target[1])
-    if chip := _CHIP.search(name):
-        return _of_all(architectures, name, chip[1].split("/"))
+    target = _TARGET.search(name.strip().casefold())
+    if target and (gfx := target[1] or target[3]) in architectures:
+        return gfx
+    if several := _several(name):
+        return _of_all(architectures, name, several)
     known = [(card, gfx) for gfx, entry in architectures.items() for card in entry.names]
-    exact = [row for row in known if _folded(row[0]) == _folded(name)]
-    exact = exact or [row for row in known if _short(row[0]) == _short(name)]
+    exact = [row for one in _readings(name) for row in _meant(known, one)]
     if len({gfx for _, gfx in exact}) == 1:
         return exact[0][1]
     candidates = exact or [row for row in known if _short(name) and _short(name) in _short(row[0])]
@@ -46,6 +61,8 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
 def card_of(architectures: Mapping[str, Architecture], name: str | None, architecture: str | None) -> str | None:
     """Return the card of `architecture` that a name means, None where it means the chip or the architecture.
 
+    Of several cards in one name, as lspci gives them, the first stands for all.
+
     Args:
         architectures: all architectures by gfx name.
         name: name as given: a card, a chip or an architecture.
@@ -55,14 +72,64 @@ def card_of(architectures: Mapping[str, Architecture], name: str | None, archite
         return None
     entry = architectures[architecture]
     exact = [card for card in entry.names if card.casefold() == name.strip().casefold()]
-    exact = exact or [card for card in entry.names if same(card, name)]
-    exact = exact or [card for card in entry.names if _short(card) and _short(card) == _short(name)]
+    known = [(card, architecture) for card in entry.names]
+    readings = _several(name) or _readings(name)
+    exact = exact or [card for one in readings for card, _ in _meant(known, one)]
+    if (
+        exact
+        and exact[0] in entry.chips
+        and len(readings) > 1
+        and not _several(name)
+        and not _meant(known, readings[0])
+    ):
+        return readings[0].strip()  # a processor that no list names, with its GPU
     return exact[0] if exact and exact[0] not in entry.chips else None
 
 
 def same(one: str, other: str) -> bool:
     """Return whether two names are one card's, whatever words of the maker's they bear."""
     return bool(_folded(one)) and _folded(one) == _folded(other)
+
+
+def _several(name: str) -> list[str]:
+    """Return the cards of a name that lists several: in the brackets of lspci, or between slashes."""
+    chip = _CHIP.search(name)
+    parts = (chip[1] if chip else _AND_ITS_GPU.sub(" ", name)).split("/")
+    return parts if chip or (len(parts) > 1 and all(part.strip() for part in parts)) else []
+
+
+def _readings(name: str) -> list[str]:
+    """Return what a name may be read as: the whole without counts and marks, or a processor and its GPU."""
+    whole = _COUNT.sub("", _MARKS.sub(" ", name.casefold()))
+    return [part for part in _AND_ITS_GPU.split(whole) if part.strip()] or [whole]
+
+
+def _meant(known: list[tuple[str, str]], name: str) -> list[tuple[str, str]]:
+    """Return the cards of exactly this name; else those whose name is in it, with nothing around it that changes it."""
+    exact = [row for row in known if same(row[0], name)]
+    exact = exact or [row for row in known if _short(name) and _short(row[0]) == _short(name)]
+    if exact:
+        return exact
+    asked = _pieces(name)
+    held = [(row, _pieces(_SERIES_WORDS.sub("", _MAKER.sub("", row[0].casefold())))) for row in known]
+    found = [(row, pieces) for row, pieces in held if pieces and _around(asked, pieces) <= _AROUND]
+    longest = max((len(pieces) for _, pieces in found), default=0)
+    best = [row for row, pieces in found if len(pieces) == longest]
+    return [row for row in best if set(_pieces(_MAKER.sub("", row[0].casefold()))) <= set(asked)] or best
+
+
+def _pieces(name: str) -> tuple[str, ...]:
+    """Return the runs of letters and of digits in a name: rx7900xtx and RX 7900 XTX give the same."""
+    found = _PIECE.findall(_MEMORY.sub("", name.casefold()))
+    return tuple(word for piece in found for word in _SPELLED.get(piece, (piece,)))
+
+
+def _around(asked: tuple[str, ...], pieces: tuple[str, ...]) -> frozenset[str]:
+    """Return what stands around `pieces` in `asked`; what no card's name has where they are not in it."""
+    for start in range(len(asked) - len(pieces) + 1):
+        if asked[start : start + len(pieces)] == pieces:
+            return frozenset((*asked[:start], *asked[start + len(pieces) :]))
+    return frozenset({""})
 
 
 def _of_all(architectures: Mapping[str, Architecture], name: str, cards: list[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from rocmatrix.host import simulated
 from rocmatrix.images import build
 from rocmatrix.images.base import OtherBase
-from rocmatrix.images.room import Room
+from rocmatrix.images.disk_space import Room
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 

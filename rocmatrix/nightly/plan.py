@@ -28,8 +28,8 @@ class Plan:
 
     def encoded(self) -> str:
         """Return it as the journal keeps it; equal plans give equal text."""
-        told = {"cells": dict(zip(self.cells, self.inputs, strict=True)), "base": self.base}
-        return json.dumps(told | ({"simulated": True} if self.simulated else {}), sort_keys=True)
+        content = {"cells": dict(zip(self.cells, self.inputs, strict=True)), "base": self.base}
+        return json.dumps(content | ({"simulated": True} if self.simulated else {}), sort_keys=True)
 
 
 def choose(matrix: Matrix, words: Sequence[str]) -> tuple[list[Cell], list[str]]:

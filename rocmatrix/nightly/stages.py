@@ -16,12 +16,12 @@ from rocmatrix.evidence import baseline, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.images import build, room, wheelhouse
+from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.request import Request
@@ -143,7 +143,7 @@ class OnEngine:
         began = time.monotonic()
         argv = bake.argv(file, [bake.target(cell) for cell in cells], builder=self.builder)
         with closing(engine.connect(work=True)) as client:
-            watched = room.of_engine(client)
+            watched = disk_space.of_engine(client)
             try:
                 self._obtain_bases(client, cells)
                 bake.run(argv, log=log, watched=watched)
@@ -190,9 +190,9 @@ class OnEngine:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
         image = _held(cell)
-        wanted = Wanted(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
+        wanted = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
         named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
-        prepared = job.in_container(wanted, cell=cell, hardware=self.hardware, image=named)
+        prepared = job.container_job(wanted, cell=cell, hardware=self.hardware, image=named)
         place = keeping.Place(
             cell=cell,
             hardware=self.hardware,

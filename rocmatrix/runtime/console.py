@@ -57,7 +57,7 @@ def show(renderable: RenderableType, *, width: int) -> None:
     Console(width=None if sys.stdout.isatty() else width, highlight=False, soft_wrap=False).print(renderable)
 
 
-def nobody_reads() -> NoReturn:
+def reader_is_gone() -> NoReturn:
     """End as a program does whose reader has what it wanted (`| head`); Python must not flush the rest at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
@@ -74,7 +74,7 @@ def edge(function: F) -> F:
             say("\nStopped by Ctrl-C; nothing was left half-written.")
             sys.exit(130)
         except BrokenPipeError:
-            nobody_reads()
+            reader_is_gone()
         except RocmatrixError as error:
             say(error.render())
             sys.exit(2)
@@ -115,8 +115,8 @@ def known(error: Exception) -> RocmatrixError:
         code = _OS_ERRORS[error.errno]
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
     if _of_engine(error):
-        said = str(getattr(error, "explanation", None) or error) or type(error).__name__
-        return RocmatrixError("RM672", what=said, why=f"the engine's client raised {type(error).__name__}")
+        reason = str(getattr(error, "explanation", None) or error) or type(error).__name__
+        return RocmatrixError("RM672", what=reason, why=f"the engine's client raised {type(error).__name__}")
     where = _keep_traceback()
     return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
 

@@ -4,7 +4,7 @@
     class Build(Request):
         wheelhouse: str = option("a folder that holds the locked wheels already")
 
-`rocmatrix.cli.tasks.flags` makes the flags of a task from such a class, and calls its body with one object of it.
+`rocmatrix.cli.options.command` makes the flags of a command from such a class, and calls its body with one object.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
-HELP, TYPED = "help", "typed"
+HELP, TYPED, SHORT = "help", "typed", "short"
 
 
-def option(help: str, *, default: Any = "", typed: str = "") -> Any:
+def option(help: str, *, default: Any = "", typed: str = "", short: str = "") -> Any:
     """Return the field of an option.
 
     Args:
         help: one line for `--help`.
         default: its type is the option's: text, a number, False for a switch, () for one that may be repeated.
         typed: the flag's name where it is a word of Python's own, such as `in`.
+        short: the one letter that may be typed for it; empty for none.
     """
-    return field(default=default, metadata={HELP: help, TYPED: typed})
+    return field(default=default, metadata={HELP: help, TYPED: typed, SHORT: short})
 
 
 def positional(help: str) -> Any:
     """Return the field of a word that is typed without a flag, and that must be there."""
-    return field(metadata={HELP: help, TYPED: ""})
+    return field(metadata={HELP: help, TYPED: "", SHORT: ""})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class Option:
     typed: str
     help: str
     default: Any
+    short: str = ""
 
     @property
     def required(self) -> bool:
@@ -58,8 +60,9 @@ def options_of(declared: type) -> Mapping[str, Option]:
 
 
 def _option(each: Field[Any]) -> Option:
-    typed = each.metadata[TYPED] or each.name
-    return Option(name=each.name, typed=typed, help=each.metadata[HELP], default=each.default)
+    about = each.metadata
+    typed = about[TYPED] or each.name
+    return Option(name=each.name, typed=typed, help=about[HELP], default=each.default, short=about[SHORT])
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -29,9 +29,9 @@ def check(labels: Mapping[str, str], *, user: str, cell: Cell) -> Check:
         "lock": "unlocked" if cell.unlocked_because else hashlib.sha256(lock.encode()).hexdigest(),
     }
     wrong = [
-        f"{name} is {said!r}, not {value!r}"
+        f"{name} is {found!r}, not {value!r}"
         for name, value in expected.items()
-        if (said := labels.get(f"org.rocmatrix.{name}")) != value
+        if (found := labels.get(f"org.rocmatrix.{name}")) != value
     ]
     if user != USER:
         wrong.append(f"the default user is {user!r}, not {USER!r}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rocmatrix.containers import engine, owner
+from rocmatrix.containers import engine, orphan_cleanup
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -177,7 +177,7 @@ def exported(
 
 def _export(client: docker.DockerClient, reference: str, read: Callable[[Iterator[Entry]], T]) -> T:
     container = client.containers.create(
-        reference, [NEVER_RUN], entrypoint=[], network_disabled=True, labels=owner.label()
+        reference, [NEVER_RUN], entrypoint=[], network_disabled=True, labels=orphan_cleanup.label()
     )
     try:
         stream = filetree.Chunks(cast(Iterable[bytes], container.export()))

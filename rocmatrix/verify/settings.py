@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rocmatrix.containers import seal
+from rocmatrix.containers import label_integrity
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.verify.files.tree import TRAINER, VENV
 from rocmatrix.verify.finding import Check, Finding
@@ -39,14 +39,14 @@ def check(attributes: Mapping[str, Any], cell: Cell, base: Mapping[str, Any] | N
     findings = []
     if wrong:
         findings.append(Finding(code=CODE, what="settings that the cell's recipe does not make", places=tuple(wrong)))
-    if not seal.holds(attributes):
-        findings.append(Finding(code=CODE, what=_unsealed(config), places=(seal.LABEL,)))
+    if not label_integrity.holds(attributes):
+        findings.append(Finding(code=CODE, what=_unsealed(config), places=(label_integrity.LABEL,)))
     count = len(OWN) + len(NONE) + len(expected(cell, base))
     return Check(name=NAME, summary=f"{count} settings, and the seal", findings=tuple(findings))
 
 
 def _unsealed(config: Mapping[str, Any]) -> str:
-    sealed = seal.LABEL in (config.get("Labels") or {})
+    sealed = label_integrity.LABEL in (config.get("Labels") or {})
     why = "changed or derived from after its build" if sealed else "not made by `./invokew build`"
     return f"labels that are not bound to its layers and settings: it was {why}"
 

@@ -43,7 +43,7 @@ def move(client, debian):
         container.remove(force=True)
 
 
-def test_none_named_takes_the_same_base_again_until_its_tag_moves(client, debian, mirrored, capsys):
+def test_base_that_is_not_named_stays_the_same_until_its_tag_moves(client, debian, mirrored, capsys):
     same = mirrored()
     assert not same.rebuilt
     assert f"base: {MIRROR}, which this image was made from" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def test_image_holds_the_locked_torch(cpu_image, run):
     assert ended.lines == [[versions["torch"], versions["numpy"]]]
 
 
-def test_every_locked_package_is_installed_and_nothing_else(cpu_image, run):
+def test_image_has_every_locked_package_and_no_other(cpu_image, run):
     ended = run(cpu_image.tag, "-m", "pip", "list", "--format=json", "--disable-pip-version-check", entrypoint="python")
     found = {package["name"].lower().replace("_", "-"): package["version"] for package in json.loads(ended.stdout)}
     locked = {wheel.name.lower().replace("_", "-"): wheel.version for _, wheel in cells.CPU.wheels}
@@ -64,7 +64,7 @@ def test_labels_name_the_cell_and_its_inputs(client, cpu_image, cpu_root, cpu_ce
     assert labels["org.opencontainers.image.title"] == f"rocmatrix {cells.CPU.name}"
 
 
-def test_base_is_remembered_when_none_is_named(cpu_image, cpu_root, cpu_cell, cpu_wheels, debian, capsys):
+def test_base_is_remembered_when_no_other_is_named(cpu_image, cpu_root, cpu_cell, cpu_wheels, debian, capsys):
     again = build.build(cpu_cell, root=cpu_root, wheelhouse=cpu_wheels)
     assert (again.rebuilt, again.image.id) == (False, cpu_image.image.id)
     assert f"base: {debian}, which this image was made from" in capsys.readouterr().err

@@ -23,7 +23,7 @@ print(json.dumps({"torch": torch.__version__, "stand-in": torch.STAND_IN}))
 """
 
 
-def test_there_are_rocm_cells():
+def test_rocm_cells_exist():
     assert ROCM_CELLS
 
 

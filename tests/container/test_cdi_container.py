@@ -67,7 +67,7 @@ def test_compose_gives_the_same(client, small, run_folder, by_name, tmp_path):
     assert done.stdout.splitlines() == SEEN, done.stderr
 
 
-def test_without_the_numeric_group_the_named_card_stays_closed(client, small, run_folder, by_name):
+def test_card_without_the_numeric_group_stays_closed(client, small, run_folder, by_name):
     named, hardware = by_name
     spec = named(spec_for(hardware, run_folder, ["sh", "-c", TRY_TO_OPEN, "sh", "/dev/kfd"]))
     bare = type(spec)(**vars(spec) | {"settings": tuple(s for s in spec.settings if not isinstance(s, Group))})

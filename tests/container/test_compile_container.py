@@ -26,7 +26,7 @@ def test_model_is_compiled_and_trains_in_the_image(cpu_image, run, tmp_path):
     assert json.loads((tmp_path / "r" / "metadata.json").read_text())["config"]["compile"] == "on"
 
 
-def test_without_its_compiler_the_same_training_is_refused(cpu_image, run):
+def test_training_without_its_compiler_is_refused(cpu_image, run):
     ended = run(cpu_image.tag, *TRAIN, environment={"PATH": "/opt/venv/bin", "HOME": "/tmp"})
     assert ended.status != 0
     assert "RM567" in ended.stdout

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers import owner
+from rocmatrix.containers import orphan_cleanup
 from rocmatrix.jobs import contained, runner
 
 pytestmark = pytest.mark.container
@@ -49,7 +49,7 @@ def ran(client, image, script, *options, show=lambda _: None):
     return done
 
 
-def test_a_job_names_the_image_it_was_made_of_and_ends_with_its_own_status(client, image):
+def test_job_names_the_image_it_was_made_of_and_ends_with_its_own_status(client, image):
     done = ran(client, image, f"echo '{VERDICT}'; echo words >&2; exit 3", "--label=org.rocmatrix.inputs=x")
     assert (done.status, done.container.image, done.trouble) == (3, image, None)
     assert done.container.labels["org.rocmatrix.inputs"] == "x"
@@ -57,7 +57,7 @@ def test_a_job_names_the_image_it_was_made_of_and_ends_with_its_own_status(clien
     assert b"words" in done.last_words
 
 
-def test_an_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image):
+def test_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image):
     other = client.images.get(TAG)
     made = client.containers.create(TAG, ["sh"])
     try:
@@ -77,7 +77,7 @@ def test_an_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image
 
 
 @pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"])
-def test_a_container_that_was_killed_from_outside_is_no_trouble_of_the_host(client, image, sent):
+def test_container_killed_from_outside_is_no_trouble_of_the_host(client, image, sent):
     def kill(_):
         until = time.monotonic() + 10
         while not (running := client.containers.list(filters={"label": f"rocmatrix-test={sent}"})):
@@ -95,24 +95,24 @@ def test_a_container_that_was_killed_from_outside_is_no_trouble_of_the_host(clie
 
 
 @pytest.mark.parametrize("status", [125, 126, 127, 137])
-def test_a_status_of_the_program_that_is_an_engines_too_is_the_programs(client, image, status):
+def test_status_of_the_program_that_is_an_engines_too_is_the_programs(client, image, status):
     done = ran(client, image, f"exit {status}")
     assert (done.status, done.trouble) == (status, None)
 
 
-def test_a_program_that_is_not_in_the_image_is_the_images_failure(client, image):
+def test_program_that_is_not_in_the_image_is_the_images_failure(client, image):
     done = runner.run(["docker", "run", "--rm", "--network=none", image, "no-such-program"], show=lambda _: None)
     assert (done.status, done.trouble, done.container.image) == (127, None, image)
 
 
 @pytest.mark.parametrize("wrong", [["--device=/dev/no-such-node"], ["--no-such-option"]])
-def test_a_container_that_cannot_be_made_or_started_is_trouble_of_the_host(client, image, wrong):
+def test_container_that_cannot_be_made_or_started_is_trouble_of_the_host(client, image, wrong):
     done = ran(client, image, "true", *wrong)
     assert done.trouble.stage == "engine"
     assert done.events == ()
 
 
-def test_an_image_that_is_gone_is_trouble_of_the_host(client):
+def test_image_that_is_gone_is_trouble_of_the_host(client):
     done = runner.run(argv("rocmatrix-test/none:1", "true"), show=lambda _: None)
     assert (done.status, done.trouble.stage, done.container) == (contained.NOT_STARTED, "engine", None)
 
@@ -149,7 +149,7 @@ class Proxy:
             each.close()
 
 
-def test_an_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image, tmp_path, monkeypatch):
+def test_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image, tmp_path, monkeypatch):
     """The engine itself stays: what goes is the way to it, as in a restart of the daemon."""
     real = client.api.base_url.removeprefix("http+docker://").replace("localhost", "/var/run/docker.sock")
     if not Path(real).is_socket():
@@ -168,7 +168,7 @@ def test_an_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, ima
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_this_program_ends_the_container_and_is_trouble_of_the_host(client, image, tmp_path, sent):
+def test_signal_to_this_program_ends_the_container_and_is_trouble_of_the_host(client, image, tmp_path, sent):
     code = f"""
 import sys
 from rocmatrix.jobs import runner
@@ -186,13 +186,13 @@ except runner.Interrupted as stopped:
     assert {each["Id"] for each in left(client)} == before
 
 
-def test_what_a_killed_program_left_is_removed_when_it_is_old(client, image, monkeypatch):
+def test_leftovers_of_a_killed_program_are_removed_when_old(client, image, monkeypatch):
     old = client.containers.create(image, ["true"], labels={contained.JOB_LABEL: "1"})
     ran_at = client.containers.create(image, ["true"])
     try:
         ran(client, image, "true")
         assert old.id in {each["Id"] for each in left(client)}
-        monkeypatch.setattr(owner, "LEFT_BEHIND", timedelta(0))
+        monkeypatch.setattr(orphan_cleanup, "LEFT_BEHIND", timedelta(0))
         time.sleep(1.1)
         runner.run(argv(image, "true"), show=lambda _: None)
         assert old.id not in {each["Id"] for each in left(client)}

@@ -82,7 +82,7 @@ def probes(text):
     return {event["probe"]: event["status"] for event in events}
 
 
-def test_it_comes_up_proves_itself_and_is_worked_in_as_the_host_user(workplace, tmp_path):
+def test_devcontainer_starts_proves_itself_and_works_as_the_host_user(workplace, tmp_path):
     workspace = workplace("any")
     up = cli("up", workspace=workspace)
     assert up.returncode == 0, up.stderr[-3000:]
@@ -111,7 +111,7 @@ def test_it_comes_up_proves_itself_and_is_worked_in_as_the_host_user(workplace, 
     assert (workspace / "made").stat().st_uid == UID
 
 
-def test_a_smoke_that_fails_is_told_by_the_command_line(workplace):
+def test_smoke_that_fails_is_reported_by_the_command_line(workplace):
     up = cli("up", workspace=workplace("rocm"))
     assert up.returncode != 0
     outcome = json.loads(up.stdout.splitlines()[-1])

@@ -90,7 +90,7 @@ def test_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(client, small
     ]
 
 
-def test_without_the_numeric_group_the_same_nodes_are_closed(client, small, run_folder, stand_ins):
+def test_nodes_without_the_numeric_group_are_closed(client, small, run_folder, stand_ins):
     hardware, places = stand_ins
     spec = spec_for(hardware, run_folder, ["sh", "-c", TRY_TO_OPEN, "sh", "/dev/kfd"])
     kept = tuple(setting for setting in spec.settings if not isinstance(setting, Group))

@@ -37,7 +37,7 @@ def calls(client, debian, *names):
     return [int(word) for word in answer.split()]
 
 
-def test_without_a_feature_the_filter_refuses_all_three(client, debian):
+def test_filter_without_a_feature_refuses_all_three(client, debian):
     assert calls(client, debian) == [REFUSED, REFUSED, REFUSED]
 
 

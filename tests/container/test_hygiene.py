@@ -49,11 +49,11 @@ def clean(container):
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_nothing_is_left_behind(clean, kind):
+def test_image_has_no_leftovers(clean, kind):
     assert clean[kind] == []
 
 
-def test_every_kind_is_looked_for(clean):
+def test_leftovers_of_every_kind_are_searched(clean):
     assert clean.keys() == PLANTED.keys()
 
 
@@ -90,7 +90,7 @@ def test_labels_are_there(cpu_image):
     assert labels["org.rocmatrix.cell"] == cells.CPU.name
 
 
-def test_no_environment_variable_holds_a_secret_or_a_place_of_the_builder(client, cpu_image):
+def test_environment_holds_no_secret_and_no_path_of_the_builder(client, cpu_image):
     names = {variable.partition("=")[0] for variable in client.images.get(cpu_image.tag).attrs["Config"]["Env"]}
     own = {"PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "HOME"}
     assert names == own | {variable.name for variable in cells.CPU.environment}

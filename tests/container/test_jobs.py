@@ -47,7 +47,7 @@ def test_run_records_cell_image_and_commit(runs):
     assert records["native"]["data"]["sha256"] == records["container"]["data"]["sha256"]
 
 
-def test_what_a_container_writes_belongs_to_who_started_it(runs):
+def test_files_of_a_container_belong_to_the_user_who_started_it(runs):
     owners = {path.stat().st_uid for path in (runs / "container").iterdir()}
     assert owners == {os.getuid()}
 

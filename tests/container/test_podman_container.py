@@ -65,7 +65,7 @@ def test_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(podman, run_f
     assert done.stdout.splitlines() == [f"{GID} {GROUP}", f"{UID}", *opened]
 
 
-def test_it_writes_where_it_should_and_nowhere_else(podman, run_folder, stand_ins, tmp_path):
+def test_podman_writes_to_its_folders_only(podman, run_folder, stand_ins, tmp_path):
     data = tmp_path / "bars, daily.csv"
     data.touch()
     data.chmod(0o666)

@@ -39,7 +39,7 @@ FROM base
 RUN --mount=type=bind,from=whole,target=/run/whole --mount=type=bind,from=pruner,target=/run/pruner/rocmatrix \\
     mkdir --parents /opt/lib && cp --recursive /run/whole/usr/lib/x86_64-linux-gnu/rocblas /opt/lib/ \\
     && PYTHONPATH=/run/pruner PYTHONDONTWRITEBYTECODE=1 \\
-        python3 -m rocmatrix.verify.inside.prune --architecture gfx1102 /opt/lib
+        python3 -m rocmatrix.verify.pruning.prune --architecture gfx1102 /opt/lib
 """
 
 
@@ -169,7 +169,7 @@ def spoiled(client, cpu_image):
     client.images.remove(SPOILED, force=True)
 
 
-def test_what_was_added_to_it_is_found(spoiled, cpu_root, cpu_wheels):
+def test_added_file_is_found(spoiled, cpu_root, cpu_wheels):
     proven = proof.of_image(cells.MATRIX, cells.CPU, spoiled, today=TODAY, root=cpu_root, wheels=cpu_wheels)
     expected = {"RM213", "RM216", "RM217", "RM660", "RM662", "RM663"}
     assert {finding.code for finding in proven.findings} == expected

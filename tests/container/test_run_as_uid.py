@@ -25,7 +25,7 @@ def test_device_probe_passes(cpu_image, run, user):
     assert end["passed"] == 1
 
 
-def test_every_probe_passes_on_the_cpu_or_states_what_is_absent(cpu_image, run):
+def test_probes_pass_on_the_cpu_or_state_what_is_absent(cpu_image, run):
     ended = run(cpu_image.tag, "smoke", "--expect", "cpu")
     expected = dict.fromkeys(PROVED, "pass") | dict.fromkeys(ABSENT, "not-applicable")
     assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == expected, ended.stderr
@@ -50,7 +50,7 @@ def test_training_leaves_a_complete_run_of_that_user(cpu_image, run, tmp_path, u
 
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
-def test_nothing_else_can_be_written(cpu_image, run, user):
+def test_other_paths_cannot_be_written(cpu_image, run, user):
     places = "/ /opt/venv /opt/rocmatrix /usr /etc /var/log"
     program = f"for d in {places}; do touch $d/x && echo $d; done; touch /training/x"
     ended = run(cpu_image.tag, "-c", program, entrypoint="sh", user=user)
@@ -58,7 +58,7 @@ def test_nothing_else_can_be_written(cpu_image, run, user):
     assert ended.status == 0
 
 
-def test_there_is_no_network(cpu_image, run):
+def test_network_is_absent(cpu_image, run):
     program = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=5)"
     ended = run(cpu_image.tag, "-c", program, entrypoint="python")
     assert ended.status == 1

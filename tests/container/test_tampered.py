@@ -11,7 +11,7 @@ import tarfile
 
 import pytest
 
-from rocmatrix.containers import engine, seal
+from rocmatrix.containers import engine, label_integrity
 from rocmatrix.images import build, render
 from rocmatrix.matrix.kernel_library import Baseline
 from rocmatrix.verify import proof, settings
@@ -136,7 +136,7 @@ class Honest:
         text = f"FROM {self.built.tag}\n{dockerfile}\n".encode()
         self.client.images.build(fileobj=io.BytesIO(text), tag=tag, rm=True)
         if sealed:
-            seal.put(self.client, tag)
+            label_integrity.put(self.client, tag)
         return tag
 
 
@@ -184,7 +184,7 @@ def named(proven):
     return {(finding.code, place) for finding in proven.findings for place in finding.places}
 
 
-def test_the_image_as_built_is_proven(honest):
+def test_image_as_built_is_proven(honest):
     proven = honest.prove(honest.built.tag)
     assert proven.proven, [finding.words for finding in proven.findings]
     assert {check.status for check in proven.checks} == {"passed"}
@@ -193,7 +193,7 @@ def test_the_image_as_built_is_proven(honest):
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_tampered_image_is_refused_with_what_was_changed(honest, base_once, remove, kind):
+def test_tampered_image_is_refused_with_what_was_changed(honest, base_once, remove, kind):
     change, code, place = FILES[kind]
     tag = honest.derived(kind, f"USER 0\nRUN {change.replace(chr(10), '; ')}\nUSER 10001:10001")
     remove(tag)
@@ -212,27 +212,27 @@ def test_other_settings_are_refused_with_what_they_are(honest, base_once, remove
     assert (changed.code, [place for place in changed.places if words in place] != []) == ("RM663", True), (
         changed.places
     )
-    assert unsealed.places == (seal.LABEL,)
+    assert unsealed.places == (label_integrity.LABEL,)
 
 
-def test_what_a_later_layer_hides_is_refused_by_the_count_of_layers(honest, base_once, remove):
+def test_file_that_a_later_layer_hides_is_refused_by_the_count_of_layers(honest, base_once, remove):
     tag = honest.derived("hidden", "USER 0\nRUN echo > /secret\nRUN rm /secret\nUSER 10001:10001")
     remove(tag)
     place = f"6 on top of {honest.base}, where the recipe makes 4"
     assert named(honest.prove(tag)) == {("RM662", place)}
 
 
-def test_a_derived_image_inherits_no_seal_and_is_built_anew(honest, base_once, remove):
+def test_derived_image_inherits_no_seal_and_is_built_anew(honest, base_once, remove):
     tag = honest.derived("inherits", "LABEL more=1", sealed=False)
     remove(tag)
-    assert ("RM663", seal.LABEL) in named(honest.prove(tag))
+    assert ("RM663", label_integrity.LABEL) in named(honest.prove(tag))
     honest.client.images.get(tag).tag(*honest.built.tag.split(":"))
     again = honest.build()
     assert again.rebuilt
     assert engine.image(honest.client, honest.built.tag).sealed
 
 
-def test_a_flattened_image_is_not_on_the_base(honest, base_once, remove):
+def test_flattened_image_is_not_on_the_base(honest, base_once, remove):
     """The same files in one layer, with the same settings and a seal: what the layers were is gone."""
     tag = f"{REPOSITORY}:flat"
     remove(tag)
@@ -287,7 +287,7 @@ def test_wheels_that_are_not_at_hand_prove_nothing(honest, base_once, tmp_path):
     assert {place for code, place in named(proven) if code == "RM660"} == expected
 
 
-def test_the_tar_of_a_capability_is_read():
+def test_tar_of_a_capability_is_read():
     """What an engine exports for one: a header of its own, which is read by name."""
     from rocmatrix.verify.devicecode.filetree import in_tar
 

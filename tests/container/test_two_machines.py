@@ -91,7 +91,7 @@ def until(condition, machines, seconds=180):
         time.sleep(0.2)
 
 
-def test_training_goes_on_when_a_machine_was_killed_and_came_back(machines):
+def test_training_resumes_when_a_machine_was_killed_and_came_back(machines):
     (first, second), run = machines
     for machine in (first, second):
         machine.start()

@@ -83,7 +83,7 @@ def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[
 
 
 @pytest.mark.two_gpu
-def test_what_fails_its_probe_leads_to_the_next_way(tmp_path: Path, one_card: Tensor) -> None:
+def test_transport_that_fails_its_probe_leads_to_the_next(tmp_path: Path, one_card: Tensor) -> None:
     fault = {"TRAINER_COMMS_FAULT": "nccl:abort,nccl-no-p2p:wrong-sum,gloo:abort"}
     events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", **fault)
     transports = [(event["route"], event["passed"]) for event in events if event["event"] == "comms"]

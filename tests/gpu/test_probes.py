@@ -170,7 +170,7 @@ def test_probe_passes_on_the_card(name: str) -> None:
 
 
 @pytest.mark.gpu
-def test_both_back_ends_and_the_c_interface_were_tried() -> None:
+def test_blas_probe_tries_both_back_ends_and_the_c_interface() -> None:
     verdict = smoke("blas", cards=1)
     tried = {check.name.split()[0] for check in verdict.checks if check.status == "pass"}
     expected = (
@@ -213,7 +213,7 @@ def test_hidden_card_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", TWO_CARDS)
-def test_one_card_does_not_pass_for_two(name: str) -> None:
+def test_single_card_does_not_pass_for_two(name: str) -> None:
     kind_with(1)
     if placement.card_count() > 1:
         pytest.skip("more than one card is here")
@@ -233,7 +233,7 @@ def test_two_cards_work_together(name: str) -> None:
 
 @pytest.mark.two_gpu
 @pytest.mark.parametrize("name", RANKS)
-def test_what_works_only_without_peer_access_is_traced_to_it(
+def test_pair_that_works_only_without_peer_access_is_traced_to_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, (rank, sure) = kind_with(2), RANKS[name]
@@ -285,6 +285,6 @@ def test_copy_between_cards_that_turns_a_bit_is_traced_to_what_stands_between_th
     )
 
 
-def test_every_registered_probe_is_tried_on_cards() -> None:
+def test_registered_probes_are_all_tried_on_cards() -> None:
     assert {*ONE_CARD, *TWO_CARDS} == {probe.name for probe in registry.PROBES}
     assert {*RANKS, "p2p", "two_gpu_step_data_parallel"} == {*TWO_CARDS}

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from tests.fixtures.training import gone_on, interrupted, network, same, training, weights
-from trainer.data.loading.placement import Part, mapped
+from trainer.data.loading.placement import TensorPartition, mapped
 from trainer.device.accelerator import make_reproducible
 from trainer.device.precision import Precision
 from trainer.engine.loop import Plan, Training, new_training
@@ -44,8 +44,8 @@ def run(step: str, name: str = "fp32", noisy: bool = False, **more: Any) -> Trai
     generator = torch.Generator().manual_seed(0)
     made = (torch.randn(ROWS, width, generator=generator).to("cuda", precision.weights) for width in (54, 1))
     inputs, targets = made
-    data = Part(inputs=inputs, targets=targets)
-    few = Part(inputs=inputs[:100], targets=targets[:100])
+    data = TensorPartition(inputs=inputs, targets=targets)
+    few = TensorPartition(inputs=inputs[:100], targets=targets[:100])
     plan = Plan(epochs=3, batch_size=32, learning_rate=1e-2, seed=0)
     result = new_training(model, data, few, plan, precision=precision, **more)
     choice = choose_step(step, result)
@@ -87,11 +87,11 @@ def test_scaler_stays_eager_and_reports_why() -> None:
         choose_step("graph", made)
 
 
-def test_all_ways_to_feed_give_the_same_bits() -> None:
+def test_placements_give_the_same_bits() -> None:
     on_device = weights(training(device="cuda"))
     for lay in (lambda data: data, lambda data: mapped([data])):
         made = training(device="cuda", loader_workers=2)
-        made.train = lay(Part(inputs=made.train.inputs.cpu(), targets=made.train.targets.cpu()))
+        made.train = lay(TensorPartition(inputs=made.train.inputs.cpu(), targets=made.train.targets.cpu()))
         assert same(weights(made), on_device)
 
 

@@ -21,7 +21,7 @@ from tests.fixtures.training import ROWS, gone_on, interrupted, same, training, 
 from trainer.device.accelerator import choose, make_reproducible
 from trainer.device.memory import report
 from trainer.device.precision import choose_precision
-from trainer.engine.loop import Part, Plan, Training, fit, new_training
+from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME = ("model.pt", "model.safetensors", "metrics.jsonl", "batches.jsonl")
@@ -40,7 +40,7 @@ def deterministic() -> Any:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["fp32", "fp64", "bf16", "fp16"])
 @pytest.mark.parametrize("step", [1, 7, 10])
-def test_a_stopped_run_on_the_card_ends_like_an_undisturbed_one(name: str, step: int) -> None:
+def test_stopped_run_on_the_card_ends_like_an_undisturbed_one(name: str, step: int) -> None:
     make = partial(training, name, device="cuda")
     assert same(weights(gone_on(make, interrupted(make, step))), weights(make()))
 
@@ -49,7 +49,7 @@ def test_a_stopped_run_on_the_card_ends_like_an_undisturbed_one(name: str, step:
 def test_rows_fetched_from_the_host_are_the_same(tmp_path: Path) -> None:
     device_side = weights(training(device="cuda"))
     run = training(device="cuda", loader_workers=2)
-    run.train = Part(inputs=run.train.inputs.cpu(), targets=run.train.targets.cpu())
+    run.train = TensorPartition(inputs=run.train.inputs.cpu(), targets=run.train.targets.cpu())
     assert len(run.train) == ROWS
     assert same(weights(run), device_side)
 
@@ -61,8 +61,8 @@ def large(micro_batch: int | None) -> Training:
     layers = [nn.Linear(64, width), nn.ReLU(), nn.Dropout(0.2), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)]
     model = nn.Sequential(*layers).to("cuda")
     torch.manual_seed(1)
-    part = Part(inputs=torch.randn(rows, 64, device="cuda"), targets=torch.randn(rows, 1, device="cuda"))
-    small = Part(inputs=part.inputs[:100], targets=part.targets[:100])
+    part = TensorPartition(inputs=torch.randn(rows, 64, device="cuda"), targets=torch.randn(rows, 1, device="cuda"))
+    small = TensorPartition(inputs=part.inputs[:100], targets=part.targets[:100])
     torch.manual_seed(2)
     plan = Plan(epochs=3, batch_size=rows, learning_rate=1e-3, seed=0, micro_batch=micro_batch)
     return new_training(model, part, small, plan)
@@ -91,7 +91,7 @@ def test_memory_that_really_runs_out_gives_the_weights_of_the_smaller_size(capsy
 
 
 @pytest.mark.gpu
-def test_the_report_counts_what_is_allocated() -> None:
+def test_report_counts_what_is_allocated() -> None:
     device = torch.device("cuda", torch.cuda.current_device())
     before = report(device)
     held = torch.empty(2**26, dtype=torch.uint8, device=device)
@@ -104,7 +104,7 @@ def test_the_report_counts_what_is_allocated() -> None:
 
 
 @pytest.mark.gpu
-def test_auto_takes_a_format_that_passes_and_says_why() -> None:
+def test_auto_takes_a_format_that_passes_and_reports_why() -> None:
     card = choose("cuda")
     chosen = choose_precision("auto", card)
     assert card.arch in chosen.reason
@@ -136,7 +136,7 @@ def test_sigterm_and_resume_through_the_command_line(tmp_path: Path, precision: 
 
 
 @pytest.mark.two_gpu
-def test_two_cards_are_asked_what_two_processes_are(tmp_path: Path) -> None:
+def test_two_cards_are_probed_as_two_processes_are(tmp_path: Path) -> None:
     if (here := torch.cuda.device_count()) < 2:
         pytest.skip(f"2 cards needed, {here} here")
     path = tmp_path / "answers.json"

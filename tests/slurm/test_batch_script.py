@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from rocmatrix.containers.elsewhere import Places, elsewhere_spec
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
+from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, native_launcher, sbatch_script
+from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from tests.fixtures import cells
 
 pytestmark = pytest.mark.slurm
@@ -67,7 +67,7 @@ REQUEST = SlurmRequest(time_limit="1:00:00", gres="gpu:2", memory="100M", cpus=2
 
 
 def in_python(_, *, cards):
-    return natively("/usr/bin/python3", {}, cards=cards)
+    return native_launcher("/usr/bin/python3", {}, cards=cards)
 
 
 @pytest.mark.parametrize("under", [in_python, in_docker, in_apptainer])
@@ -82,7 +82,7 @@ def test_slurm_accepts_every_script(slurm, tmp_path, under):
     slurm.call("sbatch", "--test-only", str(path), status=1)
 
 
-def test_each_node_gets_torchruns_words_and_no_secret(slurm, submit, program, tmp_path):
+def test_nodes_get_torchruns_variables_and_no_secret(slurm, submit, program, tmp_path):
     number = submit(program(TELL))
     slurm.wait(number, "COMPLETED")
     words = [(tmp_path / f"words-{node}").read_text().splitlines() for node in (0, 1)]

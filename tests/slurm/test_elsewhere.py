@@ -94,7 +94,7 @@ def test_nodes_own_python_sees_slurms_choice_once(elsewhere, tmp_path):
     assert not {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"} & environment.keys()
 
 
-def test_what_a_node_lacks_is_named_with_its_code(elsewhere, tmp_path):
+def test_missing_tool_of_a_node_is_named_with_its_code(elsewhere, tmp_path):
     number = submit(elsewhere, tmp_path, "--under", "docker", "--cell", CPU, "--rdma")
     elsewhere.wait(number, "FAILED")
     said = (tmp_path / f"r-{number}.log").read_text()

@@ -148,9 +148,29 @@ def test_scheduler_added_as_text_and_destination_is_submitted_to(change, invokew
     change.is_row("an emitter for another scheduler", name="pbs", number=2)
 
 
+APPTAINER = '''"""A run spec for Apptainer, as a command."""
+
+from rocmatrix.containers.emit.target import Target
+
+TARGETS = {
+    "apptainer": Target(about="an `apptainer exec` command", text=lambda spec, _: f"apptainer exec {spec.image}\\n"),
+}
+'''
+
+
+def test_target_of_run_added_as_a_module_is_printed_and_explained(change, invokew):
+    change.add("rocmatrix/containers/emit/apptainer.py", APPTAINER)
+    change.insert("rocmatrix/cli/commands/run.py", "podman, ", "apptainer, ")
+    words = ("run", "--gpu=cpu", "--for=apptainer", "--user=1:1")
+    assert invokew(*words).startswith("apptainer exec rocmatrix:cpu-")
+    assert "--read-only" in invokew(*words, "--explain")
+    assert "apptainer" in invokew("run", "--help")
+    change.is_row("a target of `run --for`", name="apptainer", number=2)
+
+
 def test_right_added_to_run_is_an_option_and_a_capability(change, invokew):
     change.insert(
-        "rocmatrix/cli/options/run.py",
+        "rocmatrix/cli/commands/run.py",
         "    dry_run: bool = option(DRY_RUN, default=False)\n",
         '    with_perf: bool = option("read performance counters", default=False)\n',
     )
@@ -167,12 +187,12 @@ def test_right_added_to_run_is_an_option_and_a_capability(change, invokew):
 
 def test_value_added_to_run_reaches_the_container_by_three_files(change, invokew):
     change.insert(
-        "rocmatrix/cli/options/run.py",
+        "rocmatrix/cli/commands/run.py",
         "    dry_run: bool = option(DRY_RUN, default=False)\n",
         '    shared_gib: int = option("GiB of shared memory", default=0)\n',
     )
     change.insert(
-        "rocmatrix/cli/options/run.py",
+        "rocmatrix/cli/commands/run.py",
         "            features=self.features,\n",
         "            shared_gib=self.shared_gib,\n",
     )

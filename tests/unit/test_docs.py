@@ -31,7 +31,7 @@ def test_link_of_a_document_leads_to_a_file_and_a_heading(page):
         assert not anchor or anchor in anchors(file), target
 
 
-def test_every_page_of_docs_is_linked_from_the_readme():
+def test_pages_of_docs_are_linked_from_the_readme():
     text = (ROOT / "README.md").read_text()
     assert [page.name for page in PAGES if f"docs/{page.name}" not in text] == []
 

@@ -11,7 +11,7 @@ from invoke.parser import ParserContext
 import tasks
 from rocmatrix.cli.commands import doctor as doctor_command
 from rocmatrix.cli.commands.common import choose, known_matrix
-from rocmatrix.cli.options.host import Doctor
+from rocmatrix.cli.commands.doctor import Doctor
 from rocmatrix.cli.program import UnderscoreParser
 from rocmatrix.host import hardware, topology
 from rocmatrix.matrix.resolver.resolve import Request

@@ -32,7 +32,7 @@ def run(checkout, *args, **environment):
     )
 
 
-def test_no_python_is_rm401(checkout):
+def test_missing_python_is_rm401(checkout):
     done = run(checkout, "--list", ROCMATRIX_PYTHON="/nowhere/python3")
     assert done.returncode == 2
     assert done.stderr.startswith("RM401 ")

@@ -47,13 +47,13 @@ def recorded_features(metadata: Metadata, data: Path) -> tuple[Dates, NDArray[An
 
 def settings_of(metadata: Metadata) -> Settings:
     """Return the conventions as they were recorded."""
-    said = metadata.feature_set["conventions"]
-    profile = {name: value for name, value in said["profile"].items() if name != "volume_unit"}
+    recorded = metadata.feature_set["conventions"]
+    profile = {name: value for name, value in recorded["profile"].items() if name != "volume_unit"}
     needs_vix = {feature.name for feature in CATALOG if feature.needs_vix}
     return Settings(
         profile=ProfileConventions(**profile),
-        sessions=SessionConventions(**said["session"]),
-        spacing=said["bar_seconds"],
+        sessions=SessionConventions(**recorded["session"]),
+        spacing=recorded["bar_seconds"],
         vix=any(feature.name in needs_vix for feature in metadata.features),
     )
 

@@ -28,7 +28,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parting:
+class Divergence:
     """The outcome: `steps` that both runs have, and the first that differs; `what` is `batch` or `loss`."""
 
     steps: int
@@ -44,21 +44,21 @@ def compare(first: Path, second: Path) -> int:
     Raises:
         TrainerError: RM556 where a run has no log of batches.
     """
-    parting = parting_of(list(steps_of(first)), list(steps_of(second)))
-    emit("compare", runs=[str(first), str(second)], same=parting.step is None, **asdict(parting))
-    say(words(parting))
-    return int(parting.step is not None)
+    divergence = divergence_of(list(steps_of(first)), list(steps_of(second)))
+    emit("compare", runs=[str(first), str(second)], same=divergence.step is None, **asdict(divergence))
+    say(message(divergence))
+    return int(divergence.step is not None)
 
 
-def parting_of(first: list[Step], second: list[Step]) -> Parting:
+def divergence_of(first: list[Step], second: list[Step]) -> Divergence:
     """Return the first step that differs; a batch that differs is named before the loss it leads to."""
     both = min(len(first), len(second))
     for one, other in zip(first, second, strict=False):
         if (one.link, one.loss) != (other.link, other.loss):
             what = "batch" if one.link != other.link else "loss"
             losses = number(one.loss), number(other.loss)
-            return Parting(steps=both, step=one.step, epoch=one.epoch, what=what, losses=losses)
-    return Parting(steps=both)
+            return Divergence(steps=both, step=one.step, epoch=one.epoch, what=what, losses=losses)
+    return Divergence(steps=both)
 
 
 def steps_of(run: Path) -> Iterator[Step]:
@@ -85,13 +85,14 @@ def number(bits: str) -> float:
     return value
 
 
-def words(parting: Parting) -> str:
+def message(divergence: Divergence) -> str:
     """Return the outcome as a sentence."""
-    if parting.step is None:
-        return f"equal  all {parting.steps:,} steps that both runs have, batch by batch and loss by loss"
-    losses = "" if parting.losses is None else " and ".join(f"{loss:.9g}" for loss in parting.losses)
+    if divergence.step is None:
+        return f"equal  all {divergence.steps:,} steps that both runs have, batch by batch and loss by loss"
+    losses = "" if divergence.losses is None else " and ".join(f"{loss:.9g}" for loss in divergence.losses)
     reason = {"batch": "they take different rows", "loss": "the rows are the same, the arithmetic is not"}
-    return f"parted at step {parting.step:,}, epoch {parting.epoch}: {reason[parting.what or '']}; losses {losses}"
+    place = f"step {divergence.step:,}, epoch {divergence.epoch}"
+    return f"diverged at {place}: {reason[divergence.what or '']}; losses {losses}"
 
 
 def _steps(line: dict[str, Any]) -> Iterator[Step]:

@@ -81,7 +81,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
         build.progress = counter
         record = build.write(out)
     say(of_sessions(record, found.day_ticks))
-    words = source.bad.words()
+    words = source.bad.summary()
     if words:
         say(words)
     if record["left_out"]:

@@ -31,7 +31,7 @@ from trainer.runtime.events import emit, say
 from trainer.storage.metadata_checks import require_sound
 from trainer.storage.metadata_schema import FeatureRecord, Metadata, read
 from trainer.storage.output_file import require_output, write_whole
-from trainer.storage.suspicion import json_of, read_from
+from trainer.storage.untrusted_files import json_of, read_from
 from trainer.tasks.metrics.classification import probabilities
 
 WEIGHTS = "model.safetensors"

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from trainer.models.build import build
-from trainer.models.losses import SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.models.losses import SQUARED_ERROR, batch_weight_of, loss_sum_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
-from trainer.telemetry.layer_monitor import Witness, suspect
+from trainer.telemetry.layer_monitor import LayerMonitor, non_finite_source
 from trainer.telemetry.nan_guard import KIND, VERSION
 
 FIELDS = {"kind", "version", "step", "suspect", "architecture", "model", "inputs", "targets", "random"}
@@ -33,12 +33,12 @@ def replay(file: Path) -> int:
         raise TrainerError("RM508", what="weights and architecture differ", where=str(file), why=str(error)) from error
     torch.set_rng_state(saved["random"][0])
     tables: list[tuple[str, Tensor]] = []
-    with Witness(model).watching() as witness, observing(model, tables):
+    with LayerMonitor(model).watching() as monitor, observing(model, tables):
         loss = loss_of(saved["architecture"], model(saved["inputs"]), saved["targets"])
         loss.backward()
-    culprit = suspect(witness, model, saved["inputs"], loss)
+    culprit = non_finite_source(monitor, model, saved["inputs"], loss)
     say(table([("inputs", saved["inputs"]), *tables, ("loss", loss)]))
-    found = culprit.words if culprit else None
+    found = culprit.place if culprit else None
     emit("replay", step=saved["step"], suspect=found, recorded=saved["suspect"], reproduced=culprit is not None)
     say(f"step {saved['step']}: " + (f"{found} is not finite" if found else "all is finite here, on the CPU"))
     return 0 if culprit else 1
@@ -53,9 +53,9 @@ def loss_of(architecture: dict[str, Any], outputs: Tensor, targets: Tensor) -> T
         targets: shape (rows, 1).
     """
     weights = architecture.get("class_weights")
-    weigh = weigh_of(weights)
+    batch_weight = batch_weight_of(weights)
     total = loss_sum_of(architecture.get("loss", SQUARED_ERROR), weights)(outputs, targets)
-    return total / (len(targets) if weigh is None else weigh(targets))
+    return total / (len(targets) if batch_weight is None else batch_weight(targets))
 
 
 def load(file: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
     cells = read_cells(path)
     inputs: list[Floats] = []
     refused = np.zeros(len(cells.line), np.bool_)
-    for column in (Column.from_dict(said) for said in made["columns"]):
+    for column in (Column.from_dict(column_record) for column_record in made["columns"]):
         values, unusable = _column(column, cells, made)
         inputs += values
         refused |= unusable
@@ -55,7 +55,7 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
         what = f"{parsed.text[row]!r} in column {column.name!r} {fault(parsed.text[row])}"
         raise TrainerError("RM580", what=what, where=cells.place(row))
     if new.any():
-        _tell_unknown(column, parsed.text.filter(pl.Series(new)), cells.place(int(np.flatnonzero(new)[0])), made)
+        _report_unknown(column, parsed.text.filter(pl.Series(new)), cells.place(int(np.flatnonzero(new)[0])), made)
     policy = made["missing"]["policy"]
     if parsed.missing.any() and policy == "error":
         row = int(np.flatnonzero(parsed.missing)[0])
@@ -63,7 +63,7 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
     return values, parsed.missing if policy == "drop" else np.zeros_like(parsed.missing)
 
 
-def _tell_unknown(column: Column, words: pl.Series, where: str, made: Mapping[str, Any]) -> None:
+def _report_unknown(column: Column, words: pl.Series, where: str, made: Mapping[str, Any]) -> None:
     what = f"{words[0]!r} in column {column.name!r} is a category that training never met"
     if made["unknown"] == "error":
         raise TrainerError("RM584", what=what, where=where)

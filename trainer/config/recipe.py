@@ -21,7 +21,7 @@ from trainer.runtime.paths import RECIPES
 if TYPE_CHECKING:
     import yaml
 
-UNTOLD = (BY_HOST, "run.run", "run.output", "run.resume")  # what a recipe does not say: it would not fit the next run
+NOT_IN_RECIPE = (BY_HOST, "run.run", "run.output", "run.resume")  # with these it would not fit the next run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def as_recipe(config: TrainConfig) -> str:
         section, _, name = setting.key.partition(".")
         value = values[setting.name]
         if (
-            setting.key not in UNTOLD
+            setting.key not in NOT_IN_RECIPE
             and setting.recorded(value)
             and not (isinstance(value, Path) and value == setting.default)
         ):
@@ -135,7 +135,7 @@ def _written(setting: Setting, value: Any) -> str:
 
 def keys() -> dict[str, Setting]:
     """Return the settings that recipes and `--set` may give, by section.name."""
-    return {each.key: each for each in settings().values() if each.key.partition(".")[0] not in UNTOLD}
+    return {each.key: each for each in settings().values() if each.key.partition(".")[0] not in NOT_IN_RECIPE}
 
 
 def _quoted(text: str) -> str:

@@ -97,14 +97,14 @@ def report(device: torch.device) -> MemoryReport | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Undo:
+class StepSnapshot:
     """What a step changes before its gradients are complete: random number generators and buffers."""
 
     moment: Moment
     buffers: list[torch.Tensor]
 
     @classmethod
-    def of(cls, model: nn.Module, device: torch.device) -> Undo:
+    def of(cls, model: nn.Module, device: torch.device) -> StepSnapshot:
         """Remember the state before a step."""
         return cls(moment=Moment.now(device), buffers=[buffer.clone() for buffer in changing_buffers(model)])
 
@@ -144,14 +144,14 @@ def reserve(optimizer: torch.optim.Optimizer) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Untouched:
+class OptimizerUnchanged:
     """How often each tensor that a step changes had been written before it: torch counts writes in place."""
 
     optimizer: torch.optim.Optimizer
     writes: dict[int, int]
 
     @classmethod
-    def of(cls, optimizer: torch.optim.Optimizer) -> Untouched:
+    def of(cls, optimizer: torch.optim.Optimizer) -> OptimizerUnchanged:
         """Remember the counts before a step."""
         return cls(optimizer=optimizer, writes={id(value): value._version for value in _changing(optimizer)})
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from trainer.data.loading.batch import Values
 from trainer.distributed.gradient_accumulation import accumulate
-from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.runtime.errors import TrainerError
 
 Forward = Callable[[Any], Any]
@@ -39,21 +39,21 @@ class Ranks:
     lockstep = False  # whether all ranks must compute equally many micro-batches, empty ones included
     shares = True  # whether each rank computes its own rows of a batch, not a part of the model for all of them
     undoes = True  # whether a step for which one rank's memory was too small can be computed again
-    beats: Beats | None = None
+    heartbeat: HeartbeatWriter | None = None
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process writes files, prints events and shows progress."""
         return self.rank == 0
 
-    def share(self, rows: int) -> slice:
+    def rank_slice(self, rows: int) -> slice:
         """Return this rank's rows of a batch of `rows`: contiguous, in rank order, sizes at most one apart.
 
         No collective. A rank's share of a batch smaller than the world is empty.
         """
         return slice(rows * self.rank // self.world_size, rows * (self.rank + 1) // self.world_size)
 
-    def any(self, *flags: bool) -> tuple[bool, ...]:
+    def any_rank(self, *flags: bool) -> tuple[bool, ...]:
         """Return for each flag whether it is set on any rank: one vote however many flags."""
         return flags
 
@@ -61,10 +61,10 @@ class Ranks:
         """Return rank 0's `value`, of JSON's types."""
         return value
 
-    def lead(self, work: Callable[[], Any]) -> Any:
+    def run_on_main(self, work: Callable[[], Any]) -> Any:
         """Let rank 0 do `work` and return its result, or raise its TrainerError, on all ranks."""
         answer: dict[str, Any] = {}
-        if self.leads:
+        if self.is_main:
             try:
                 answer = {"result": work()}
             except TrainerError as error:
@@ -111,14 +111,14 @@ class Ranks:
 
     def section(self, name: str) -> AbstractContextManager[None]:
         """Return the context in which this rank is in section `name`, for the watchdog."""
-        return self.beats.section(name) if self.beats else nullcontext()
+        return self.heartbeat.section(name) if self.heartbeat else nullcontext()
 
     def at_step(self, number: int) -> None:
         """Report which step is running, for the watchdog."""
-        if self.beats:
-            self.beats.step(number)
+        if self.heartbeat:
+            self.heartbeat.step(number)
 
-    def whole(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    def full_state_dict(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return `weights`, a state dict of the prepared model, with what is spread over the ranks made whole."""
         return weights
 
@@ -126,7 +126,7 @@ class Ranks:
         """Put whole weights into the prepared model; each rank keeps its part."""
         model.load_state_dict(weights)
 
-    def whole_optimizer(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    def full_optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Return the optimizer's state dict with what is spread over the ranks made whole."""
         return optimizer.state_dict()
 
@@ -148,7 +148,7 @@ class Ranks:
     def share_buffers(self, model: nn.Module) -> None:
         """Give all ranks rank 0's buffers (running statistics)."""
 
-    def tell_end(self, why: str) -> None:
+    def announce_end(self, why: str) -> None:
         """Leave word for the others that this rank ends; no collective."""
 
     def barrier(self) -> None:

@@ -38,9 +38,9 @@ def apply_batch_size(training: Training) -> None:
         return
     state.losses, state.weights = (each.new_zeros(count) for each in (state.losses, state.weights))
     state.micro_batch = state.micro_batch.within(rows_at_most(training))
-    if training.ranks.beats:
-        training.ranks.beats.forget()
-    if training.ranks.leads:
+    if training.ranks.heartbeat:
+        training.ranks.heartbeat.forget()
+    if training.ranks.is_main:
         emit("batch_size", epoch=state.epoch + 1, rows=size, batches=count)
 
 

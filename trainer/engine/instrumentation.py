@@ -22,7 +22,7 @@ from trainer.storage.run_folder import RunFolder
 from trainer.telemetry import peaks, trackers
 from trainer.telemetry.flops import flops_per_row
 from trainer.telemetry.nan_guard import MOST_BYTES, NanGuard, RecomputeHooks
-from trainer.telemetry.recorder import Telemetry, Yardstick, device_memory
+from trainer.telemetry.recorder import Telemetry, ThroughputReference, device_memory
 from trainer.telemetry.sensors import sensor
 
 
@@ -45,17 +45,17 @@ def callbacks_of(
     Raises:
         TrainerError: RM507 where a tracker does not start.
     """
-    made: list[Callback] = [Heartbeat()] if training.ranks.beats else []
+    made: list[Callback] = [Heartbeat()] if training.ranks.heartbeat else []
     if config.nan_guard:
         made.append(NanCheck(guard_of(training, config.nan_guard, folder, architecture)))
-    if not training.ranks.leads:
+    if not training.ranks.is_main:
         return made
     telemetry = Telemetry(
         file=folder.partial / "telemetry.jsonl",
         trackers=trackers.start(config.track, folder.partial, folder.name, settings),
         sensor=sensor(accelerator.device),
         memory=device_memory(accelerator.device),
-        yardstick=yardstick(training, accelerator),
+        reference=throughput_reference(training, accelerator),
         checkpoint_age=age_of_checkpoint(training),
     )
     telemetry.resume(training.state.step)
@@ -88,11 +88,11 @@ def guard_of(training: Training, every: int, folder: RunFolder, architecture: Ma
         folder=folder.final.parent / f"{folder.name}-nan{'' if alone else f'-rank-{ranks.rank}'}",
         every=every,
         most_bytes=MOST_BYTES if alone else 0,
-        agree=lambda bad: bool(ranks.any(bad)[0]),
+        agree=lambda bad: bool(ranks.any_rank(bad)[0]),
     )
 
 
-def yardstick(training: Training, accelerator: Accelerator) -> Yardstick:
+def throughput_reference(training: Training, accelerator: Accelerator) -> ThroughputReference:
     """Return what rates are measured against: the model's FLOPs and the peak of all ranks' cards, taken as alike."""
     sharded = training.ranks.lockstep  # counting runs a copy of the model, and a sharded one cannot be copied
     row, _ = training.train.rows(torch.zeros(1, dtype=torch.long), training.device)
@@ -109,7 +109,7 @@ def yardstick(training: Training, accelerator: Accelerator) -> Yardstick:
         why = f"{accelerator.name} has no {training.precision.name} peak on record, so there is no MFU"
     else:
         why = f"{found.names[0]}: {found.source} ({found.confidence})"
-    return Yardstick(flops_per_row=flops, peak=peak and peak * training.ranks.world_size, why=why)
+    return ThroughputReference(flops_per_row=flops, peak=peak and peak * training.ranks.world_size, why=why)
 
 
 def age_of_checkpoint(training: Training) -> Callable[[], float | None]:

@@ -16,14 +16,14 @@ from typing import Any
 from torch import Tensor, where
 
 from trainer.data.loading.batch import Values, call
-from trainer.data.loading.placement import Part as Part  # noqa: PLC0414 -- others take these from here
+from trainer.data.loading.placement import TensorPartition as TensorPartition  # noqa: PLC0414 -- others take these from here
 from trainer.data.loading.placement import batches
-from trainer.device.memory import OutOfMemory, Undo, may_grow, reserve
+from trainer.device.memory import OutOfMemory, StepSnapshot, may_grow, reserve
 from trainer.engine.batch_size_change import apply_batch_size
 from trainer.engine.callbacks.callback import TakenSteps
 from trainer.engine.measurement import close_epoch as close_epoch  # noqa: PLC0414
 from trainer.engine.measurement import validate_if_due
-from trainer.engine.oom_recovery import cut_smaller, grow_back, lost, step_or_undo
+from trainer.engine.oom_recovery import cut_smaller, grow_back, step_or_rollback, unrecoverable_oom
 from trainer.engine.state import Epoch
 from trainer.engine.training import Plan as Plan  # noqa: PLC0414
 from trainer.engine.training import StoppedError, Training
@@ -98,7 +98,7 @@ def end_epoch(training: Training) -> None:
 def agree_on_stop(training: Training) -> None:
     """End the run on all ranks where a callback on any of them asked for it: only users' callbacks cost a vote."""
     if training.callbacks.votes or training.ranks.world_size == 1:
-        (asked,) = training.ranks.any(training.should_stop)
+        (asked,) = training.ranks.any_rank(training.should_stop)
         training.stop_agreed = training.stop_agreed or asked
 
 
@@ -118,7 +118,7 @@ def get_batches(training: Training) -> Iterator[tuple[Tensor, Any, Any]]:
         training.sampler,
         epoch=state.epoch,
         start=state.batch,
-        share=ranks.share,
+        rank_slice=ranks.rank_slice,
         device=training.device,
         workers=training.loader_workers,
     )
@@ -144,10 +144,10 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
     callbacks.on_step_begin(training)
     weight = weight_of(training, targets, len(rows))
     while True:
-        undo = Undo.of(training.model, training.device) if training.guarded else None
+        undo = StepSnapshot.of(training.model, training.device) if training.guarded else None
         loss = forward_backward(training, inputs, targets, rows=len(rows), weight=weight)
-        due = ranks.leads and callbacks.checkpoint_due(training)
-        short, stop, due = ranks.any(loss is None, training.stop.asked, due)
+        due = ranks.is_main and callbacks.checkpoint_due(training)
+        short, stop, due = ranks.any_rank(loss is None, training.stop.asked, due)
         if loss is not None and not short:
             sum_over_ranks(training)
             if optimize(training):
@@ -156,21 +156,21 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
     state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
     state.chain.add(rows)
     state.batch, state.step = state.batch + 1, state.step + 1
-    if state.micro_batch.count() and not any(ranks.any(not may_grow(state.micro_batch, training.device))):
+    if state.micro_batch.count() and not any(ranks.any_rank(not may_grow(state.micro_batch, training.device))):
         grow_back(training)
     return TakenSteps(state.step, [rows], loss.reshape(1)), stop, due
 
 
 def weight_of(training: Training, targets: Values, rows: int) -> float | Tensor:
-    """Return the weight of a batch over all ranks: its rows, or the sum of what `weigh` finds in them.
+    """Return the weight of a batch over all ranks: its rows, or the sum of what `batch_weight` finds in them.
 
     Args:
         targets: this rank's targets, first dimension rows.
         rows: rows of the batch over all ranks.
     """
-    if training.weigh is None:
+    if training.batch_weight is None:
         return rows
-    weight = training.weigh(targets)
+    weight = training.batch_weight(targets)
     if training.ranks.shares:  # asked of the world, not of this batch: of a last row alone one rank has all rows
         weight = training.ranks.sum(weight)
     training.state.weights[training.state.batch] = weight
@@ -217,7 +217,7 @@ def forward_backward(
             return loss
     except OutOfMemory as error:
         if not ranks.undoes:
-            raise lost(training, "RM569", error, f"a piece of {size:,} rows") from error
+            raise unrecoverable_oom(training, "RM569", error, f"a piece of {size:,} rows") from error
         if not training.guarded:
             raise
         return None  # after this line the failed step's tensors are gone
@@ -235,7 +235,7 @@ def sum_over_ranks(training: Training) -> None:
 def optimize(training: Training) -> bool:
     """Take the optimizer's step; False where memory ran out before it changed anything."""
     with training.ranks.section("optimizer"):
-        return step_or_undo(training, lambda run: step_optimizer(run, run.callbacks.on_gradients))
+        return step_or_rollback(training, lambda run: step_optimizer(run, run.callbacks.on_gradients))
 
 
 def step_optimizer(training: Training, on_gradients: Any = None) -> None:

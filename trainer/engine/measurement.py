@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.loading.batch import call
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.state import Epoch, Sums
 from trainer.engine.training import Training, changing_state
 from trainer.models.losses import mean_loss
@@ -55,14 +55,14 @@ def is_due(training: Training) -> bool:
 
 
 def sums_since(training: Training, losses: Tensor) -> Sums:
-    """Return the sums over the batches since the last measurement; each batch weighs its rows, or what `weigh` found.
+    """Return the sums over the batches since the last measurement; each batch weighs its rows, or `batch_weight`.
 
     `losses` (batches of the epoch,) are those of all ranks together.
     """
     state, sampler = training.state, training.sampler
     rows = sampler.sizes(state.epoch)
     part = slice(state.counted, state.batch)
-    weights = (rows if training.weigh is None else state.weights.double().cpu())[part]
+    weights = (rows if training.batch_weight is None else state.weights.double().cpu())[part]
     return Sums(
         loss=state.sums.loss + (losses.double().cpu()[part] * weights).sum().item(),
         weight=state.sums.weight + weights.sum().item(),
@@ -128,8 +128,8 @@ def validation_loss_of(training: Training) -> float:
     in the run's precision, a micro-batch at a time, and shared among ranks that can compute alone.
     """
     part = training.validation
-    if isinstance(part, Part):
-        how = (training.loss_sum, training.weigh, training.device)
+    if isinstance(part, TensorPartition):
+        how = (training.loss_sum, training.batch_weight, training.device)
         return mean_loss(training.forward, part.inputs, part.targets, *how)
     return mean_loss_of_rows(training)
 
@@ -140,14 +140,14 @@ def mean_loss_of_rows(training: Training) -> float:
     part, ranks, device = training.validation, training.ranks, training.device
     training.forward.eval()
     shared = ranks.shares and not ranks.lockstep
-    numbers = torch.arange(len(part))[ranks.share(len(part)) if shared else slice(None)]
+    numbers = torch.arange(len(part))[ranks.rank_slice(len(part)) if shared else slice(None)]
     total = torch.zeros(2, dtype=torch.float64, device=device)  # loss and weight: fp64 sums do not depend on the cut
     for piece in numbers.split(training.state.micro_batch.size):
         inputs, targets = part.rows(piece, device)
         with training.precision.context():
             outputs = call(training.forward, inputs)
         total[0] += training.loss_sum(outputs, targets)
-        total[1] += len(piece) if training.weigh is None else training.weigh(targets)
+        total[1] += len(piece) if training.batch_weight is None else training.batch_weight(targets)
     if shared:
         total = ranks.sum(total)
     loss, weight = total.tolist()
@@ -158,7 +158,7 @@ def log_batches(training: Training, losses: Tensor) -> None:
     """Hand the epoch's hash chain and the bits of each batch's loss, big-endian as hex, to `on_batch_log`."""
     state = training.state
     links = state.chain.cut()
-    if training.callbacks.logs_batches() and training.ranks.leads:
+    if training.callbacks.logs_batches() and training.ranks.is_main:
         line = {"epoch": state.epoch + 1, "first_step": state.step - state.batch + 1, "links": links}
         bits = losses[: state.batch].float().cpu().numpy().astype(">f4").tobytes().hex()
         training.callbacks.on_batch_log(training, line | {"losses": bits, "head": state.chain.head.hex()})

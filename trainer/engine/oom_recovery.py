@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainer.device.memory import OutOfMemory, Undo, Untouched, report, require_divisible
+from trainer.device.memory import OptimizerUnchanged, OutOfMemory, StepSnapshot, report, require_divisible
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
 
 
-def step_or_undo(training: Training, step: Callable[[Training], None]) -> bool:
+def step_or_rollback(training: Training, step: Callable[[Training], None]) -> bool:
     """Take the optimizer's `step`; return False where memory ran out before it changed anything: it can be undone.
 
     Raises:
@@ -19,21 +19,21 @@ def step_or_undo(training: Training, step: Callable[[Training], None]) -> bool:
     if not training.guarded:
         step(training)
         return True
-    before, scaler = Untouched.of(training.optimizer), training.scaler
+    before, scaler = OptimizerUnchanged.of(training.optimizer), training.scaler
     try:
         step(training)
     except OutOfMemory as error:
         alone = training.ranks.world_size == 1
         if not (alone and before.again()):
             why = "some weights are changed and others not" if alone else "the other ranks have taken theirs"
-            raise lost(training, "RM559", error, why) from error
+            raise unrecoverable_oom(training, "RM559", error, why) from error
         if scaler:
             scaler.update(scaler.get_scale())  # it is to unscale the gradients that are computed again
         return False
     return True
 
 
-def lost(training: Training, code: str, error: BaseException, why: str) -> TrainerError:
+def unrecoverable_oom(training: Training, code: str, error: BaseException, why: str) -> TrainerError:
     """Return the end of an attempt whose step cannot be undone; the next one computes half as many rows at a time.
 
     Args:
@@ -45,7 +45,7 @@ def lost(training: Training, code: str, error: BaseException, why: str) -> Train
         TrainerError: RM523 where that is one row already.
     """
     state, ranks = training.state, training.ranks
-    ranks.tell_end(code)
+    ranks.announce_end(code)
     require_divisible(state.micro_batch, step=state.step, device=training.device)
     rows = -(-state.micro_batch.size // 2)
     training.callbacks.on_out_of_memory(training, rows)
@@ -53,7 +53,7 @@ def lost(training: Training, code: str, error: BaseException, why: str) -> Train
     return TrainerError(code, what=(str(error).splitlines() or ["out of memory"])[0], where=where, why=why)
 
 
-def cut_smaller(training: Training, undo: Undo | None) -> None:
+def cut_smaller(training: Training, undo: StepSnapshot | None) -> None:
     """Undo the batch and halve the micro-batch; the effective batch stays what it was."""
     state = training.state
     assert undo is not None
@@ -62,7 +62,7 @@ def cut_smaller(training: Training, undo: Undo | None) -> None:
     before = state.micro_batch.size
     state.micro_batch.shrink()
     undo.apply(training.model, training.device)
-    if training.ranks.leads:
+    if training.ranks.is_main:
         memory = vars(found) if found else None
         sizes = {"from_rows": before, "to_rows": state.micro_batch.size}
         emit("out_of_memory", step=state.step + 1, **sizes, memory=memory)
@@ -73,5 +73,5 @@ def grow_back(training: Training) -> None:
     micro_batch = training.state.micro_batch
     before = micro_batch.size
     micro_batch.grow()
-    if training.ranks.leads:
+    if training.ranks.is_main:
         emit("micro_batch_grows", step=training.state.step + 1, from_rows=before, to_rows=micro_batch.size)

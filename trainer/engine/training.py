@@ -22,7 +22,7 @@ from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.state import TrainState
 from trainer.models.losses import LossSum, squared_error_sum
 from trainer.runtime.signals import Stop
-from trainer.tasks.task import Partition, Weigh
+from trainer.tasks.task import BatchWeight, Partition
 
 # Yields what was taken, whether the run is asked to stop, and whether a checkpoint is due.
 Launches = Callable[["Training"], Iterator[tuple[TakenSteps, bool, bool]]]
@@ -85,7 +85,7 @@ class Training:
     stop_agreed: bool = False  # that of any rank
     stop: Stop = field(default_factory=Stop)
     guarded: bool = False
-    weigh: Weigh | None = None
+    batch_weight: BatchWeight | None = None
     keep_last: bool = False
     loader_workers: int = 0
     most_rows: int | None = None

@@ -94,7 +94,7 @@ def recomputing(kind: type[nn.Module], more: dict[str, Any]) -> type[nn.Module]:
     return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
 
 
-def keeping(model: nn.Module) -> nn.Module:
+def without_recomputation(model: nn.Module) -> nn.Module:
     """Make the layers of `model` keep what they compute again, in place; return `model`."""
     for layer in model.modules():
         layer.__class__ = getattr(type(layer), "recomputed", type(layer))

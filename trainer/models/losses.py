@@ -43,7 +43,7 @@ def loss_sum_of(name: str, class_weights: Sequence[float] | None = None) -> Loss
     return cross_entropy_sum
 
 
-def weigh_of(class_weights: Sequence[float] | None) -> Callable[[Tensor], Tensor] | None:
+def batch_weight_of(class_weights: Sequence[float] | None) -> Callable[[Tensor], Tensor] | None:
     """Return what a batch of targets (rows, 1) weighs, None where it is its number of rows."""
     if class_weights is None:
         return None
@@ -56,7 +56,7 @@ def mean_loss(
     inputs: Tensor,
     targets: Tensor,
     loss_sum: LossSum = squared_error_sum,
-    weigh: Callable[[Tensor], Tensor] | None = None,
+    batch_weight: Callable[[Tensor], Tensor] | None = None,
     device: torch.device | None = None,
 ) -> float:
     """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently.
@@ -68,12 +68,12 @@ def mean_loss(
         inputs: first dimension rows.
         targets: first dimension rows.
         loss_sum: loss summed over rows.
-        weigh: weight of a batch's targets; None for the number of rows.
+        batch_weight: weight of a batch's targets; None for the number of rows.
         device: device of the model; None where the rows are on it.
     """
     model.eval()
     device = device or targets.device
-    weight = len(targets) if weigh is None else weigh(targets).clamp_min(torch.finfo(targets.dtype).tiny)
+    weight = len(targets) if batch_weight is None else batch_weight(targets).clamp_min(torch.finfo(targets.dtype).tiny)
     total = targets.new_zeros((), device=device)
     for piece in chunks(len(targets)):
         outputs = model(inputs[piece].to(device))

@@ -41,7 +41,7 @@ def scores(training: Training, task: LearningTask) -> dict[str, Any]:
                 device=training.device,
                 dtype=training.precision.weights,
                 rows=training.state.micro_batch.size,
-                share=ranks.share if shared else lambda rows: slice(0, rows),
+                rank_slice=ranks.rank_slice if shared else lambda rows: slice(0, rows),
                 sum=ranks.sum if shared else lambda value: value,
                 autocast=training.precision.context,
             )

@@ -42,10 +42,10 @@ def capture(training: Training, memory: HostMemory | None = None) -> dict[str, A
     ranks, state, memory = training.ranks, training.state, memory or HostMemory()
     losses = ranks.sum(state.losses.clone())
     random = ranks.gather(memory.copy(draw_state(training.device), "random"))
-    model = ranks.whole(changing_state(training.model))
-    best = ranks.whole(state.best)
-    optimizer = ranks.whole_optimizer(training.optimizer)
-    if not ranks.leads:
+    model = ranks.full_state_dict(changing_state(training.model))
+    best = ranks.full_state_dict(state.best)
+    optimizer = ranks.full_optimizer_state(training.optimizer)
+    if not ranks.is_main:
         state.losses.zero_()  # rank 0 holds the sums from here on, in this run as in a resumed one
         return None
     state.losses.copy_(losses)
@@ -63,7 +63,7 @@ def restore(training: Training, tree: dict[str, Any]) -> None:
     """Make `training` stand where `tree` was captured."""
     ranks, device = training.ranks, training.device
     state = TrainState.from_tree(tree["state"])
-    state.losses = state.losses.to(device) if ranks.leads else state.losses.to(device).zero_()
+    state.losses = state.losses.to(device) if ranks.is_main else state.losses.to(device).zero_()
     state.weights = state.weights.to(device)
     held = torch.device("cpu") if training.best_on_host else device
     state.best = {name: value.to(held) for name, value in state.best.items()}
@@ -118,13 +118,13 @@ def newest_good(
     return None
 
 
-def tell_damaged(path: Path, reason: str) -> None:
+def report_damaged(path: Path, reason: str) -> None:
     """Say loudly that a checkpoint is not used."""
     emit("checkpoint_damaged", code="RM552", path=str(path), reason=reason)
     say(f"RM552 checkpoint {path} is damaged and not used: {reason}")
 
 
-class CheckpointKeeper(Callback):
+class Checkpointer(Callback):
     """Takes checkpoints of one run: the copy to the host stops training, the writing does not."""
 
     accepts_launches = True
@@ -150,9 +150,9 @@ class CheckpointKeeper(Callback):
     def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
         """Take a checkpoint; where the one before is still being written, leave this one out and say so."""
         self.time_before = time.monotonic()
-        free = self._wait(None if final else PATIENCE_SECONDS) if run.ranks.leads else True
+        free = self._wait(None if final else PATIENCE_SECONDS) if run.ranks.is_main else True
         if not run.ranks.broadcast(free):
-            if run.ranks.leads:
+            if run.ranks.is_main:
                 emit("checkpoint_left_out", step=run.state.step, reason="the one before is still being written")
             return
         tree = capture(run, self.memory)  # nobody reads the one before any more

@@ -25,7 +25,7 @@ def plan_of(config: TrainConfig) -> Plan:
     )
 
 
-def attention_asked(config: TrainConfig) -> str:
+def requested_attention(config: TrainConfig) -> str:
     """Return the kernel of attention that was asked for; auto for a network that has none."""
     return config.model.attention if isinstance(config.model, TransformerConfig) else "auto"
 

@@ -17,7 +17,7 @@ from trainer.config.train import TrainConfig, settings
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import join
 from trainer.distributed.watchdog.guard import Launch
-from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.distributed.watchdog.timeouts import Limits
 from trainer.runtime.errors import TrainerError
 
@@ -31,7 +31,7 @@ def attempt_of(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     Launchers count their attempts each for itself; what one of them starts again is started again for all.
     """
     launch = Launch.from_environment()
-    again = ranks.any(launch.attempt > 0)[0]
+    again = ranks.any_rank(launch.attempt > 0)[0]
     name, resume = config.run.run, config.run.resume
     if name is None and launch.restarts and not resume:
         name = launch_name()
@@ -48,7 +48,7 @@ def launch_name() -> str:
     return f"{datetime.fromtimestamp(round(began, -1), UTC):%Y%m%d-%H%M%S}-{parent:08x}"
 
 
-def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
+def require_best_on(config: TrainConfig, device: str, bootstrap: Ranks) -> None:
     """Raise RM527 where the best weights are to be kept on the host and are sharded over cards.
 
     Args:
@@ -57,7 +57,7 @@ def require_best_on(config: TrainConfig, device: str, lobby: Ranks) -> None:
     if (
         config.loop.best_on == "host"
         and config.distributed.parallel == "fsdp2"
-        and lobby.world_size > 1
+        and bootstrap.world_size > 1
         and device != "cpu"
     ):
         raise TrainerError("RM527", what="--best-on host with --parallel fsdp2 on cards")
@@ -78,7 +78,7 @@ def alike() -> list[str]:
     return [name for name, each in settings().items() if each.resume in decisive or each.about.alike]
 
 
-def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
+def require_alike(bootstrap: Ranks, config: TrainConfig, data_sha256: str) -> None:
     """Raise RM565 on all ranks where their settings or data would make them train different models.
 
     Args:
@@ -86,27 +86,29 @@ def require_alike(lobby: Ranks, config: TrainConfig, data_sha256: str) -> None:
     """
     values = config.complete()
     decisive = {name: str(values[name]) for name in alike()} | {"data": data_sha256}
-    told = lobby.gather(decisive)
-    differing = [name for name in decisive if len({one[name] for one in told}) > 1]
+    gathered = bootstrap.gather(decisive)
+    differing = [name for name in decisive if len({one[name] for one in gathered}) > 1]
     if differing:
-        what = "; ".join(f"{name}: {', '.join(one[name][:40] for one in told)}" for name in differing)
-        raise TrainerError("RM565", what=what, where=f"ranks 0 to {len(told) - 1}, in this order")
+        what = "; ".join(f"{name}: {', '.join(one[name][:40] for one in gathered)}" for name in differing)
+        raise TrainerError("RM565", what=what, where=f"ranks 0 to {len(gathered) - 1}, in this order")
 
 
 @contextlib.contextmanager
-def joined(lobby: Ranks, device: str, config: DistributedConfig, beats: Beats | None) -> Iterator[Ranks]:
-    """Hand out the ranks of `lobby` able to train together, and end what that started.
+def joined(
+    bootstrap: Ranks, device: str, config: DistributedConfig, heartbeat: HeartbeatWriter | None
+) -> Iterator[Ranks]:
+    """Hand out the ranks of `bootstrap` able to train together, and end what that started.
 
     Args:
         device: name of this rank's device, such as "cuda:0".
     """
     ranks = join(
-        lobby,
+        bootstrap,
         device,
         parallel=config.parallel,
         comms=config.comms,
         compression=config.gradient_compression,
-        beats=beats,
+        heartbeat=heartbeat,
     )
     try:
         yield ranks

@@ -13,12 +13,12 @@ from trainer.device.memory import first_size
 from trainer.distributed.collectives import Ranks
 from trainer.engine.batch_size_change import rows_at_most
 from trainer.engine.training import Training, changing_state
-from trainer.run.checkpoint_writer import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, report_damaged, restore
 from trainer.run.resume_settings import fixed_under, require_epochs, require_steps, rounding_changes
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
-from trainer.storage.suspicion import read_from
+from trainer.storage.untrusted_files import read_from
 
 
 def finalize_if_complete(config: RunConfig) -> bool:
@@ -36,7 +36,7 @@ def finalize_if_complete(config: RunConfig) -> bool:
     return True
 
 
-def tell_nothing_to_resume(config: RunConfig) -> None:
+def report_nothing_to_resume(config: RunConfig) -> None:
     """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
     emit("nothing_to_resume", folder=str(config.output), run=config.run)
     named = f" {config.run}" if config.run else ""
@@ -62,7 +62,7 @@ def restore_latest_checkpoint(
     """
     require_same_inputs(folder.name, settings.get("inputs"), now["inputs"])
     ranks = training.ranks
-    found = ranks.lead(lambda: _newest(training, folder, settings))
+    found = ranks.run_on_main(lambda: _newest(training, folder, settings))
     step, tree = found or (0, None)
     if tree is not None:
         with read_from(folder.checkpoints, f"the checkpoint of step {step:,}", code="RM594"):
@@ -76,10 +76,10 @@ def restore_latest_checkpoint(
     if (most := ranks.broadcast(most_rows(folder.partial))) is not None:
         training.most_rows = min(most, training.most_rows or most)
         training.state.micro_batch = first_size(most, training.state.micro_batch.size)
-        if ranks.leads:
+        if ranks.is_main:
             emit("out_of_memory_before", most_rows=most)
             say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
-    if ranks.leads:
+    if ranks.is_main:
         emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
         where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"
         say(f"resume  run {folder.name} {where}")
@@ -87,9 +87,9 @@ def restore_latest_checkpoint(
 
 def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
     def damaged(path: Path, reason: str) -> None:
-        tell_damaged(path, reason)
-        if keeper := training.callbacks.find(CheckpointKeeper):
-            keeper.distrusted.add(int(path.name.rpartition("-")[2]))
+        report_damaged(path, reason)
+        if checkpointer := training.callbacks.find(Checkpointer):
+            checkpointer.distrusted.add(int(path.name.rpartition("-")[2]))
 
     fixed = fixed_under(settings["config"])
     return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))
@@ -113,13 +113,13 @@ def require_state(tree: Any, training: Training, step: int) -> None:
         raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {measured} measurements")
     if not isinstance(state["losses"], Tensor) or state["losses"].dtype != losses.dtype:
         raise TypeError("losses are no tensor of this run")
-    here = {name: value.shape for name, value in training.ranks.whole(changing_state(training.model)).items()}
+    here = {name: value.shape for name, value in training.ranks.full_state_dict(changing_state(training.model)).items()}
     for part in (tree["model"], state["best"] or tree["model"]):
         if here and {name: value.shape for name, value in part.items()} != here:
             raise ValueError("its weights are those of another network")
 
 
-def tell_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
+def report_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
     """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding.
 
     Args:

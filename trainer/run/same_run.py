@@ -98,10 +98,10 @@ def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[
         own: settings of this run.
         fixed: names of the settings that no run may change.
     """
-    told = facts.get("settings") if isinstance(facts, Mapping) else None
-    if not isinstance(told, Mapping) or not isinstance(told.get("config"), Mapping):
+    recorded = facts.get("settings") if isinstance(facts, Mapping) else None
+    if not isinstance(recorded, Mapping) or not isinstance(recorded.get("config"), Mapping):
         raise TrainerError("RM591", what="it does not say which run it is of", where=str(path))
-    theirs, ours = (_decisive(each, fixed) for each in (told, own))
+    theirs, ours = (_decisive(each, fixed) for each in (recorded, own))
     differing = [name for name in ours if theirs.get(name) != ours[name]]
     if differing:
         words = ", ".join(f"{name} {theirs.get(name)!r} (this run: {ours[name]!r})" for name in differing[:4])

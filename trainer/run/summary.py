@@ -21,8 +21,8 @@ def summary(record: Mapping[str, Any], lines: Mapping[str, str], folder: Path) -
     device = record["device"]
     where = f"{device['device']}, {device['name']} ({device['arch']}); {device['reason']}"
     known = {"device": where, **lines, "folder": str(folder)}
-    told = [*known.items(), *(("next", text) for text in next_commands(record, folder))]
-    return "\n".join(f"{label:<7} {text}" for label, text in told)
+    rows = [*known.items(), *(("next", text) for text in next_commands(record, folder))]
+    return "\n".join(f"{label:<7} {text}" for label, text in rows)
 
 
 def next_commands(record: Mapping[str, Any], folder: Path) -> list[str]:

@@ -19,13 +19,13 @@ from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import StoppedError, Training
 from trainer.run.artifacts import size_estimate
-from trainer.run.phases.assemble import assemble, begin_record, resume_if_asked
+from trainer.run.phases.assemble import assemble, begin_record, resume_if_requested
 from trainer.run.phases.finish import complete, finish
 from trainer.run.phases.prepare import Attempt, Prepared, prepare, read
 from trainer.run.rank_setup import attempt_of, joined, limits_of
 from trainer.run.resume_point import (
     finalize_if_complete,
-    tell_nothing_to_resume,
+    report_nothing_to_resume,
 )
 from trainer.run.resume_settings import (
     checked,
@@ -47,15 +47,15 @@ def train(config: TrainConfig) -> None:
     ranks = connect()
     try:
         config = attempt_of(config, ranks)
-        if ranks.lead(lambda: finalize_if_complete(config.run)):
+        if ranks.run_on_main(lambda: finalize_if_complete(config.run)):
             return
         asked = config.run
-        name = ranks.lead(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
-        if asked.resume and not name and ranks.leads:
-            tell_nothing_to_resume(asked)
-        settings = ranks.lead(lambda: folder_of(asked.output, name).settings(checked)) if name else None
+        name = ranks.run_on_main(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
+        if asked.resume and not name and ranks.is_main:
+            report_nothing_to_resume(asked)
+        settings = ranks.run_on_main(lambda: folder_of(asked.output, name).settings(checked)) if name else None
         config = with_settings_of(config, name, settings) if name and settings else config
-        run(Attempt(config=config, name=name, settings=settings, lobby=ranks))
+        run(Attempt(config=config, name=name, settings=settings, bootstrap=ranks))
     finally:
         ranks.close()
 
@@ -63,22 +63,22 @@ def train(config: TrainConfig) -> None:
 def run(attempt: Attempt) -> None:
     """Train in four phases: prepare, assemble, resume if asked to, finish."""
     task, attempt = read(attempt)
-    config, lobby = attempt.config, attempt.lobby
+    config, bootstrap = attempt.config, attempt.bootstrap
     prepared = prepare(attempt, task)
     needed = size_estimate(prepared.model, config.loop.epochs, steps_of(config.loop, prepared.task.train_rows))
     with (
-        open_on(lobby, config.run, attempt.name, need_bytes=needed) as folder,
+        open_on(bootstrap, config.run, attempt.name, need_bytes=needed) as folder,
         stop_on_sigterm() as stop,
-        guarded(folder.partial / "watchdog", limits=limits_of(config.distributed)) as beats,
-        joined(lobby, prepared.accelerator.device, config.distributed, beats) as ranks,
+        guarded(folder.partial / "watchdog", limits=limits_of(config.distributed)) as heartbeat,
+        joined(bootstrap, prepared.accelerator.device, config.distributed, heartbeat) as ranks,
     ):
         record = begin_record(prepared, attempt, folder, ranks)
         training = assemble(prepared, attempt, folder, ranks, record)
         training.stop = stop
-        resume_if_asked(training, prepared, attempt, folder, record)
+        resume_if_requested(training, prepared, attempt, folder, record)
         history = trained(training, prepared, attempt, folder)
         finish(training, prepared, attempt, folder, record, history)
-    if lobby.leads:
+    if bootstrap.is_main:
         complete(prepared.task, attempt, folder, record, history)
 
 
@@ -96,7 +96,7 @@ def open_on(ranks: Ranks, config: RunConfig, name: str | None, *, need_bytes: in
             opened = open_run(config.output, name or config.run, need_bytes=need_bytes, resume=name is not None)
             return stack.enter_context(opened).name
 
-        yield folder_of(config.output, ranks.lead(enter))
+        yield folder_of(config.output, ranks.run_on_main(enter))
         ranks.barrier()
 
 
@@ -121,10 +121,10 @@ def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: Ru
 def select_step_strategy(training: Training, requested: str) -> None:
     """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
     choice = choose_step(requested, training)
-    if training.ranks.leads:
+    if training.ranks.is_main:
         emit("step", **vars(choice))
         say(f"step    {choice.name}: {choice.reason}")
-    advice = suggest_batch_size(training, choice) if training.state.step == 0 else None
-    if advice:
-        emit("advice", **vars(advice))
-        say(f"advice  {advice.words()}")
+    suggestion = suggest_batch_size(training, choice) if training.state.step == 0 else None
+    if suggestion:
+        emit("advice", **vars(suggestion))
+        say(f"advice  {suggestion.message()}")

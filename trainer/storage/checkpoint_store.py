@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.storage.suspicion import MOST_BYTES, regular
+from trainer.storage.untrusted_files import MOST_BYTES, regular
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -23,7 +23,7 @@ from typing import Any
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import sync_folder, write_durably
-from trainer.storage.suspicion import json_of
+from trainer.storage.untrusted_files import json_of
 
 SETTINGS = "run.json"  # what a resume must know before there is a checkpoint; gone when the run is complete
 MOST_ROWS = "most_rows.json"  # left by an attempt whose memory ran out, for the next one
@@ -131,13 +131,13 @@ def to_resume(output: Path, asked: str, name: str | None) -> str | None:
 
 def _first_free(output: Path, known: list[str]) -> str | None:
     """Return the first of the runs that no process has open, None where there are no runs; RM555 where all are busy."""
-    free = next((one for one in known if not under_way(folder_of(output, one))), None)
+    free = next((one for one in known if not is_running(folder_of(output, one))), None)
     if known and free is None:
         raise TrainerError("RM555", what=f"another process works on {', '.join(known)}", where=str(output))
     return free
 
 
-def under_way(folder: RunFolder) -> bool:
+def is_running(folder: RunFolder) -> bool:
     """Return whether another process works on the unfinished run just now."""
     try:
         with _locked(folder):

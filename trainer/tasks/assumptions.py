@@ -21,14 +21,14 @@ SAMPLE = 20_000  # rows that percentiles are taken of
 
 def of_file(source: Source) -> list[str]:
     """Return how the file was read, and what its times are taken to be."""
-    said, bad = source.as_dict(), source.bad
-    layout = f", {said['layout']}" if "layout" in said else ""
+    facts, bad = source.as_dict(), source.bad
+    layout = f", {facts['layout']}" if "layout" in facts else ""
     turned = ", newest first, so turned round" if source.newest_first else ""
     lost = sum(bad.dropped.values())
     dropped = (
         f", {lost:,} rows dropped ({', '.join(f'{kind} {n:,}' for kind, n in bad.dropped.items())})" if lost else ""
     )
-    columns = ", ".join(f"{role}={name}" for role, name in said["columns"].items())
+    columns = ", ".join(f"{role}={name}" for role, name in facts["columns"].items())
     return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source)]
 
 

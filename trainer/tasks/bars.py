@@ -168,8 +168,8 @@ def intraday_rows(
         raise TrainerError("RM579", what="these are daily bars, without sessions", where=str(source.path))
     build = start_build(config.inputs, source, found)
     with ExitStack() as stack:
-        beside = tempfile.TemporaryDirectory(prefix="features-", dir=folder_for(disk))
-        folder = config.inputs.cache or Path(stack.enter_context(beside))
+        temporary = tempfile.TemporaryDirectory(prefix="features-", dir=folder_for(disk))
+        folder = config.inputs.cache or Path(stack.enter_context(temporary))
         with bar_counter(sys.stderr) if shown else nullcontext(build.progress) as build.progress, ends_on_sigterm():
             path, hit = cached(build, folder)
         table = read_table(path)

@@ -29,7 +29,7 @@ from trainer.tasks.language.artifacts import companions, folder_bytes, generatio
 from trainer.tasks.language.inputs import template_of, tokenizer_of
 from trainer.tasks.language.network import build, load_weights, lora_of, new_config, pretrained_vocabulary
 from trainer.tasks.language.tuning import LanguageTuner
-from trainer.tasks.task import Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained, Weigh
+from trainer.tasks.task import BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class LanguageTask:
         """Return the model's own output: it forms the sum of the losses itself, in chunks."""
         return sum_of
 
-    def weigh(self) -> Weigh | None:
+    def batch_weight(self) -> BatchWeight | None:
         """Return the sum of the labels' weights of a batch, or of its pairs."""
         return total_weight
 
@@ -107,7 +107,7 @@ class LanguageTask:
     def evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the mean loss of the held-out rows, and for texts perplexity and bits per byte."""
         rows = self.data.validation
-        share = range(len(rows))[evaluation.share(len(rows))]
+        share = range(len(rows))[evaluation.rank_slice(len(rows))]
         total = torch.zeros(2, dtype=torch.float64)
         for begin in range(0, len(share), evaluation.rows):
             numbers = torch.tensor(share[begin : begin + evaluation.rows])
@@ -192,7 +192,7 @@ class LanguageTask:
 
 
 def sum_of(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the loss that the model has summed; `targets` are only what labels weigh."""
+    """Return the loss that the model has summed; `targets` are only the labels' weight."""
     return outputs
 
 

@@ -15,23 +15,23 @@ from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
-from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, weigh_of
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, batch_weight_of, loss_sum_of
 from trainer.tasks import export
 from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
-from trainer.tasks.scaling import fed, scaled
+from trainer.tasks.scaling import load_partitions, scaled
 from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (
     AttentionShape,
+    BatchWeight,
     Evaluation,
     LossSum,
     NetworkSpec,
     Partitions,
     Placement,
     Trained,
-    Weigh,
 )
 
 
@@ -74,16 +74,16 @@ class RowTask:
 
     def partitions(self, placement: Placement) -> Partitions:
         """Return the scaled rows, held as --feed wants them."""
-        train, validation, feed = fed(self.data, placement)
+        train, validation, feed = load_partitions(self.data, placement)
         return Partitions(train=train, validation=validation, feed=feed.name, reason=feed.reason, workers=feed.workers)
 
     def loss(self) -> LossSum:
         """Return cross entropy for classes, squared error for a number."""
         return loss_sum_of(CROSS_ENTROPY if self.data.labels else SQUARED_ERROR, self.data.class_weights)
 
-    def weigh(self) -> Weigh | None:
+    def batch_weight(self) -> BatchWeight | None:
         """Return the sum of the class weights of a batch, None where all rows weigh the same."""
-        return weigh_of(self.data.class_weights)
+        return batch_weight_of(self.data.class_weights)
 
     def evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the figures on the validation and the test part, in the weights' precision."""

@@ -1,4 +1,4 @@
-"""The rows of a task as a network takes them: scaled, a piece at a time, and laid where the feed wants them."""
+"""The rows of a task as a network takes them: scaled, a piece at a time, and placed as the feed requires."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import chunks
-from trainer.data.loading.placement import Feed, Part, choose_feed, laid
+from trainer.data.loading.placement import Feed, TensorPartition, choose_feed, place
 from trainer.device.memory import report
 from trainer.tasks.prepared import Task
 from trainer.tasks.task import Placement
 
 
-def fed(task: Task, placement: Placement) -> tuple[Part, Part, Feed]:
+def load_partitions(task: Task, placement: Placement) -> tuple[TensorPartition, TensorPartition, Feed]:
     """Return the rows to train and to validate on, held where `placement` wants them, and why there."""
     train, device, dtype = task.split.train, placement.device, placement.dtype
     memory = report(device)
@@ -29,13 +29,13 @@ def fed(task: Task, placement: Placement) -> tuple[Part, Part, Feed]:
     )
     held_out = feed if feed.name == "mapped" else replace(feed, name="device")
     rows, others = (
-        laid(scaled(part, task, dtype), way, device, placement.folder)
+        place(scaled(part, task, dtype), way, device, placement.folder)
         for part, way in ((train, feed), (task.split.validation, held_out))
     )
     return rows, others, feed
 
 
-def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[Part]:
+def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[TensorPartition]:
     """Yield the rows of `part`, scaled, on the host, a piece at a time.
 
     Args:
@@ -43,7 +43,7 @@ def scaled(part: Dataset, task: Task, dtype: torch.dtype) -> Iterator[Part]:
     """
     for piece in chunks(len(part)):
         targets = task.targets.scale(part.target[piece])[:, np.newaxis]  # (rows, 1)
-        yield Part(
+        yield TensorPartition(
             inputs=torch.tensor(task.inputs.scale(part.features[piece]), dtype=dtype),
             targets=torch.tensor(targets, dtype=dtype),
         )

@@ -28,7 +28,7 @@ loss function's, so that it can cast a piece at a time. An empty batch has the s
 of the whole batch, so the function itself takes no mean.
 """
 
-Weigh = Callable[[Any], Tensor]
+BatchWeight = Callable[[Any], Tensor]
 """From the targets of a batch to its weight, a scalar on their device: class weights, or tokens that count."""
 
 
@@ -154,7 +154,7 @@ class Evaluation:
         device: where inputs must be.
         dtype: dtype of floating inputs: that of the weights.
         rows: number of rows that fit into memory at a time, as training found it.
-        share: returns the slice of so many rows that this rank measures. Where every rank must take part in each
+        rank_slice: returns the slice of so many rows that this rank measures. Where every rank must take part in each
             call of `forward` it is all rows on each rank, and `sum` returns what it was given.
         sum: adds a tensor up over the ranks, in place, and returns it.
         autocast: returns the context of the run's precision, for a task that measures in it.
@@ -164,7 +164,7 @@ class Evaluation:
     device: torch.device
     dtype: torch.dtype
     rows: int
-    share: Callable[[int], slice]
+    rank_slice: Callable[[int], slice]
     sum: Callable[[Tensor], Tensor]
     autocast: Callable[[], AbstractContextManager[Any]]
 
@@ -221,8 +221,8 @@ class LearningTask(Protocol):
     def loss(self) -> LossSum:
         """Return the sum of the loss over rows; see `LossSum`."""
 
-    def weigh(self) -> Weigh | None:
-        """Return what a batch weighs, None where it is its number of rows; see `Weigh`.
+    def batch_weight(self) -> BatchWeight | None:
+        """Return what a batch weighs, None where it is its number of rows; see `BatchWeight`.
 
         A step divides by the sum of the weights of all its micro-batches on all ranks, so the loss does not depend
         on how the batch is cut. The training and validation losses of an epoch are means weighted by it.

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from trainer.data.loading.batch import Values, apply, call, tensors
-from trainer.models.activation_checkpointing import keeping
+from trainer.models.activation_checkpointing import without_recomputation
 
 
 def flops_per_row(model: nn.Module, row: Values) -> float | None:
@@ -23,7 +23,7 @@ def flops_per_row(model: nn.Module, row: Values) -> float | None:
 
     rows = 2  # one row would let a product become a product with a vector, which is counted otherwise
     try:
-        twin = keeping(_without_data(model))
+        twin = without_recomputation(_without_data(model))
         with FlopCounterMode(display=False) as counter:
             outputs = call(twin, apply(lambda one: one.new_empty(rows, *one.shape[1:], device="meta"), row))
             torch.stack([each.sum() for each in tensors(outputs)]).sum().backward()

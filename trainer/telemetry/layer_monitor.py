@@ -20,12 +20,12 @@ class NonFiniteSource:
     name: str
 
     @property
-    def words(self) -> str:
+    def place(self) -> str:
         """The suspect as part of a sentence."""
         return f"the {self.what} {self.name}".rstrip()
 
 
-class Witness:
+class LayerMonitor:
     """Sums of each leaf layer's output, on the device: a sum is finite unless one of its terms is not.
 
     Sums are in float32, or float64 for float64: 16-bit outputs cannot overflow in them.
@@ -38,7 +38,7 @@ class Witness:
         self.sums: dict[int, Tensor] = {}
 
     @contextmanager
-    def watching(self) -> Iterator[Witness]:
+    def watching(self) -> Iterator[LayerMonitor]:
         """Look at every forward pass inside the block; no pass is delayed by it."""
         handles = [module.register_forward_hook(self._hook(index)) for index, module in enumerate(self._modules)]
         try:
@@ -73,10 +73,10 @@ def bad_gradient(model: nn.Module) -> str | None:
     return next((name for name, gradient in reversed(named) if not torch.isfinite(gradient).all()), None)
 
 
-def suspect(
-    witness: Witness, model: nn.Module, inputs: Values, loss: object, *, scaled: bool = False
+def non_finite_source(
+    monitor: LayerMonitor, model: nn.Module, inputs: Values, loss: object, *, scaled: bool = False
 ) -> NonFiniteSource | None:
-    """Return what first was not finite in a step that `witness` saw: inputs, a layer's output, loss, or a gradient.
+    """Return what first was not finite in a step that `monitor` saw: inputs, a layer's output, loss, or a gradient.
 
     Gradients that are `scaled` (fp16) may overflow: such a step is skipped, and no harm done.
 
@@ -88,7 +88,7 @@ def suspect(
     """
     if not all(torch.isfinite(value).all() for value in tensors(inputs)):
         return NonFiniteSource(what="inputs of the batch", name="")
-    if (layer := witness.first_bad()) is not None:
+    if (layer := monitor.first_bad()) is not None:
         return NonFiniteSource(what="output of layer", name=layer)
     if isinstance(loss, Tensor) and not torch.isfinite(loss).all():
         return NonFiniteSource(what="loss of finite outputs", name="")

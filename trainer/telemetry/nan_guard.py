@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from trainer.data.loading.batch import Batch, apply
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.layer_monitor import NonFiniteSource, Witness, suspect
+from trainer.telemetry.layer_monitor import LayerMonitor, NonFiniteSource, non_finite_source
 
 KIND, VERSION = "trainer NaN replay", 1
 MOST_BYTES = 2**30  # of weights and optimizer that are kept beside the originals
@@ -150,7 +150,7 @@ class NanGuard:
         culprit, bad = self._search(steps)
         path = self._folder / f"nan-step-{bad.step}.pt"
         self._save(path, bad, culprit)
-        what = f"{culprit.words} is not finite" if culprit else f"the loss is {bad.loss.item()}, the layer is not known"
+        what = f"{culprit.place} is not finite" if culprit else f"the loss is {bad.loss.item()}, the layer is not known"
         why = "" if culprit else self._why_unknown()
         return TrainerError(
             "RM506", what=what, where=f"step {bad.step}", why=why, next=f"python -m trainer replay {path}"
@@ -164,9 +164,10 @@ class NanGuard:
         for each in steps:
             weights, random = copy.deepcopy(self._model.state_dict()), random_state()
             inputs, targets = self._again.fetch(each.rows)
-            with Witness(self._model).watching() as witness:
+            with LayerMonitor(self._model).watching() as monitor:
                 loss = self._again.compute(inputs, targets)
-            if (culprit := suspect(witness, self._model, inputs, loss, scaled=self._again.scaled)) is not None:
+            culprit = non_finite_source(monitor, self._model, inputs, loss, scaled=self._again.scaled)
+            if culprit is not None:
                 self._model.load_state_dict(weights)
                 set_random_state(random)
                 return culprit, each
@@ -192,7 +193,7 @@ class NanGuard:
             "kind": KIND,
             "version": VERSION,
             "step": bad.step,
-            "suspect": culprit.words if culprit else None,
+            "suspect": culprit.place if culprit else None,
             "architecture": dict(self._architecture),
             "model": {name: value.cpu() for name, value in self._model.state_dict().items()},
             "inputs": apply(Tensor.cpu, inputs),

@@ -27,7 +27,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardstick:
+class ThroughputReference:
     """The reference of measured rates. `why` states what is missing where `peak` (FLOPs a second) is None."""
 
     flops_per_row: float | None = None
@@ -61,21 +61,21 @@ class Telemetry:
         trackers: Sequence[Guarded] = (),
         sensor: Sensor | None = None,
         memory: Callable[[], Mapping[str, float]] = dict,
-        yardstick: Yardstick | None = None,
+        reference: ThroughputReference | None = None,
         checkpoint_age: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
         window_seconds: float = WINDOW_SECONDS,
     ) -> None:
         self._stream: IO[str] | None = file.open("a", encoding="utf-8") if file else None
         self._trackers, self._sensor, self._memory = trackers, sensor, memory
-        self._yardstick, self._clock, self._window_seconds = yardstick or Yardstick(), clock, window_seconds
+        self._reference, self._clock, self._window_seconds = reference or ThroughputReference(), clock, window_seconds
         self._watch = DriftWatch()
         self._step = 0
         self._checkpoint_age = checkpoint_age
-        self._told = False
+        self._reported = False
         self.latest: Window | None = None
         self._begin()
-        self._write("start", asdict(self._yardstick))
+        self._write("start", asdict(self._reference))
 
     def on_step(self, rows: int, *, steps: int = 1) -> Window | None:
         """Count an optimizer step, or several, over `rows` rows; return the window that it completed, if any."""
@@ -107,9 +107,9 @@ class Telemetry:
         """Go on counting from an earlier run's optimizer step."""
         self._step = step
 
-    def words(self) -> str:
+    def status(self) -> str:
         """Return the latest window for the progress line: rate, MFU, memory, temperature, checkpoint's age."""
-        return words(self.latest, self._checkpoint_age()) if self.latest else ""
+        return status_of(self.latest, self._checkpoint_age()) if self.latest else ""
 
     def close(self) -> None:
         """Write out what is left; call it also when the run failed."""
@@ -136,7 +136,7 @@ class Telemetry:
         self._write("window", figures)
         for tracker in self._trackers:
             tracker.log(self._step, flat(asdict(window)))
-        self._tell(drift)
+        self._report_drift(drift)
         return window
 
     def _window(self, seconds: float, reading: Reading | None) -> Window:
@@ -148,19 +148,19 @@ class Telemetry:
             step_ms=1000 * seconds / self._steps,
             rows_per_second=rate,
             waiting={what: waited / seconds for what, waited in self._waited.items()},
-            mfu=utilisation(self._yardstick.flops_per_row, rate, self._yardstick.peak),
+            mfu=utilisation(self._reference.flops_per_row, rate, self._reference.peak),
             memory=dict(self._memory()),
             sensors=reading.figures() if reading else {},
             checkpoint_age_s=self._checkpoint_age(),
         )
 
-    def _tell(self, drift: Drift | None) -> None:
+    def _report_drift(self, drift: Drift | None) -> None:
         """Say the first of a series of slow windows, once."""
-        if drift and not self._told:
+        if drift and not self._reported:
             word = "throttled" if drift.throttled else "slower"
             say(f"{word}: steps take {drift.slower:.0%} longer than at the start; {drift.cause}")
             emit("drift", step=self._step, **asdict(drift))
-        self._told = drift is not None
+        self._reported = drift is not None
 
     def _write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Write a line. A full disk costs the measurements, not the run."""
@@ -194,7 +194,7 @@ def device_memory(device: str) -> Callable[[], Mapping[str, float]]:
     return read
 
 
-def words(window: Window, checkpoint_age: float | None) -> str:
+def status_of(window: Window, checkpoint_age: float | None) -> str:
     """Return a window as a person reads it, without what is not known."""
     parts = [f"{window.rows_per_second:,.0f} rows/s"]
     if window.mfu is not None:

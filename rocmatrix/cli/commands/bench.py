@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import jobs
 from rocmatrix.cli.commands.common import print_json
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Job, Kept
 from rocmatrix.jobs.programs import BENCH
-from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
     from rocmatrix.evidence.figure import Figure
     from rocmatrix.evidence.recorder import Place
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Event, Finished
 
 SCHEMA = 1
 
 
-@edge
-def bench(wanted: Wanted, *, as_json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Bench(Kept):
+    """Options of `bench` next to those of every job."""
+
+    json: bool = option("print the figures as JSON, for programs", default=False)
+
+
+@command(
+    Bench,
+    job=Job,
+    trainer=BENCH.name,
+    about="Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread.",
+)
+def bench(wanted: JobRequest, asked: Bench) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
     from rocmatrix.evidence import figure, from_events
 
-    if (ended := jobs.ran(wanted)) is None:
+    if (ended := jobs.run_and_record(wanted)) is None:
         return
     done, place = ended
     if done.last("error"):  # wrong usage, told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     figures = figure.figures(from_events.numbers_of(verdicts))
-    if as_json:
+    if asked.json:
         print_json(_described(done, place, verdicts, figures))
     elif figures:
         table(figure.COLUMNS, (each.row for each in figures))

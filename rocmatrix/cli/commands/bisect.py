@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common, jobs
-from rocmatrix.cli.options.records import Bisect
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import BASE, GPU, Kept
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence import store
-from rocmatrix.evidence.level import PASSED, UNTOLD
-from rocmatrix.jobs.job import Wanted
 from rocmatrix.jobs.programs import SMOKE
-from rocmatrix.matrix.matrix import Matrix
-from rocmatrix.matrix.resolver.request import Request
-from rocmatrix.nightly.bisection import history, search
-from rocmatrix.nightly.bisection.history import Step
+from rocmatrix.nightly.bisection import search
 from rocmatrix.nightly.bisection.search import Answer, Found, Span
-from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
+
+if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Matrix
+    from rocmatrix.nightly.bisection.history import Step
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Bisect(Kept):
+    """Options of `bisect`."""
+
+    gpu: str = option(GPU)
+    probe: str = option("the probe that broke, such as blas")
+    good: str = option("a cell that is known to be good, where it is not on record")
+    bad: str = option("a later cell that is known to be bad")
+    card: str = option("only records of this card, as `./invokew evidence` names it")
+    base: str = option(BASE)
+    dry_run: bool = option("print what is known and what would be asked, and run nothing", default=False)
+
+
+@command(
+    Bisect,
+    about="Find the versions between which a probe broke on a card: from records, then by building and smoking others.",
+)
 def bisect(asked: Bisect) -> None:
     """Find the step that broke a probe. Raises RM633 where no pair is known, RM634 for several changes."""
     probe = asked.probe
@@ -37,11 +55,13 @@ def bisect(asked: Bisect) -> None:
     if asked.dry_run:
         return
     found = search.search(known, lambda place: _ask(steps[place], probe, asked.base or None))
-    _tell(steps, found)
+    _print_found(steps, found)
 
 
 def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]:
+    from rocmatrix.evidence import store
     from rocmatrix.matrix import card_names as cards
+    from rocmatrix.nightly.bisection import history
 
     architecture = None if gpu == "cpu" else cards.architecture_of(matrix.architectures, gpu)
     path = keeping.evidence_file()
@@ -72,8 +92,8 @@ def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]
 
 
 def _nothing(steps: Sequence[Step]) -> RocmatrixError:
-    told = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
-    return RocmatrixError("RM633", what=told, where=str(keeping.evidence_file()))
+    text = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
+    return RocmatrixError("RM633", what=text, where=str(keeping.evidence_file()))
 
 
 def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None:
@@ -89,30 +109,34 @@ def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None
 
 def _ask(step: Step, probe: str, base: str | None) -> Answer:
     """Build and smoke one version with the one probe; a version that cannot be asked is skipped, with its reason."""
+    from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
+    from rocmatrix.jobs.job import JobRequest
+    from rocmatrix.matrix.resolver.request import Request
+
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}
-    wanted = Wanted(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
+    wanted = JobRequest(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
     try:
         done = jobs.run_job(wanted)
     except RocmatrixError as error:
         say(f"{step.cell.name}: skipped, {error.code} {error.what}")
         return "skip"
-    told = [
+    verdicts = [
         event
         for event in (done.events if done else ())
-        if event.get("probe") == probe and event.get("status") not in (None, *UNTOLD)
+        if event.get("probe") == probe and event.get("status") not in (None, *NO_VERDICT_STATUS)
     ]
-    answer: Answer = ("good" if told[-1]["status"] in PASSED else "bad") if told else "skip"
+    answer: Answer = ("good" if verdicts[-1]["status"] in PASSED else "bad") if verdicts else "skip"
     say(f"{step.cell.name}: {probe} is {answer}")
     return answer
 
 
-def _tell(steps: Sequence[Step], found: Found) -> None:
+def _print_found(steps: Sequence[Step], found: Found) -> None:
     print(f"good {steps[found.good].cell.name}")
     for place in found.skipped:
         print(f"skip {steps[place].cell.name}")
     print(f"bad {steps[found.bad].cell.name}")
     if not found.monotone:
-        told = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
-        raise RocmatrixError("RM634", what="\n".join(told))
+        lines = [f"{steps[a].cell.name} and {steps[b].cell.name} differ" for a, b in found.changes]
+        raise RocmatrixError("RM634", what="\n".join(lines))

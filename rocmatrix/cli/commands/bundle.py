@@ -19,7 +19,7 @@ from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.records import Evidence
+    from rocmatrix.cli.commands.evidence import Evidence
     from rocmatrix.evidence.bundle.contents import Part
     from rocmatrix.evidence.bundle.identity import Identity
     from rocmatrix.evidence.record import Record
@@ -81,9 +81,9 @@ def _versions(trouble: str) -> dict[str, Any]:
     from rocmatrix.host import simulated
     from rocmatrix.jobs import job
 
-    told = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
-    told |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
-    return told | ({"records_unreadable": trouble} if trouble else {})
+    found = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
+    found |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
+    return found | ({"records_unreadable": trouble} if trouble else {})
 
 
 def _packages() -> dict[str, str]:
@@ -103,11 +103,10 @@ def _os_release() -> dict[str, str]:
 def _doctor(cell: str, matrix: Matrix) -> Any:
     """Return what `doctor --json` prints; of a simulated machine, its tree is read."""
     from rocmatrix.cli.commands import doctor
-    from rocmatrix.cli.options.host import Doctor
     from rocmatrix.host import simulated
 
     tree = simulated.root()
-    return doctor.examined(Doctor(cell=cell, sysfs=str(tree) if tree else ""), matrix)
+    return doctor.examined(doctor.Doctor(cell=cell, sysfs=str(tree) if tree else ""), matrix)
 
 
 def _request(cell: str, matrix: Matrix) -> Any:

@@ -1,36 +1,53 @@
-"""The command that hands a job to the scheduler of a cluster."""
+"""`./invokew submit`: a job handed to the scheduler of a cluster."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common, run
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Sent
+from rocmatrix.jobs.schedulers.scheduler import Nodes, known
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
-    from rocmatrix.jobs.schedulers.scheduler import Nodes
+    from rocmatrix.jobs.job import JobRequest
 
 
-@edge
-def submit(wanted: Wanted, *, engine: str, nodes: Nodes, explain: bool) -> None:
-    """Send a job to a scheduler, and print what that answered: the job's number or name.
+@dataclass(frozen=True, kw_only=True)
+class Submit(Nodes):
+    """Options of `submit`; those of each scheduler are added below."""
 
-    Args:
-        engine: the scheduler, as `--engine` takes it.
-        nodes: options of the nodes, with those of the scheduler.
-        explain: send nothing; print each setting of the job's container with its reason and source.
-    """
+    engine: str = option(" or ".join(known()))
+    explain: bool = option(
+        "send nothing; print each setting of the container with its reason and source", default=False
+    )
+
+
+_BASES: tuple[type, ...] = (Submit, *(each.options for each in known().values()))
+_SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
+
+
+@command(
+    _SUBMIT,
+    job=Sent,
+    trainer="train",
+    about="Train on several machines: hand the same job to Slurm or Kubernetes.",
+)
+def submit(wanted: JobRequest, asked: Submit) -> None:
+    """Send a job to a scheduler, and print what that answered: the job's number or name."""
     from rocmatrix.jobs import cluster as submitting
     from rocmatrix.jobs import runner as launch
     from rocmatrix.jobs.schedulers import scheduler
 
-    to = scheduler.destination(engine, nodes)
+    to = scheduler.destination(asked.engine, asked)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, wanted.request, hardware, force=wanted.force)
     job = submitting.prepare(wanted, to, matrix=matrix, cell=choice.cell, hardware=hardware)
     say(job.why)
-    if explain:
+    if asked.explain:
         run.print_rows(job.rows)
         return
     print(job.words if wanted.dry_run else launch.send(job))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Kept
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.runtime.console import edge, say, writing
+from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.records import Dashboard
     from rocmatrix.evidence.dashboard.view import CellPage
     from rocmatrix.evidence.record import Record
     from rocmatrix.matrix.matrix import Matrix
@@ -23,7 +26,16 @@ if TYPE_CHECKING:
 _LAST_PORT = 65535
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Dashboard(Kept):
+    """Options of `dashboard`."""
+
+    out: str = option("the folder to write; an earlier dashboard there is replaced", default="DASHBOARD")
+    serve: bool = option("show it on this machine's loopback address until Ctrl-C", default=False)
+    port: int = option("the port to show it on (0: a free one)", default=8765)
+
+
+@command(Dashboard, about="Write levels, probes, numbers over time and logs of every cell as pages that work offline.")
 def dashboard(asked: Dashboard) -> None:
     """Write the pages; `--serve` shows them on the loopback address until Ctrl-C.
 

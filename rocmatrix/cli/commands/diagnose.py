@@ -1,4 +1,4 @@
-"""What `./invokew diagnose` calls. Status 0: a known failure was found. 1: none was. 2: the log could not be read."""
+"""`./invokew diagnose`. Status 0: a known failure was found. 1: none was. 2: the log could not be read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,35 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
-from rocmatrix.runtime.console import edge
+from rocmatrix.cli.options.command import command
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option, positional
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.host import Diagnose
     from rocmatrix.diagnosis.ranking import Surroundings
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Diagnose:
+    """Options of `diagnose`."""
+
+    log: str = positional("a log, packed or not; - reads standard input")
+    cell: str = option("rank for this cell")
+    gpu: str = option("rank for this card, such as gfx1100 or 'RX 7900 XT' (default: this machine's)")
+    json: bool = option("print what was found as JSON, for programs", default=False)
+    share: bool = option(
+        "take names of users and hosts, homes, addresses and tokens out of what is printed", default=False
+    )
+
+
+@command(Diagnose, about="Find the likely cause of a failure in its log: cause, remedy, source, and what to try next.")
 def diagnose(asked: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     from rocmatrix.diagnosis import diagnosis, explain_failure, project_errors, signature
@@ -29,10 +43,10 @@ def diagnose(asked: Diagnose) -> None:
     matrix = known_matrix()
     here = _here(matrix, cell, gpu)
     with closing(_blocks(log)) as blocks:
-        spoken = explain_failure.without_successes(blocks)
+        without_successes = explain_failure.without_successes(blocks)
         known = (*signature.load(ROOT), *project_errors.signatures())
         found = diagnosis.diagnose(
-            spoken,
+            without_successes,
             name=_name(log),
             signatures=known,
             here=here,
@@ -42,21 +56,21 @@ def diagnose(asked: Diagnose) -> None:
     if asked.json:
         print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
-        told = "\n".join(diagnosis.words(found))
-        print(_shareable(told) if share else told)
+        text = "\n".join(diagnosis.words(found))
+        print(_shareable(text) if share else text)
     if found.best is None:
         sys.exit(1)
 
 
-def _shareable(told: Any) -> Any:
+def _shareable(content: Any) -> Any:
     """Return words, or plain data, without what names a person or a machine."""
     from rocmatrix.runtime.redaction import redacted
 
-    if isinstance(told, str):
-        return redacted(told)
-    if isinstance(told, dict):
-        return {key: _shareable(value) for key, value in told.items()}
-    return [_shareable(value) for value in told] if isinstance(told, list) else told
+    if isinstance(content, str):
+        return redacted(content)
+    if isinstance(content, dict):
+        return {key: _shareable(value) for key, value in content.items()}
+    return [_shareable(value) for value in content] if isinstance(content, list) else content
 
 
 def _name(log: str) -> str:

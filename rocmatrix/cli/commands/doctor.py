@@ -1,4 +1,4 @@
-"""What `./invokew doctor` and `./invokew topology` call: examine, report to a person or a program, end with a status.
+"""`./invokew doctor` and `./invokew topology`: examine, report to a person or a program, end with a status.
 
 Status 0: nothing stops a run. 1: something does. 2: the doctor itself could not look (a wrong path, a broken file).
 """
@@ -8,25 +8,47 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import command
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.host import Doctor, Topology
     from rocmatrix.doctor.environment.lint import LintFinding
-    from rocmatrix.doctor.environment.subject import Subject
+    from rocmatrix.doctor.environment.lint_input import Subject
     from rocmatrix.doctor.examination import Examination
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 MARKS = {"error": "✗", "warning": "!", "unknown": "?", "note": "·", "ok": "✓", "not applicable": "-"}
 
+TREE = "read the machine whose file tree starts here, such as a recording, instead of this one"
 
-@edge
+
+@dataclass(frozen=True, kw_only=True)
+class Doctor:
+    """Options of `doctor`. With none of the last four, the host is examined and its shell linted."""
+
+    json: bool = option("print the findings as JSON, for programs", default=False)
+    sysfs: str = option(TREE)
+    cell: str = option("judge the host, the shell and the files as this cell will meet them, and its own variables too")
+    env: bool = option("only the variables of this shell", default=False)
+    compose: str = option("only the variables of a compose file, with those of its env files")
+    dockerfile: str = option("only the variables and the torch of a Dockerfile")
+    script: str = option("only a shell or Slurm script (with its docker run lines), or a requirements file (.txt, .in)")
+
+    @property
+    def host(self) -> bool:
+        """Whether the host itself is to be examined."""
+        return not (self.env or self.compose or self.dockerfile or self.script)
+
+
+@command(Doctor, about="Examine the host and its environment: what was seen, why it matters, and what fixes it.")
 def doctor(asked: Doctor) -> None:
     """Examine the host or a recorded tree of one, and lint environments. Ends with status 1 for an error."""
     matrix = known_matrix()
@@ -46,7 +68,15 @@ def doctor(asked: Doctor) -> None:
         sys.exit(1)
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """Options of `topology`."""
+
+    svg: str = option("write the picture to this file as well")
+    sysfs: str = option(TREE)
+
+
+@command(Topology, about="Draw cards, the links between them, and NUMA nodes.")
 def topology(asked: Topology) -> None:
     """Print cards, links and NUMA nodes as text, and write them as a picture where a file is named."""
     from rocmatrix.host import hardware, topology, topology_svg
@@ -68,28 +98,28 @@ def tree(sysfs: str) -> Path:
 
 def host_lines(done: Examination) -> list[str]:
     """Return the checks for a person: one line each, and more for what asks for something."""
-    told = []
+    lines = []
     for finding in done.findings:
-        told.append(f"{MARKS[finding.status]} {finding.code} {finding.check.title}: {finding.seen}")
+        lines.append(f"{MARKS[finding.status]} {finding.code} {finding.check.title}: {finding.seen}")
         if finding.status in ("error", "warning") or finding.fix:
-            told.append(f"       why: {finding.check.why}")
-            told += [f"       fix: {finding.fix}"] if finding.fix else []
-            told.append(f"       source: {finding.check.source}")
-    return told
+            lines.append(f"       why: {finding.check.why}")
+            lines += [f"       fix: {finding.fix}"] if finding.fix else []
+            lines.append(f"       source: {finding.check.source}")
+    return lines
 
 
 def lint_lines(findings: tuple[LintFinding, ...]) -> list[str]:
     """Return what was found in environments for a person."""
-    told = []
+    lines = []
     for finding in findings:
         only = f" ({finding.condition})" if finding.condition else ""
-        told += [
+        lines += [
             f"{MARKS[finding.severity]} {finding.rule} [{finding.kind}] {finding.where}: {finding.what}",
             f"       truly: {finding.truth}{only}",
             f"       instead: {finding.instead}",
             f"       source: {finding.source}",
         ]
-    return told
+    return lines
 
 
 def summary(
@@ -101,13 +131,13 @@ def summary(
         subjects: environments that were read; empty leaves out their line.
         findings: findings on variables, of all subjects together.
     """
-    told = [f"host: {examined.words}"] if examined else []
+    lines = [f"host: {examined.words}"] if examined else []
     counts = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "nothing to say"
     variables = sum(len(subject.variables) for subject in subjects)
     if subjects:
-        told.append(f"environment: {words}, of {variables} variables in {len(subjects)} place(s)")
-    return told
+        lines.append(f"environment: {words}, of {variables} variables in {len(subjects)} place(s)")
+    return lines
 
 
 def described(
@@ -119,10 +149,10 @@ def described(
         subjects: environments that were read, of which only names are returned.
         findings: findings on variables, of all subjects together.
     """
-    told: dict[str, object] = dict(examined.described()) if examined else {}
-    told["environment"] = [finding.described() for finding in findings]
-    told["places"] = [subject.name for subject in subjects]
-    return told
+    document: dict[str, object] = dict(examined.described()) if examined else {}
+    document["environment"] = [finding.described() for finding in findings]
+    document["places"] = [subject.name for subject in subjects]
+    return document
 
 
 def examined(asked: Doctor, matrix: Matrix) -> Mapping[str, object]:
@@ -140,28 +170,28 @@ def _examined(asked: Doctor, cell: Cell | None) -> Examination:
 
 
 def _subjects(asked: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
-    from rocmatrix.doctor.environment import compose, dockerfile, subject, written
+    from rocmatrix.doctor.environment import compose, dockerfile, lint_input, scripts
     from rocmatrix.host import hardware
 
     found: list[Subject] = []
     if asked.env or (asked.host and not asked.sysfs):
-        found.append(subject.of_shell(os.environ, hardware.detect(tree(asked.sysfs)), cell))
+        found.append(lint_input.of_shell(os.environ, hardware.detect(tree(asked.sysfs)), cell))
     if cell is not None:
-        found.append(subject.of_cell(cell))
+        found.append(lint_input.of_cell(cell))
     if asked.compose:
         found += compose.of_compose(Path(asked.compose), shell=os.environ, matrix=matrix)
     if asked.dockerfile:
         found += dockerfile.of_dockerfile(Path(asked.dockerfile))
     if asked.script:
-        found += written.of_file(Path(asked.script))
-    return tuple(subject.on_cell(one, cell) for one in found)
+        found += scripts.of_file(Path(asked.script))
+    return tuple(lint_input.on_cell(one, cell) for one in found)
 
 
 def _linted(subjects: tuple[Subject, ...], matrix: Matrix) -> tuple[LintFinding, ...]:
-    from rocmatrix.doctor.environment import lint, pairs, placement, rules
+    from rocmatrix.doctor.environment import lint, placement, rules, version_pairs
 
     known = lint.lint(subjects, rules.load(ROOT))
-    return lint.in_order((*known, *pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix)))
+    return lint.in_order((*known, *version_pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix)))
 
 
 def _write(path: Path, text: str) -> None:

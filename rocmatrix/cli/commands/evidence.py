@@ -5,19 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Kept
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.runtime.console import edge, say, table, writing
+from rocmatrix.runtime.console import say, table, writing
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.records import Evidence
     from rocmatrix.evidence.level import Standing
     from rocmatrix.evidence.record import Record
     from rocmatrix.matrix.matrix import Cell, Matrix
@@ -26,16 +28,33 @@ SCHEMA = 1
 _SHOWN = 12
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Kept):
+    """Options of `evidence`."""
+
+    cell: str = option("one cell, with its records")
+    json: bool = option("print levels and records as JSON, for programs", default=False)
+    export: str = option("write the records to this file as JSON, to send them")
+    take: str = option("take in the records of such a file; each is checked, and taken once", typed="import")
+    sizes: bool = option(
+        "print entries for matrix/baselines.yaml: sizes of proven images that it does not have", default=False
+    )
+    bundle: str = option(
+        "show, then write one file to send (.tar.gz): doctor, versions, request, newest records, ends of logs; redacted"
+    )
+    yes: bool = option("with --bundle: write without a question, for programs", default=False)
+
+
+@command(Evidence, about="Show how far each cell is supported on which card, as computed from its records.")
 def evidence(asked: Evidence) -> None:
     """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
 
     With --bundle, the one file to send is shown and written instead; RM677, RM678, RM679.
     """
-    from rocmatrix.evidence import exchange, store
+    from rocmatrix.evidence import import_export, store
 
     cell, export, take = asked.cell, asked.export, asked.take
-    keeping.use(asked.evidence)
+    asked.use()
     path = keeping.evidence_file()
     matrix = known_matrix()
     if cell:
@@ -56,7 +75,7 @@ def evidence(asked: Evidence) -> None:
         if export:
             records = store.read(path, cell=cell or None)
             with writing(Path(export), flag="--export"):
-                exchange.write(Path(export), records)
+                import_export.write(Path(export), records)
             say(f"{export}: {len(records)} records")
         if asked.sizes:
             _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
@@ -67,10 +86,10 @@ def evidence(asked: Evidence) -> None:
 
 
 def _taken(path: Path) -> list[Record]:
-    from rocmatrix.evidence import exchange
+    from rocmatrix.evidence import import_export
 
     try:
-        return exchange.read(path)
+        return import_export.read(path)
     except OSError as error:
         next_step = "Name a file that `./invokew evidence --export FILE` wrote."
         raise RocmatrixError("RM404", what=f"--import: {error.strerror}", where=str(path), next=next_step) from error
@@ -142,8 +161,8 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
     records = store.read(path, cell=cell or None, logs=False)
     chosen = [standing for standing in standings(matrix, records) if standing.cell == (cell or standing.cell)]
     if as_json:
-        told = [r.model_dump(mode="json", exclude={"log"}) for r in records]
-        print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": told})
+        listed = [r.model_dump(mode="json", exclude={"log"}) for r in records]
+        print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": listed})
         return
     table(("CELL", "CARD", "LEVEL", "SEEN", "FAILING", "NOTE"), map(_row, chosen))
     if cell:
@@ -179,8 +198,8 @@ def _show_records(records: list[Record], cell: Cell) -> None:
     from rocmatrix.evidence.level import known_images, why_not
 
     images = known_images(records, cell)
-    told = [(record, why_not(record, cell, images=images) or "counts") for record in records[-_SHOWN:]]
-    rows = ((r.at, r.kind, outcome(r), r.where, r.card, said) for r, said in told)
+    reasons = [(record, why_not(record, cell, images=images) or "counts") for record in records[-_SHOWN:]]
+    rows = ((r.at, r.kind, outcome(r), r.where, r.card, reason) for r, reason in reasons)
     table(("AT", "RUN", "OUTCOME", "WHERE", "CARD", "FOR THE LEVEL"), rows)
     if benches := [record for record in records if record.kind == "bench"]:
         _show_bench(benches[-1])

@@ -1,37 +1,51 @@
-"""Commands for the features of intraday bars."""
+"""`./invokew features`: the features of intraday bars, listed or computed into a file."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.jobs import run_job
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Job
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.programs import FEATURES
-from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
 
 
-@edge
-def show() -> None:
-    """Print name, formula and unit of every feature; the trainer needs nothing but Python for that."""
-    argv = launch.native_argv(sys.executable, [FEATURES.name, "--list"])
-    environment = launch.native_environment(ROOT, os.environ)
-    sys.exit(subprocess.run(argv, env=environment, check=False).returncode)
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """`features` has no option next to a job's and the trainer's."""
 
 
-@edge
-def compute(wanted: Wanted) -> None:
-    """Compute features in a container or natively, and say which and why."""
+@command(
+    Features,
+    job=Job,
+    trainer=FEATURES.name,
+    about="List the features of intraday bars (--list), or compute them from --data into the Arrow file --out.",
+)
+def features(wanted: JobRequest, asked: Features) -> None:
+    """List features, or compute them in a container or natively, and say which and why."""
+    if wanted.options.get("list"):
+        show()
+        return
     missing = [f"--{name}" for name in ("data", "out") if not wanted.options.get(name)]
     if missing:
         raise RocmatrixError("RM404", what=f"features needs {' and '.join(missing)}, or --list")
     done = run_job(wanted)
     if done is not None and done.status != 0:
         sys.exit(done.status)
+
+
+def show() -> None:
+    """Print name, formula and unit of every feature; the trainer needs nothing but Python for that."""
+    argv = launch.native_argv(sys.executable, [FEATURES.name, "--list"])
+    environment = launch.native_environment(ROOT, os.environ)
+    sys.exit(subprocess.run(argv, env=environment, check=False).returncode)

@@ -1,46 +1,62 @@
-"""Commands that write what is committed: rendered files, locks, pins."""
+"""`./invokew render`, `lock` and `pins`: commands that write what is committed: rendered files, locks, pins."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 
 from rocmatrix.cli.commands.common import known_matrix
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import command
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 PIN_FILES = ("base", "dev", "kernels")
 
 
-@edge
-def render(*, check: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Render:
+    """Options of `render`."""
+
+    check: bool = option(
+        "change nothing; fail when a file differs from what the matrix renders", default=False, short="c"
+    )
+
+
+@command(Render, about="Write images/, compose/, the tables of docs/support.md and docs/errors.md from matrix.yaml.")
+def render(asked: Render) -> None:
     """Write every generated file, or compare them with what is committed."""
     from rocmatrix.cli import generated
 
     matrix = known_matrix()
-    if check:
+    if asked.check:
         say(f"{generated.check(matrix, ROOT)} generated files agree with matrix.yaml")
         return
     touched = generated.write(matrix, ROOT)
     say("\n".join([f"{len(touched)} files written or removed", *touched]))
 
 
-@edge
-def lock(*, cell: str | None, everything: bool, upgrade: bool) -> None:
-    """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked.
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """Options of `lock`."""
 
-    Args:
-        cell: name of a cell; None for all that cells use.
-        everything: lock every release of the matrix, with a cell or not.
-        upgrade: take newer versions than the recorded ones.
-    """
+    cell: str = option("one cell (default: every release that cells use)")
+    all: bool = option("every release with every Python it was built for", default=False)
+    upgrade: bool = option("take the newest versions; recorded ones are kept otherwise", default=False)
+
+
+@command(Lock, about="Resolve the wheels of cells or releases and write them with their hashes to matrix/.")
+def lock(asked: Lock) -> None:
+    """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
     from rocmatrix.cli import generated
     from rocmatrix.images import lock as locking
 
     matrix = known_matrix()
-    targets = locking.cell_targets(matrix, cell) if cell else None
-    result = locking.lock(matrix, ROOT, targets=locking.all_targets(matrix) if everything else targets, upgrade=upgrade)
+    targets = locking.cell_targets(matrix, asked.cell) if asked.cell else None
+    targets = locking.all_targets(matrix) if asked.all else targets
+    result = locking.lock(matrix, ROOT, targets=targets, upgrade=asked.upgrade)
     generated.write(known_matrix(), ROOT)
     for target in result.done:
         say(f"locked {target.words}")
@@ -48,8 +64,13 @@ def lock(*, cell: str | None, everything: bool, upgrade: bool) -> None:
         raise RocmatrixError("RM109", what=result.failures)
 
 
-@edge
-def pins() -> None:
+@dataclass(frozen=True, kw_only=True)
+class Pins:
+    """`pins` has no option."""
+
+
+@command(Pins, about="Compile requirements/*.in into hash-locked requirements/*.txt.")
+def pins(_: Pins) -> None:
     """Compile requirements/*.in into hash-locked requirements/*.txt."""
     from rocmatrix.images import native_env as native
 

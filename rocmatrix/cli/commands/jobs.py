@@ -1,48 +1,47 @@
-"""Commands that build a cell's image and run jobs in it, or natively."""
+"""`./invokew train` and `smoke`: jobs, each in a cell's image or natively."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands import common
+from rocmatrix.cli.commands.build import built_image
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Job as JobOptions
+from rocmatrix.cli.options.common import Kept
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.runtime.console import LOGS, edge, say, table
+from rocmatrix.runtime.console import LOGS, say, table
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.runtime.paths import ROOT
+from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.jobs import Build
     from rocmatrix.evidence.recorder import Place
-    from rocmatrix.images.build import Built
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Finished, Job
-    from rocmatrix.matrix.resolver.resolve import Choice
     from rocmatrix.runtime.trouble import Trouble
 
 
-@edge
-def build(asked: Build) -> None:
-    """Build the image of the cell that a request resolves to, with the companion packages that it names."""
-    choice = common.choose(common.known_matrix(), asked.request, common.hardware_here(), force=asked.force)
-    build_image(
-        choice,
-        base=asked.base or None,
-        wheelhouse=asked.wheelhouse or None,
-        dry_run=asked.dry_run,
-        allow_unlocked=asked.allow_unlocked,
-    )
-
-
-@edge
-def train(wanted: Wanted) -> None:
+@command(
+    Kept,
+    job=JobOptions,
+    trainer="train",
+    about="Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why.",
+    examples=(
+        "train                                    the sample",
+        "train --data=bars.csv --horizon=10 --epochs=20",
+        "train --data=houses.csv --target=price   a column of a table",
+        "train --task=lm --data=book.txt --max-steps=500",
+        "train --gpu=gfx1100 --in=container --dry-run",
+    ),
+)
+def train(wanted: JobRequest, _: Kept) -> None:
     """Run the main job, in a container or natively, and say which and why."""
-    if (ended := ran(wanted)) is None:
+    if (ended := run_and_record(wanted)) is None:
         return
     done, place = ended
     if done.status != 0:
@@ -52,10 +51,33 @@ def train(wanted: Wanted) -> None:
         say(f"model   {wanted.output / end['run']}")
 
 
-@edge
-def smoke(wanted: Wanted) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Smoke(Kept):
+    """Options of `smoke` next to those of every job."""
+
+    probe: Sequence[str] = option("one probe, may be repeated (default: all)", default=())
+    timeout: str = option("seconds for each probe (default: each probe's own limit, see --list)")
+    listing: bool = option(
+        "list the probes with the cards they take and their limits, and run none", default=False, typed="list"
+    )
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """What was asked of the trainer's suite."""
+        return {name: value for name in ("probe", "timeout") if (value := getattr(self, name))}
+
+
+@command(
+    Smoke,
+    job=JobOptions,
+    trainer="smoke",
+    about="Prove that card, libraries and torch work, alone and by twos; fail closed.",
+)
+def smoke(wanted: JobRequest, asked: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
-    if (ended := ran(wanted)) is None:
+    if asked.listing:
+        return list_probes(asked.probe)
+    if (ended := run_and_record(replace(wanted, options={**wanted.options, **asked.chosen}))) is None:
         return
     done, place = ended
     if done.misused:  # told already
@@ -72,7 +94,6 @@ def smoke(wanted: Wanted) -> None:
         raise RocmatrixError("RM208", what=what, where=str(done.log or ""))
 
 
-@edge
 def list_probes(names: Collection[str]) -> None:
     """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
     from rocmatrix.runtime.paths import TRAINER_PROBES
@@ -87,70 +108,18 @@ def list_probes(names: Collection[str]) -> None:
     table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 
 
-def build_image(
-    choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
-) -> str:
-    """Build the image of the chosen cell where something has changed; return its tag.
-
-    Args:
-        base: name of the image to use in place of the cell's base; None for the cell's own.
-        wheelhouse: folder that holds the locked wheels; None for the checkout's, where missing ones are downloaded.
-        dry_run: print the command and start no build.
-        allow_unlocked: build a cell without recorded hashes from what its index serves, unchecked.
-    """
-    built = built_image(choice, base=base, wheelhouse=wheelhouse, dry_run=dry_run, allow_unlocked=allow_unlocked)
-    return built.tag
-
-
-def built_image(
-    choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
-) -> Built:
-    """Build the image of the chosen cell where something has changed, and record the result. Raises RM404.
-
-    Args:
-        base: name of the image to use in place of the cell's base; None for the cell's own.
-        wheelhouse: folder that holds the locked wheels; None for the checkout's, where missing ones are downloaded.
-        dry_run: print the command and start no build; the files that it names are written.
-        allow_unlocked: build a cell without recorded hashes from what its index serves, unchecked.
-    """
-    from rocmatrix.images import build as building
-
-    cell = choice.cell
-    if wheelhouse and not Path(wheelhouse).is_dir():
-        raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=str(Path(wheelhouse).resolve()))
-    # even for a dry run: the command that it prints names the folder of these files
-    cell = common.made_ready(common.known_matrix(), cell, ROOT)
-    forced = tuple(rule.id for rule in choice.forced)
-    with (
-        keeping.failed_build(cell),
-        explain_failure.explained(building.log_file(cell, ROOT), cell=cell),
-    ):
-        built = building.build(
-            cell,
-            root=ROOT,
-            base=base,
-            wheelhouse=Path(wheelhouse).resolve() if wheelhouse else None,
-            dry_run=dry_run,
-            allow_unlocked=allow_unlocked,
-            forced=forced,
-        )
-    say(built.words)
-    keeping.keep_build(cell, built)
-    return built
-
-
 def explain(done: Finished, place: Place) -> None:
     """Report why a job failed, as far as its log shows it, for the cell and the host that it ran on."""
     explain_failure.explain(explain_failure.reported(done), cell=place.cell, hardware=place.hardware)
 
 
-def run_job(wanted: Wanted) -> Finished | None:
-    """Run a job as `ran` does; return how it ended."""
-    ended = ran(wanted)
+def run_job(wanted: JobRequest) -> Finished | None:
+    """Run a job as `run_and_record` does; return how it ended."""
+    ended = run_and_record(wanted)
     return ended[0] if ended else None
 
 
-def ran(wanted: Wanted) -> tuple[Finished, Place] | None:
+def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
     """Run a job, hand its events on and keep its log and record; None for a dry run, which prints the command.
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
@@ -183,7 +152,7 @@ def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
     return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
 
 
-def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
+def prepared_job(wanted: JobRequest) -> tuple[Job, Place]:
     """Resolve the request, decide where it runs, and make that place ready."""
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
@@ -196,11 +165,11 @@ def prepared_job(wanted: Wanted) -> tuple[Job, Place]:
     asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
     if decision.where == "native":
-        return job.natively(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
+        return job.native_job(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
     job.check_cards(wanted, cell=choice.cell, hardware=hardware)
     built = built_image(choice, base=wanted.base, wheelhouse=wanted.wheelhouse, dry_run=wanted.dry_run)
     variables = job.allocator_of(wanted, matrix=matrix, cell=choice.cell)
     named = built.image.id if built.image else built.tag  # a dry run names the tag
-    prepared = job.in_container(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
+    prepared = job.container_job(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
     held = (built.image.id, built.image.labels) if built.image else (None, None)
     return prepared, replace(place, where="container", image=held[0], labels=held[1])

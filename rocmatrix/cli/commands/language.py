@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 from rocmatrix.cli.commands.predict import after_training
-from rocmatrix.runtime.console import edge
+from rocmatrix.cli.options.command import TrainerOptions, command
+from rocmatrix.cli.options.common import DryRun
 from rocmatrix.runtime.errors import RocmatrixError
 
-NEEDED = {
-    "generate": ("model", "prompt"),
-    "chat": ("model",),
-    "evaluate": ("model", "data"),
-    "merge": ("model", "output"),
-    "gguf": ("model", "output"),
-    "show-data": ("data",),
-    "plan": ("model", "gpu"),
+# Each command of the trainer: what it cannot do without, and its help.
+COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "generate": (
+        ("model", "prompt"),
+        "Continue a prompt with a language model; with an adapter, the base model's text stands next to it.",
+    ),
+    "chat": (("model",), "Answer each line of the standard input with a language model, until Ctrl-D."),
+    "evaluate": (
+        ("model", "data"),
+        "Measure loss, perplexity and bits per byte of a language model on a text: of an adapter before and after.",
+    ),
+    "merge": (
+        ("model", "output"),
+        "Write an adapter and its base model as one model folder, with the logits compared.",
+    ),
+    "gguf": (
+        ("model", "output"),
+        "Write a language model as a GGUF file for llama.cpp, read again and compared. Needs the package gguf.",
+    ),
+    "show-data": (
+        ("data",),
+        "Write a page that colours the trained tokens of rows for a language model, with every row that is refused.",
+    ),
+    "plan": (
+        ("model", "gpu"),
+        "Print what training a language model takes on a card that need not be there: memory by part, what fits.",
+    ),
 }
 WHAT = {
     "model": "a model folder, or a finished run TRAINING/<run>",
@@ -27,17 +47,19 @@ WHAT = {
 }
 
 
-@edge
-def run(command: str, options: Mapping[str, Any], *, dry_run: bool) -> None:
+def run(program: str, asked: DryRun, options: TrainerOptions) -> None:
     """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
 
     Args:
-        command: name of the trainer's command.
+        program: name of the trainer's command.
         options: values by the name of the option; None is left out.
-        dry_run: print the command and run nothing.
     """
-    missing = [name for name in NEEDED[command] if not options.get(name)]
+    missing = [name for name in COMMANDS[program][0] if not options.get(name)]
     if missing:
         needs = ", and ".join(f"--{name}, {WHAT[name]}" for name in missing)
-        raise RocmatrixError("RM404", what=f"{command} needs {needs}", next=f"See ./invokew --help {command}.")
-    after_training(command, [], options, dry_run=dry_run)
+        raise RocmatrixError("RM404", what=f"{program} needs {needs}", next=f"See ./invokew --help {program}.")
+    after_training(program, [], options, dry_run=asked.dry_run)
+
+
+for _name, (_, _about) in COMMANDS.items():
+    command(DryRun, name=_name, trainer=_name, about=_about)(partial(run, _name))

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import hardware_here, known_matrix, print_json, today
-from rocmatrix.runtime.console import edge, say, show, table
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import Axes
+from rocmatrix.runtime.console import say, show, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option, positional
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell, Matrix
     from rocmatrix.matrix.resolver.judgement import Judged
-    from rocmatrix.matrix.resolver.resolve import Request
 
 SHOWN_AT_WORK = ("smoked", "two-gpu", "trained")  # the levels at which a card ran the probes
 
 
-@edge
-def cells(*, as_json: bool = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """Options of `cells`."""
+
+    json: bool = option("print them as JSON, for programs", default=False)
+
+
+@command(Cells, about="List the cells of the matrix: card, ROCm, PyTorch, verdict and why.")
+def cells(asked: Cells) -> None:
     """List the cells with their axes, their headline, and the level of the card on which each came farthest.
 
     After the written ones come those that were built here on request: derived, or with companions.
@@ -31,9 +41,9 @@ def cells(*, as_json: bool = False) -> None:
     level, on_simulated = levels(known), levels(known, simulated=True)
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
-    if as_json:
-        told = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
-        print_json({"schema": 1, "cells": told})
+    if asked.json:
+        described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
+        print_json({"schema": 1, "cells": described})
         return
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
@@ -80,32 +90,45 @@ def _at_work(known: Matrix, level: dict[str, str]) -> frozenset[tuple[str | None
     return frozenset((c.architecture, c.release.name) for c in known.cells if level[c.name] in SHOWN_AT_WORK)
 
 
-@edge
-def explain(request: Request, *, as_json: bool, python: str | None = None) -> None:
-    """Print the argument for a request; a refusal is an argument too, and ends with status 0.
+@dataclass(frozen=True, kw_only=True)
+class Explain(Axes):
+    """Options of `explain`."""
 
-    Args:
-        as_json: print JSON, for programs, in place of text.
-        python: Python version such as 3.12; None for the matrix's choice.
-    """
+    python: str = option("Python version, such as 3.12")
+    json: bool = option("print the argument as JSON, for programs", default=False)
+
+
+@command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
+def explain(asked: Explain) -> None:
+    """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
     from rocmatrix.matrix.resolver import explanation as explaining
 
     known = known_matrix()
     cards = hardware_here().architectures
-    argued = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
-    if as_json:
-        print_json(argued.described())
+    request, python = replace(asked, python="").request, asked.python or None
+    explained = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    if asked.json:
+        print_json(explained.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
 
-    show(terminal.explanation(argued), width=terminal.PROSE_WIDTH)
+    show(terminal.explanation(explained), width=terminal.PROSE_WIDTH)
 
 
-@edge
-def matrix(*, as_json: bool, html: Path | None) -> None:
-    """Print the grid, or write it to `html` as a page with the argument behind each square."""
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Options of `matrix`."""
+
+    json: bool = option("print the grid as JSON, for programs", default=False)
+    html: str = option("write a page with the argument behind each square")
+
+
+@command(Grid, about="Show every architecture with every release: verdict, cell, lock and recommendation.")
+def matrix(asked: Grid) -> None:
+    """Print the grid, or write it as a page with the argument behind each square."""
     from rocmatrix.matrix.resolver import grid
 
+    html = Path(asked.html) if asked.html else None
     known = known_matrix()
     whole = grid.grid(known, measured=_measured(known))
     if html is not None:
@@ -113,7 +136,7 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
 
         _write_page(html, html_page.page(known, whole, today=today()))
         say(f"{html}: {html.stat().st_size / 1e6:.1f} MB, {len(whole.rows)} x {len(whole.releases)} squares")
-    if as_json:
+    if asked.json:
         print_json(whole.described())
     elif html is None:
         from rocmatrix.matrix.resolver import text as terminal
@@ -121,24 +144,30 @@ def matrix(*, as_json: bool, html: Path | None) -> None:
         show(terminal.grid(whole), width=terminal.GRID_WIDTH)
 
 
-@edge
-def outdated(*, online: bool, as_json: bool, every: bool = False) -> None:
-    """List the statements that are to be checked again.
+@dataclass(frozen=True, kw_only=True)
+class Outdated:
+    """Options of `outdated`."""
 
-    Args:
-        online: query the package indexes for releases that the matrix lacks; otherwise no connection is opened.
-        as_json: print JSON, for programs, in place of tables.
-        every: list all statements with their sources and ages instead; `online` has no effect then.
-    """
+    statements: bool = option("list every statement instead, with its sources and its age, oldest first", default=False)
+    online: bool = option(
+        "ask the indexes of the recommended cells as well; one that does not answer is only named", default=False
+    )
+    json: bool = option("print it as JSON, for programs", default=False)
+
+
+@command(Outdated, about="List expired statements, and releases newer than the recommended ones.")
+def outdated(asked: Outdated) -> None:
+    """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness as aging
 
     known = known_matrix()
-    if every:
-        _list_statements(known, as_json=as_json)
+    if asked.statements:
+        _list_statements(known, as_json=asked.json)
         return
-    answers = [aging.ask(known, index) for index in aging.indexes(known)] if online else []
-    found = aging.outdated(known, today=today(), answers=answers)
-    if as_json:
+    answers = [aging.ask(known, index) for index in aging.indexes(known)] if asked.online else []
+    found = aging.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
+    if asked.json:
         print_json(found.described())
         return
     say(f"{len(found.expired)} rules are past their day on {found.today}")
@@ -167,10 +196,11 @@ def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
 
 
 def _list_statements(known: Matrix, *, as_json: bool) -> None:
+    from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver.statements import statements
 
     day = today()
-    found = sorted(statements(known), key=lambda s: (s.evidence.date, s.file, s.entry))
+    found = sorted((*statements(known), *doctors.statements(ROOT)), key=lambda s: (s.evidence.date, s.file, s.entry))
     if as_json:
         print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
         return
@@ -179,20 +209,28 @@ def _list_statements(known: Matrix, *, as_json: bool) -> None:
     say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
 
 
-@edge
-def cell(action: str, request: Request) -> None:
+@dataclass(frozen=True, kw_only=True)
+class KeepCell(Axes):
+    """Options of `cell`."""
+
+    action: str = positional("add")
+
+
+@command(KeepCell, about="Keep a derived cell in the repository: `cell add` writes it to matrix.yaml and renders it.")
+def cell(asked: KeepCell) -> None:
     """Write the cell that a request is derived as into matrix.yaml, and render it.
 
     Raises RM404 for another action than `add`, RM015 for a written cell, and what resolving raises.
     """
-    if action != "add":
-        raise RocmatrixError("RM404", what=f"cell {action}", next="The one thing to do with a cell here is `cell add`.")
+    if asked.action != "add":
+        advice = "The one thing to do with a cell here is `cell add`."
+        raise RocmatrixError("RM404", what=f"cell {asked.action}", next=advice)
     from rocmatrix.cli import generated
     from rocmatrix.matrix.cells import keeping
     from rocmatrix.matrix.resolver.resolve import resolve
 
     known = known_matrix()
-    chosen = resolve(known, request, cards=hardware_here().architectures).cell
+    chosen = resolve(known, asked.request, cards=hardware_here().architectures).cell
     keeping.add(known, chosen, ROOT, today=today())
     touched = generated.write(known_matrix(), ROOT)
     say(f"{chosen.name} is in matrix.yaml now: say there why it is kept; {len(touched)} files written")

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from rocmatrix.cli.commands.predict import after_training
-from rocmatrix.runtime.console import edge
+from rocmatrix.cli.options.command import TrainerOptions, command
+from rocmatrix.cli.options.common import DryRun
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import positional
 
 
-@edge
-def compress(options: Mapping[str, Any], *, dry_run: bool) -> None:
+@command(
+    DryRun,
+    trainer="compress",
+    about="Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after.",
+)
+def compress(asked: DryRun, options: TrainerOptions) -> None:
     """Run the trainer's `compress`."""
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
-    after_training("compress", [], options, dry_run=dry_run)
+    after_training("compress", [], options, dry_run=asked.dry_run)
 
 
-@edge
-def report(run: str, options: Mapping[str, Any], *, dry_run: bool) -> None:
-    """Run the trainer's `report` on the folder `run`.
+@dataclass(frozen=True, kw_only=True)
+class Report(DryRun):
+    """Options of `report`."""
 
-    Args:
-        run: folder of a finished run.
-        options: values by the name of the option; None is left out.
-        dry_run: print the command and run nothing.
-    """
-    after_training("report", [run], options, dry_run=dry_run)
+    run: str = positional("folder of a finished run")
+
+
+@command(
+    Report,
+    trainer="report",
+    about="Write one page on a finished run: losses, errors, what the model looks at, the split, the conventions.",
+)
+def report(asked: Report, options: TrainerOptions) -> None:
+    """Run the trainer's `report` on the folder of a run."""
+    after_training("report", [asked.run], options, dry_run=asked.dry_run)

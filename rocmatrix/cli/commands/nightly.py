@@ -8,38 +8,67 @@ import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
-from rocmatrix.cli.options.records import Nightly
-from rocmatrix.containers import engine, engine_lock, owner
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import BASE, WHEELHOUSE, Kept
+from rocmatrix.containers import engine
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence import store
-from rocmatrix.evidence.compare import Change, compare
-from rocmatrix.host import simulated
-from rocmatrix.images import build, wheelhouse
-from rocmatrix.images.base import OtherBase, chosen
-from rocmatrix.nightly import bake, plan
-from rocmatrix.nightly.journal import Journal
-from rocmatrix.nightly.night import Running
-from rocmatrix.nightly.plan import STAGES, Plan
-from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
-from rocmatrix.runtime.option import words
+from rocmatrix.runtime.option import option, words
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.evidence.compare import Change
+    from rocmatrix.images.base import OtherBase
     from rocmatrix.matrix.matrix import Cell
+    from rocmatrix.nightly.journal import Journal
+    from rocmatrix.nightly.night import Running
 
 
 GB = 10**9
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Nightly(Kept):
+    """Options of `nightly`."""
+
+    cells: str = option(
+        "cells or architectures with commas between (default: every cell that is locked and not broken)"
+    )
+    cell: str = option("the same, for one")
+    companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
+    jobs: int = option("how many cells are built side by side", default=2)
+    budget: int = option("GB that its own images and its builder's cache may take", default=200)
+    builder: str = option(
+        "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)"
+    )
+    wheelhouse: str = option(WHEELHOUSE)
+    night: str = option("a name for the night (default: the date and a number)")
+    fresh: bool = option("begin another night, although one of the same cells and inputs has not ended", default=False)
+    base: str = option(BASE)
+    dry_run: bool = option("print the commands and their bake files, and run nothing", default=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Cells or architectures, as named either way."""
+        return words(f"{self.cells},{self.cell}")
+
+
+@command(
+    Nightly,
+    about="Build, prove and smoke the matrix, move tags after smoke only, and say what regressed since the last good "
+    "night.\n\nA night that was killed goes on where it was.",
+)
 def nightly(asked: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
+    from rocmatrix.nightly import plan
+
     matrix = common.known_matrix()
     cells, left_out = plan.choose(matrix, asked.names)
     for line in left_out:
@@ -81,6 +110,9 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
 
     What jobs left on it whose program was killed is removed first.
     """
+    from rocmatrix.containers import engine_lock, orphan_cleanup
+    from rocmatrix.nightly import bake
+
     with ExitStack() as stack:
         client = stack.enter_context(closing(engine.connect()))
         for name in sorted(bake.candidate(cell) for cell in cells):
@@ -89,11 +121,17 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
             except HeldError as error:
                 what = f"{error}, of another checkout on this engine, works on {name}"
                 raise RocmatrixError("RM671", what=what, where=engine.address()) from None
-        owner.sweep(client)
+        orphan_cleanup.sweep(client)
         yield
 
 
 def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
+    from rocmatrix.host import simulated
+    from rocmatrix.images import build
+    from rocmatrix.nightly import bake
+    from rocmatrix.nightly.journal import Journal
+    from rocmatrix.nightly.night import Running
+    from rocmatrix.nightly.plan import Plan
     from rocmatrix.nightly.stages import OnEngine
 
     base = _base(asked.base or None)
@@ -127,12 +165,16 @@ def _base(name: str | None) -> OtherBase | None:
     """Return the base that was named, with its id. Raises RM201, and RM204 for one that cannot be had."""
     if not name:
         return None
+    from rocmatrix.images.base import chosen
+
     with closing(engine.connect()) as client:
         return chosen(client, name, None)
 
 
 def report(running: Running, path: Path) -> None:
     """Print every stage and every change against the last good night. Raises RM630 for a failure."""
+    from rocmatrix.nightly.plan import STAGES
+
     rows = []
     for cell in running.cells:
         legs = [running.legs.get((cell.name, stage)) for stage in STAGES]
@@ -155,6 +197,9 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
         night: name of the night, such as 2026-11-22.1.
         cell: name of the cell.
     """
+    from rocmatrix.evidence import store
+    from rocmatrix.evidence.compare import compare
+
     good = journal.last_good(cell, before=night)
     if good is None:
         say(f"{cell}: no earlier good night to compare with")
@@ -165,6 +210,9 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
 
 def _print(cells: list[Cell], asked: Nightly) -> None:
     """Print each wave's command, and as JSON the file that it reads."""
+    from rocmatrix.images import wheelhouse
+    from rocmatrix.nightly import bake, plan
+
     folders = {cell.name: _wheels(asked) or wheelhouse.default_folder(ROOT, cell) for cell in cells}
     file = ROOT / ".rocmatrix" / "nightly" / "NIGHT.json"
     for wave in plan.waves(cells, _jobs(asked)):

@@ -8,23 +8,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocmatrix.cli.commands import common
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import TrainerOptions, command
+from rocmatrix.cli.options.common import DryRun
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.paths import ROOT
 
 
-@edge
-def predict(options: Mapping[str, Any], *, dry_run: bool) -> None:
+@command(
+    DryRun,
+    trainer="predict",
+    about="Forecast with a finished run's model: natively on the CPU, where such a network takes milliseconds.",
+)
+def predict(asked: DryRun, options: TrainerOptions) -> None:
     """Run the trainer's `predict`."""
-    after_training("predict", [], options, dry_run=dry_run)
+    after_training("predict", [], options, dry_run=asked.dry_run)
 
 
-def after_training(command: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool) -> None:
+def after_training(program: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool) -> None:
     """Run a command of the trainer with the locked CPU wheels, or with the active environment's torch.
 
     Raises RM403 where no torch fits this machine's Python.
 
     Args:
-        command: name of the trainer's command.
+        program: name of the trainer's command.
         words: arguments before the options.
         options: values by the name of the option; None is left out.
         dry_run: print the command and run nothing.
@@ -34,7 +40,7 @@ def after_training(command: str, words: list[str], options: Mapping[str, Any], *
     from rocmatrix.jobs import runner as launch
 
     runner = native.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
-    argv = launch.native_argv(runner.python, [command, *words, *job.flags(options)])
+    argv = launch.native_argv(runner.python, [program, *words, *job.flags(options)])
     say(f"torch: {runner.why}")
     if dry_run:
         print(launch.Job(argv=argv, environment=None, why="").words)

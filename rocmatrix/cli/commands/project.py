@@ -5,30 +5,48 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from rocmatrix.cli import rooms, suite
 from rocmatrix.cli.commands import files
 from rocmatrix.cli.commands.common import known_matrix
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import command
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 # import-linter has no module that `python -m` would start; without a cache it leaves no folder in the checkout.
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
 
-@edge
-def test(*, paths: str, only: str, room: str = "") -> None:
-    """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason.
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """Options of `test`."""
 
-    Args:
-        paths: test files or folders below the root, with spaces between; empty for all.
-        only: expression for pytest's -k; empty selects every test.
-        room: room or module such as trainer/engine, in place of `paths`; empty for none.
-    """
-    chosen = chosen_tests(paths, room, ROOT)
+    paths: str = option("test files or folders (default: all)", short="p")
+    only: str = option("run tests whose name matches, as pytest -k does", short="o")
+    room: str = option(
+        "run the unit tests of one room or module, such as trainer/engine or rocmatrix/matrix/gfx", short="r"
+    )
+    mutants: bool = option(
+        "change the modules that decide, one mutant at a time, and run their tests on each (takes hours)",
+        default=False,
+        short="m",
+    )
+    module: str = option(
+        "with --mutants: one module of benchmarks/mutants/modules.toml, such as rocmatrix/matrix/rule.py", short="d"
+    )
+
+
+@command(Test, about="Run every test this machine can run, and count what was left out and why.")
+def test(asked: Test) -> None:
+    """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason."""
+    if asked.mutants or asked.module:
+        _test_mutants(asked)
+    chosen, only = chosen_tests(asked.paths, asked.room, ROOT), asked.only
     from rocmatrix.images import native_env as native
 
     runner = native.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
@@ -41,16 +59,15 @@ def test(*, paths: str, only: str, room: str = "") -> None:
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 
-@edge
-def test_mutants(*, module: str, others: Sequence[str] = ()) -> None:
+def _test_mutants(asked: Test) -> NoReturn:
     """Run the mutants of every module that decides, or of one. Raises RM404 where other options stand with it."""
-    if any(others):
+    if not asked.mutants or asked.paths or asked.only or asked.room:
         raise RocmatrixError("RM404", what="--mutants takes --module alone, and --module belongs to --mutants")
     from rocmatrix.images import native_env as native
 
     runner = native.prepare(known_matrix(), ROOT, cell=None)
     native.install_requirements(ROOT, "dev")
-    argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", module] if module else [])]
+    argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", asked.module] if asked.module else [])]
     sys.exit(subprocess.run(argv, cwd=ROOT, check=False).returncode)
 
 
@@ -67,8 +84,17 @@ def chosen_tests(paths: str, room: str, root: Path) -> list[str]:
     return [rooms.tests_of(room, root)] if room else paths.split()
 
 
-@edge
-def lint() -> None:
+@dataclass(frozen=True, kw_only=True)
+class Lint:
+    """`lint` has no option."""
+
+
+@command(
+    Lint,
+    about="Run linter, formatter check, type checker, import contracts, wording, Args sections, drift of generated "
+    "files.",
+)
+def lint(_: Lint) -> None:
     """Run linter, formatter check, type checker, room order, wording, Args sections and the drift check."""
     from rocmatrix.images import native_env as native
 
@@ -79,7 +105,7 @@ def lint() -> None:
     _step("lint-imports", ["-c", LINT_IMPORTS])
     _step("wording", ["-m", "rocmatrix.cli.wording"])
     _step("argument docs", ["-m", "rocmatrix.cli.argument_docs"])
-    files.render(check=True)
+    files.render(files.Render(check=True))
 
 
 def _step(name: str, argv: list[str]) -> None:

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, made_ready, print_json, today, with_companions
-from rocmatrix.containers import engine
-from rocmatrix.evidence import baseline
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import CELL, Kept
 from rocmatrix.evidence import recorder as keeping
-from rocmatrix.images import build
-from rocmatrix.runtime.console import edge, say, table
+from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import words
+from rocmatrix.runtime.option import option, words
 from rocmatrix.runtime.paths import ROOT
-from rocmatrix.verify import kernel_code, proof
-from rocmatrix.verify.proof import Proof
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.records import Prove
     from rocmatrix.matrix.matrix import Cell, Matrix
+    from rocmatrix.verify.proof import Proof
 
 
-@edge
+@dataclass(frozen=True, kw_only=True)
+class Prove(Kept):
+    """Options of `prove`."""
+
+    cell: str = option(CELL)
+    companions: str = option("the packages that were added to it, as for `build`", typed="with")
+    image: str = option("another image than the cell's own")
+    tree: str = option("a folder in place of an image: its device code alone is looked into")
+    only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
+    wheelhouse: str = option("another folder of the locked wheels, which the installed files are compared with")
+    accept_size: str = option("the reason to take the image's size as it is; later images are compared with it")
+    json: bool = option("print the proof as JSON, for programs", default=False)
+
+
+@command(
+    Prove,
+    about="Compare what an image really holds with its cell: every file by its bytes, and device code. Needs no card.",
+)
 def prove(asked: Prove) -> None:
     """Prove an image of a cell, or the device code in a folder. Raises RM210 where anything is wrong."""
+    from rocmatrix.images import build
+    from rocmatrix.verify import proof
+
     if not asked.cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
@@ -49,6 +66,10 @@ def prove(asked: Prove) -> None:
 
 def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, accept: str) -> Proof:
     """Prove the image that `name` means now, by its id: a tag may be moved meanwhile."""
+    from rocmatrix.containers import engine
+    from rocmatrix.evidence import baseline
+    from rocmatrix.verify import proof
+
     with closing(engine.connect()) as client:
         image = engine.image(client, name)
     if image is None:
@@ -64,6 +85,8 @@ def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, acc
 
 
 def _show(proven: Proof) -> None:
+    from rocmatrix.verify import kernel_code
+
     rows = [row for check in proven.checks for row in kernel_code.described_rows(check)]
     if rows:
         cells = (

@@ -1,34 +1,120 @@
-"""Commands that run anything in a cell's image, say how to in each engine's language, and make a place to work in."""
+"""`./invokew run` and `devcontainer`: a command in a cell's image, or how each engine runs it; a work place."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import choose, known_matrix, print_json
-from rocmatrix.runtime.console import edge, say
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import BASE, CARDS, DRY_RUN, FORCE, WithCompanions
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option, options_of
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.options.run import Devcontainer, Run, Session
     from rocmatrix.containers.emit.target import Host, Target
     from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
     from rocmatrix.matrix.resolver.resolve import Choice
 
 HERE = Path("/")
 WIDTH = 110
+FEATURE = "with_"  # begins the option of a feature of containers, `rocmatrix.containers.capability.FEATURES`
 
 
-@edge
-def run(asked: Run, *, after_dashes: Sequence[str] = ()) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Session(WithCompanions):
+    """A container that a person works in."""
+
+    cards: str = option(CARDS)
+    user: str = option("numbers such as 1000:1000 (default: your own)")
+    to: str = option("write to this place instead of standard output")
+    sysfs: str = option("folder of a recorded machine, to show how it would run there")
+    force: bool = option(FORCE, default=False)
+
+    def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
+        """Return what is chosen for the container; the image is the cell's. Raises RM404 where numbers are none."""
+        from rocmatrix.containers.device_selection import card_numbers
+        from rocmatrix.containers.runspec import Chosen
+        from rocmatrix.jobs.interactive import own_user
+
+        about = {"run_folder": Path("TRAINING").resolve(), **more}
+        return Chosen(
+            image="",
+            command=tuple(command),
+            user=self.user or own_user(),
+            cards=card_numbers(self.cards) or None,
+            **about,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Devcontainer(Session):
+    """Options of `devcontainer`."""
+
+    to: str = option("the folder to write (default .devcontainer)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Session):
+    """Options of `run`. Each `with_NAME` is a feature of containers by that name."""
+
+    base: str = option(BASE)
+    command: str = option("what to run; or write it after `--` (default: a shell)")
+    target: str = option(
+        "say how instead of running: docker, docker-sdk, compose, podman, cdi or devcontainer", typed="for"
+    )
+    explain: bool = option(
+        "print every flag with its reason and its source, and what is not given and why", default=False
+    )
+    json: bool = option("with --explain: print it as JSON, for programs", default=False)
+    data: str = option("a file or folder of the host that the command may read, below /data")
+    output: str = option("the folder of the host that the command may write, /training inside (default TRAINING)")
+    cdi: bool = option(
+        "ask for cards by their CDI names (amd.com/gpu=0); `run --for cdi` makes the file that knows them",
+        default=False,
+    )
+    with_network: bool = option("reach the network through the engine's private bridge", default=False)
+    with_debugger: bool = option("for rocgdb and py-spy: SYS_PTRACE, and no system call filter", default=False)
+    with_numa: bool = option(
+        "bind memory to NUMA nodes: SYS_NICE, which opens mbind in the engine's filter", default=False
+    )
+    with_ipc: bool = option("share /dev/shm with other containers of this host", default=False)
+    with_rdma: bool = option(
+        "RDMA adapters: their nodes, locked memory without a limit, and the host's network", default=False
+    )
+    dry_run: bool = option(DRY_RUN, default=False)
+
+    def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
+        """Return what is chosen for the container, `command` being what stands after `--`."""
+        return super().chosen(
+            shlex.split(self.command) or command,
+            run_folder=Path(self.output or "TRAINING").resolve(),
+            data=Path(self.data).resolve() if self.data else None,
+            features=self.features,
+            **more,
+        )
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that were asked for, by name."""
+        named = (name for name in options_of(type(self)) if name.startswith(FEATURE) and getattr(self, name))
+        return frozenset(name.removeprefix(FEATURE) for name in named)
+
+
+@command(
+    Run,
+    about="Run a command, or a shell, in a cell's image: the right mounts and devices, the least rights; or explain "
+    "them.",
+)
+def run(asked: Run) -> None:
     """Run a command in the cell's image, or a shell; or print how, for one target, with every reason.
 
     Raises RM404 for a recording on which something is to be run, and where numbers are none.
@@ -36,26 +122,31 @@ def run(asked: Run, *, after_dashes: Sequence[str] = ()) -> None:
     from rocmatrix.containers.emit import target as targets
     from rocmatrix.jobs import interactive as session
 
-    chosen = asked.chosen(after_dashes)
+    chosen = asked.chosen(_after_dashes(sys.argv))
     target = targets.target(asked.target or "docker")
-    if asked.sysfs and not _only_told(asked):
+    if asked.sysfs and not _only_printed(asked):
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
     root = _root(asked)
     host = session.host_of(root)
-    if asked.target in targets.HOST_ALONE:
-        _tell(asked, target, targets.NO_SPEC, host)
+    if target.host_alone:
+        _print_run(asked, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
-    chosen = _for_editor(asked, chosen, choice, host) if asked.target == "devcontainer" else chosen
+    chosen = _for_editor(asked, chosen, choice, host) if target.for_editor else chosen
     # before the build, which takes minutes: a card that is missing is told at once
     spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
-    if _only_told(asked):
-        _tell(asked, target, spec, host)
+    if _only_printed(asked):
+        _print_run(asked, target, spec, host)
         return
     _run_here(asked, chosen.run_folder, choice, spec)
 
 
-def _only_told(asked: Run) -> bool:
+def _after_dashes(argv: list[str]) -> list[str]:
+    """Return what stands after `--`, word by word; invoke joins the words, and with them what was quoted."""
+    return argv[argv.index("--") + 1 :] if "--" in argv else []
+
+
+def _only_printed(asked: Run) -> bool:
     """Whether nothing is run, but printed how."""
     return bool(asked.explain or asked.target or asked.dry_run)
 
@@ -74,7 +165,7 @@ def _for_editor(asked: Session, chosen: Chosen, choice: Choice, host: Host) -> C
 
 
 def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
-    from rocmatrix.cli.commands.jobs import built_image
+    from rocmatrix.cli.commands.build import built_image
     from rocmatrix.jobs import interactive as session
 
     built = built_image(choice, base=asked.base or None, wheelhouse=None, dry_run=False)
@@ -86,7 +177,7 @@ def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> No
     sys.exit(status)
 
 
-def _tell(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
+def _print_run(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
     from rocmatrix.jobs import interactive as session
 
     if asked.explain:
@@ -96,12 +187,13 @@ def _tell(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
         else:
             print_rows(rows)
         return
-    _hint(asked.target, spec, host)
+    for hint in target.hints(spec, host):
+        say(hint)
     text = target.text(spec, host) if asked.target else shlex.join(session.attached_argv(spec)) + "\n"
     if not asked.to:
         print(text, end="")
         return
-    _write(asked.target, Path(asked.to).resolve(), text)
+    _write(target, Path(asked.to).resolve(), text)
 
 
 def print_rows(rows: tuple[Explanation, ...]) -> None:
@@ -120,29 +212,17 @@ def _below(row: Explanation) -> list[str]:
     return [*textwrap.wrap(row.reason, WIDTH, initial_indent=space, subsequent_indent=space), f"{space}[{row.source}]"]
 
 
-def _hint(target: str, spec: RunSpec, host: Host) -> None:
-    """Report on standard error what the text alone does not show."""
-    from rocmatrix.jobs import interactive as session
-
-    if target != "podman":
-        return
-    say(f"podman keeps images of its own: docker save {spec.image} | podman load")
-    if host.rootless and (missing := session.missing_groups(spec, os.getgroups())):
-        numbers = ", ".join(map(str, missing))
-        say(f"this user is not in group {numbers}, so rootless podman cannot open the nodes: join it and log in again")
-
-
-def _write(target: str, to: Path, text: str) -> None:
-    from rocmatrix.containers.emit import cdi
-
-    if target == "cdi":
-        cdi.conflict(to)
+def _write(target: Target, to: Path, text: str) -> None:
+    target.require_free(to)
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_text(text, encoding="utf-8")
     say(f"wrote {to}")
 
 
-@edge
+@command(
+    Devcontainer,
+    about="Write .devcontainer/: the cell's image as a place to work in, with the card, for your own user.",
+)
 def devcontainer(asked: Devcontainer) -> None:
     """Write .devcontainer/: the cell's image as a place to work in, for this host and user."""
     from rocmatrix.jobs import devcontainer as workplace

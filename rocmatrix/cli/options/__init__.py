@@ -1,1 +1,1 @@
-"""The options of each task, a dataclass a task: written here once, read by the task and by the command it calls."""
+"""A command as data, the programs that read it from a command line, and the options that several commands take."""

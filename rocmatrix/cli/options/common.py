@@ -10,7 +10,7 @@ from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.option import option, words
 
 if TYPE_CHECKING:
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.matrix.resolver.resolve import Request
 
 BASE = "another base image, for a mirror or an air-gapped site"
@@ -27,6 +27,12 @@ class Kept:
     """The file that takes the evidence."""
 
     evidence: str = option("the file of the evidence (default: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db)")
+
+    def use(self) -> None:
+        """Make the file that was named this program's."""
+        from rocmatrix.evidence import recorder
+
+        recorder.use(self.evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +96,12 @@ class Sent(WithCompanions):
     force: bool = option(FORCE, default=False)
 
     @edge
-    def wanted(self, program: str, options: Mapping[str, Any]) -> Wanted:
+    def wanted(self, program: str, options: Mapping[str, Any]) -> JobRequest:
         """Return the job of a program with the trainer's `options`. Raises RM404 where numbers are none."""
-        from rocmatrix.jobs.job import Wanted
+        from rocmatrix.jobs.job import JobRequest
         from rocmatrix.jobs.programs import PROGRAMS
 
-        return Wanted(
+        return JobRequest(
             program=PROGRAMS[program],
             request=self.request,
             options=options,

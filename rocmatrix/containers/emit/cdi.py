@@ -7,11 +7,12 @@ engine reads: a name such as amd.com/gpu=0 stands for the nodes that it lists. D
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rocmatrix.containers.emit.target import Target
 from rocmatrix.containers.runspec import Explanation, RunSpec
 from rocmatrix.containers.settings import CdiDevice, Device
 from rocmatrix.host.hardware import Hardware
@@ -103,3 +104,14 @@ def _edits(nodes: Iterable[DeviceNode]) -> dict[str, Any]:
             {"path": n.path, "permissions": "rw", "uid": n.uid, "gid": n.gid, "fileMode": n.mode} for n in nodes
         ]
     }
+
+
+TARGETS: Mapping[str, Target] = {
+    "cdi": Target(
+        about="a CDI specification of this host's cards",
+        text=lambda _, host: cdi_file(host.hardware),
+        rows=lambda _, host: cdi_rows(host.hardware),
+        require_free=conflict,
+        host_alone=True,
+    )
+}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from rocmatrix.containers import settings as kinds
 from rocmatrix.containers.emit.parts import merged
+from rocmatrix.containers.emit.target import Target
 from rocmatrix.containers.emit.yaml_text import yaml_text
 from rocmatrix.containers.runspec import RunSpec
 
@@ -93,3 +95,6 @@ def _key(mount: kinds.Mount) -> str:
 def _literal(text: str) -> str:
     """Return `text` so that compose leaves its dollar signs alone, unless they are meant as variables."""
     return str(text) if isinstance(text, kinds.HostText) else text.replace("$", "$$")
+
+
+TARGETS: Mapping[str, Target] = {"compose": Target(about="a compose file", text=lambda spec, _: compose_file(spec))}

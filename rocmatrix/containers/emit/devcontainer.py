@@ -7,11 +7,12 @@ reference). What the editor itself needs differs from a run: see `LEFT_OUT`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rocmatrix.containers.emit.parts import refuse_portable
+from rocmatrix.containers.emit.target import Target
 from rocmatrix.containers.runspec import Explanation, RunSpec, explained
 from rocmatrix.containers.settings import Environment, Init, Mount, ReadOnlyRoot, Tmpfs, User
 
@@ -134,3 +135,13 @@ def _line(item: Any, head: str, indent: int) -> str:
     space = " " * indent
     note, value = (f"{space}// {item.note}\n", item.value) if isinstance(item, Noted) else ("", item)
     return f"{note}{space}{head}{written(value, indent)}"
+
+
+TARGETS: Mapping[str, Target] = {
+    "devcontainer": Target(
+        about="devcontainer.json; `./invokew devcontainer` writes it with its Dockerfile",
+        text=lambda spec, _: devcontainer_json(spec),
+        rows=lambda spec, _: devcontainer_rows(spec),
+        for_editor=True,
+    )
+}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from rocmatrix.containers import settings as kinds
 from rocmatrix.containers.emit.parts import merged, refuse_portable
-from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained
+from rocmatrix.containers.emit.target import Host, Target
+from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained, left_out
 
 MANUAL = "docs.docker.com/reference/cli/docker/container/run"
 # What the command line needs beside the spec, of docker and of podman alike.
@@ -93,3 +97,21 @@ def _sdk(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 --
 def _sdk_mount(mount: kinds.Mount) -> dict[str, Any]:
     about = {"Type": mount.kind, "Source": mount.origin, "Target": mount.target}
     return about | ({"ReadOnly": True} if mount.read_only else {})
+
+
+def _command_text(spec: RunSpec, _: Host) -> str:
+    return shlex.join(docker_run_argv(spec)) + "\n"
+
+
+def _command_rows(spec: RunSpec, _: Host) -> tuple[Explanation, ...]:
+    return (*docker_rows(spec), *left_out(spec.features))
+
+
+def _sdk_text(spec: RunSpec, _: Host) -> str:
+    return json.dumps(docker_sdk_arguments(spec), indent=2) + "\n"
+
+
+TARGETS: Mapping[str, Target] = {
+    "docker": Target(about="a `docker run` command", text=_command_text, rows=_command_rows),
+    "docker-sdk": Target(about="arguments of Docker's Python SDK", text=_sdk_text),
+}

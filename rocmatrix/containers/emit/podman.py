@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 
 from rocmatrix.containers.emit.docker import OWN_ROWS
 from rocmatrix.containers.emit.parts import refuse_portable
-from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained
+from rocmatrix.containers.emit.target import Host, Target
+from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained, left_out
 from rocmatrix.containers.settings import Group, SecurityOption
 
 MANUAL = "docs.podman.io/en/latest/markdown/podman-run.1.html"
@@ -75,3 +78,27 @@ def _own(*, selinux: bool) -> Iterator[Explanation]:
             "run folder, and giving the folder another label would change it on the host",
             source=f"{MANUAL}#security-opt-option",
         )
+
+
+def missing_groups(spec: RunSpec, own: Sequence[int]) -> tuple[int, ...]:
+    """Return the groups of the spec that a rootless engine cannot give, for the user is in none of them."""
+    return tuple(int(group.gid) for group in spec.of(Group) if int(group.gid) not in own)
+
+
+def _text(spec: RunSpec, host: Host) -> str:
+    return shlex.join(podman_run_argv(spec, rootless=host.rootless, selinux=host.selinux)) + "\n"
+
+
+def _rows(spec: RunSpec, host: Host) -> tuple[Explanation, ...]:
+    return (*podman_rows(spec, rootless=host.rootless, selinux=host.selinux), *left_out(spec.features))
+
+
+def _hints(spec: RunSpec, host: Host) -> tuple[str, ...]:
+    load = f"podman keeps images of its own: docker save {spec.image} | podman load"
+    missing = missing_groups(spec, os.getgroups()) if host.rootless else ()
+    numbers = ", ".join(map(str, missing))
+    join = f"this user is not in group {numbers}, so rootless podman cannot open the nodes: join it and log in again"
+    return (load, join) if missing else (load,)
+
+
+TARGETS: Mapping[str, Target] = {"podman": Target(about="a `podman run` command", text=_text, rows=_rows, hints=_hints)}

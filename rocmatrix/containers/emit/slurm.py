@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from rocmatrix.containers import settings as kinds
-from rocmatrix.containers.elsewhere import OWNER, locked_memory
 from rocmatrix.containers.emit.cluster import on_node
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.docker import docker_options
 from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.emit.torchrun import ALONE, MODULE, TRAINER
 from rocmatrix.containers.least_privilege import CACHE_FOLDER
+from rocmatrix.containers.portable_spec import OWNER, locked_memory
 from rocmatrix.containers.runspec import RunSpec
 
 WARNING_SECONDS = 120  # before the time limit: enough to write a checkpoint
@@ -164,7 +164,7 @@ def _torchrun(batch: Batch) -> Iterator[str]:
     yield '--rdzv-endpoint="$head:$port"'
 
 
-def natively(python: str, environment: Mapping[str, str], *, cards: bool = False) -> Launcher:
+def native_launcher(python: str, environment: Mapping[str, str], *, cards: bool = False) -> Launcher:
     """Return the launcher of a Python that all nodes find at the same path. Slurm itself confines its cards.
 
     Args:

@@ -1,19 +1,22 @@
-"""The targets that a run spec can be said to, by the names that `--for` takes.
+"""What `run --for` can print, and the registry of it: each module of this room registers its own by `TARGETS`.
 
 A target is its text and its rows: what is handed to the engine, and each part of it with reason and source.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from rocmatrix.containers.emit import cdi, compose, devcontainer, docker, podman
-from rocmatrix.containers.runspec import Explanation, RunSpec, explain, left_out
+from rocmatrix.containers import emit
+from rocmatrix.containers.runspec import Explanation, RunSpec, explain
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.registry import registered
+
+NO_SPEC = RunSpec(cell="none", image="none", command=(), settings=())  # for a target of the host alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,63 +28,44 @@ class Host:
     selinux: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A way to run: the text that is handed on, and what explains it."""
-
-    about: str
-    text: Callable[[RunSpec, Host], str]
-    rows: Callable[[RunSpec, Host], tuple[Explanation, ...]]
-
-
 def _plain(spec: RunSpec, _: Host) -> tuple[Explanation, ...]:
     return explain(spec)
 
 
-def _docker_rows(spec: RunSpec, _: Host) -> tuple[Explanation, ...]:
-    return (*docker.docker_rows(spec), *left_out(spec.features))
+def _no_hints(_: RunSpec, __: Host) -> tuple[str, ...]:
+    return ()
 
 
-def _sdk(spec: RunSpec, _: Host) -> str:
-    return json.dumps(docker.docker_sdk_arguments(spec), indent=2) + "\n"
+def _overwrite(_: Path) -> None:
+    pass
 
 
-def _podman_text(spec: RunSpec, host: Host) -> str:
-    return shlex.join(podman.podman_run_argv(spec, rootless=host.rootless, selinux=host.selinux)) + "\n"
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A way to run: the text that is handed on, and what explains it.
+
+    `host_alone` states that the text is about the host, whatever the spec; `for_editor` that a person works in the
+    container with an editor. `hints` are what the text alone does not show. `require_free` raises where the file that
+    is about to be written is another program's.
+    """
+
+    about: str
+    text: Callable[[RunSpec, Host], str]
+    rows: Callable[[RunSpec, Host], tuple[Explanation, ...]] = _plain
+    hints: Callable[[RunSpec, Host], tuple[str, ...]] = _no_hints
+    require_free: Callable[[Path], None] = _overwrite
+    host_alone: bool = False
+    for_editor: bool = False
 
 
-def _podman_rows(spec: RunSpec, host: Host) -> tuple[Explanation, ...]:
-    return (*podman.podman_rows(spec, rootless=host.rootless, selinux=host.selinux), *left_out(spec.features))
-
-
-TARGETS: Mapping[str, Target] = {
-    "docker": Target(
-        about="a `docker run` command",
-        text=lambda s, _: shlex.join(docker.docker_run_argv(s)) + "\n",
-        rows=_docker_rows,
-    ),
-    "docker-sdk": Target(about="arguments of Docker's Python SDK", text=_sdk, rows=_plain),
-    "compose": Target(about="a compose file", text=lambda s, _: compose.compose_file(s), rows=_plain),
-    "podman": Target(about="a `podman run` command", text=_podman_text, rows=_podman_rows),
-    "cdi": Target(
-        about="a CDI specification of this host's cards",
-        text=lambda _, host: cdi.cdi_file(host.hardware),
-        rows=lambda _, host: cdi.cdi_rows(host.hardware),
-    ),
-    "devcontainer": Target(
-        about="devcontainer.json; `./invokew devcontainer` writes it with its Dockerfile",
-        text=lambda s, _: devcontainer.devcontainer_json(s),
-        rows=lambda s, _: devcontainer.devcontainer_rows(s),
-    ),
-}
-
-# What is said of the host alone; a spec is not looked at.
-HOST_ALONE = frozenset({"cdi"})
-NO_SPEC = RunSpec(cell="none", image="none", command=(), settings=())
+@cache
+def known() -> Mapping[str, Target]:
+    """Return the targets of this room by the names that `--for` takes."""
+    return {name: each for found in registered(emit, "TARGETS") for name, each in found.items()}
 
 
 def target(name: str) -> Target:
     """Return a target. Raises RM404 for an unknown one, naming the nearest."""
-    if name not in TARGETS:
-        raise RocmatrixError("RM404", what=f"--for takes no {name!r}", why=suggestion(name, TARGETS))
-    return TARGETS[name]
+    if name not in known():
+        raise RocmatrixError("RM404", what=f"--for takes no {name!r}", why=suggestion(name, known()))
+    return known()[name]

@@ -14,7 +14,7 @@ import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text, substituted
 from rocmatrix.doctor.environment.launch import Launch
-from rocmatrix.doctor.environment.subject import Assignment, Command, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -39,8 +39,8 @@ def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = 
     services = _items(root).get("services")
     if not isinstance(services, yaml.MappingNode):
         raise RocmatrixError("RM311", what="it has no services", where=str(path))
-    beside = path.parent / ".env"
-    known = {row.name: row.value for row in env_file(beside)} if beside.is_file() else {}
+    env_path = path.parent / ".env"
+    known = {row.name: row.value for row in env_file(env_path)} if env_path.is_file() else {}
     known |= shell
     return tuple(_service(name, node, path, known, matrix) for name, node in _items(services).items())
 
@@ -135,11 +135,11 @@ def _env_files(node: yaml.Node | None, path: Path, shell: Mapping[str, str]) -> 
     """Yield the env files of a service: a path, or a list of paths and of maps with `path` and `required`."""
     rows = node.value if isinstance(node, yaml.SequenceNode) else [node] if node is not None else []
     for row in rows:
-        told = _items(row) if isinstance(row, yaml.MappingNode) else {"path": row}
-        if "path" not in told:
+        entry = _items(row) if isinstance(row, yaml.MappingNode) else {"path": row}
+        if "path" not in entry:
             raise RocmatrixError("RM311", what="an env file without a path", where=_where(path, row))
-        file = path.parent / _interpolated(_scalar(told["path"], path), shell)
-        optional = "required" in told and _scalar(told["required"], path).lower() == "false"
+        file = path.parent / _interpolated(_scalar(entry["path"], path), shell)
+        optional = "required" in entry and _scalar(entry["required"], path).lower() == "false"
         if os.path.exists(file) or not optional:  # noqa: PTH110 -- Path.exists raises for a name that is too long
             yield file
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.subject import Assignment, Command, Pair, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Pair, Subject
 from rocmatrix.runtime.errors import RocmatrixError
 
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
@@ -156,8 +156,8 @@ def _take(
 ) -> None:
     instruction = row["instruction"]
     if instruction == "ARG":
-        told = _arguments(row, where)
-        stage.arguments |= {name: value or defaults.get(name, "") for name, value in told.items()}
+        declared = _arguments(row, where)
+        stage.arguments |= {name: value or defaults.get(name, "") for name, value in declared.items()}
     elif instruction == "ENV":
         for name, value in _pairs(row, where, stage):
             line = next(

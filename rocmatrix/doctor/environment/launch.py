@@ -49,42 +49,42 @@ def of_command(words: Sequence[str], where: str) -> Launch | None:
     rest = [word for word in words[runner + 1 :] if word != "container"]
     if not rest or rest[0] not in ("run", "create"):
         return None
-    told, image = _options(rest[1:])
+    options, image = _options(rest[1:])
     if image is None:
         return None
     return Launch(
         image=image,
         where=where,
-        devices=tuple(value.split(":")[0] for value in told.get("--device", ())),
-        groups=tuple(told.get("--group-add", ())),
-        gpus=_last(told, "--gpus"),
-        shared_memory=_last(told, "--shm-size"),
-        ipc=_last(told, "--ipc"),
-        user=_last(told, "-u") or _last(told, "--user"),
-        privileged="--privileged" in told,
-        variables=tuple(_variables([*told.get("-e", ()), *told.get("--env", ())])),
+        devices=tuple(value.split(":")[0] for value in options.get("--device", ())),
+        groups=tuple(options.get("--group-add", ())),
+        gpus=_last(options, "--gpus"),
+        shared_memory=_last(options, "--shm-size"),
+        ipc=_last(options, "--ipc"),
+        user=_last(options, "-u") or _last(options, "--user"),
+        privileged="--privileged" in options,
+        variables=tuple(_variables([*options.get("-e", ()), *options.get("--env", ())])),
     )
 
 
 def _options(words: Sequence[str]) -> tuple[dict[str, list[str]], str | None]:
     """Return the options by name, and the image: the first word that is no option nor the value of one."""
-    told: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):
-            return told, word
+            return options, word
         name, equals, value = word.partition("=")
         if equals:
-            told.setdefault(name, []).append(value)
+            options.setdefault(name, []).append(value)
         elif name in _VALUED:
-            told.setdefault(name, []).append(next(rest, ""))
+            options.setdefault(name, []).append(next(rest, ""))
         else:
-            told.setdefault(name, [])
-    return told, None
+            options.setdefault(name, [])
+    return options, None
 
 
-def _last(told: dict[str, list[str]], name: str) -> str | None:
-    values = told.get(name)
+def _last(options: dict[str, list[str]], name: str) -> str | None:
+    values = options.get(name)
     return values[-1] if values else None
 
 

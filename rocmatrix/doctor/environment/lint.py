@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from rocmatrix.doctor.environment.lint_input import Assignment, Subject
 from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
-from rocmatrix.doctor.environment.subject import Assignment, Subject
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
 
@@ -81,12 +81,12 @@ def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFi
                 if (match := re.search(rule.command, command.text)) is not None:
                     yield _finding(rule, subject, where=command.where, what=match[0])
         for variable in subject.variables:
-            if rule.names_it(variable.name) and _speaks(rule, variable, subject):
+            if rule.names_it(variable.name) and _applies(rule, variable, subject):
                 what = f"{variable.name}={variable.value}"
                 yield _finding(rule, subject, where=variable.where, what=what)
 
 
-def _speaks(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> bool:
+def _applies(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> bool:
     """Return whether the rule covers this value with these others; whether it holds for the run is checked later."""
     others = {other.name: other.value for other in subject.variables if other.name != variable.name}
     if rule.value is not None and not re.search(rule.value, variable.value):

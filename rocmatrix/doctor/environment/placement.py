@@ -11,9 +11,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
+from rocmatrix.doctor.environment.lint_input import Command, Subject
 from rocmatrix.doctor.environment.rules import Kind, Severity
-from rocmatrix.doctor.environment.subject import Command, Subject
-from rocmatrix.doctor.environment.written import parts
+from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.statement import within
 
@@ -33,6 +34,7 @@ class _Install:
 
     name: str
     exact: str | None
+    newest: bool
     rocm: str | None
     where: str
 
@@ -63,7 +65,13 @@ def _installs(command: Command) -> Iterator[_Install]:
             exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier))
             local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
             rocm = index or (local[1] if local else None) or ("" if other or wanted.url else None)
-            yield _Install(name=wanted.name.lower(), exact=exact[1] if exact else None, rocm=rocm, where=command.where)
+            yield _Install(
+                name=wanted.name.lower(),
+                exact=exact[1] if exact else None,
+                newest=not wanted.specifier and not wanted.url,
+                rocm=rocm,
+                where=command.where,
+            )
 
 
 def _of_image(subject: Subject) -> Iterator[LintFinding]:
@@ -72,7 +80,7 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
         return
     tag = image.partition(":")[2]
     if image.startswith("rocm/pytorch:") and tag.startswith("rocm") and not _PYTORCH_TAG.match(tag):
-        yield _said(
+        yield _finding_of(
             "image-tag-form", subject, where, image, "invented", "error",
             "tags of rocm/pytorch name ROCm, distribution, Python and torch (rocm6.4_ubuntu22.04_py3.10_pytorch_"
             "release_2.6.0); this one has not all four, so none of that name was published",
@@ -82,7 +90,7 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
         row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in subject.variables
     )
     if amd and _CUDA_IMAGES.search(image) and "rocm" not in image:
-        yield _said(
+        yield _finding_of(
             "cuda-image", subject, where, image, "conflict", "error",
             "this image is built for CUDA, and the settings with it are for an AMD card: it finds no card",
             "take the ROCm image of the same project (rocm/vllm, vllm/vllm-openai-rocm, rocm/pytorch)",
@@ -92,7 +100,7 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
 def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFinding]:
     torch = next((one for one in installs if one.name == "torch"), None)
     if torch is not None and torch.rocm is None and subject.image is not None and not _is_rocm(subject.image):
-        yield _said(
+        yield _finding_of(
             "torch-from-default-index", subject, torch.where, f"pip install torch on {subject.image}", "conflict",
             "error",
             "the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
@@ -100,7 +108,7 @@ def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFin
         )  # fmt: skip
     vision = next((one for one in installs if one.name == "torchvision"), None)
     if torch and vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
-        yield _said(
+        yield _finding_of(
             "torchvision-of-another-torch", subject, vision.where, f"torch {torch.exact}, torchvision {vision.exact}",
             "conflict", "error",
             f"torchvision of another torch is refused or crashes (operator torchvision::nms does not exist); "
@@ -121,19 +129,35 @@ def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -
         return
     for one in installs:
         companion = next((row for row in matrix.companions if row.package == one.name), None)
+        if companion is not None:
+            yield from _of_version(subject, one, companion, rocm)
         for rule in companion.rules if companion else ():
             bound = rule.when
             if rule.verdict == "broken" and bound.rocm and not bound.architectures and within(rocm, bound.rocm):
-                yield _said(
+                yield _finding_of(
                     rule.id, subject, one.where, f"{one.name} with ROCm {rocm}", "never built", "error", rule.words,
                     "./invokew explain names the releases that the package goes with",
                 )  # fmt: skip
 
 
+def _of_version(subject: Subject, one: _Install, companion: Companion, rocm: str) -> Iterator[LintFinding]:
+    """Yield a companion whose version is that of another ROCm: the newest counts as that of the newest ROCm."""
+    by_rocm = [pairing for pairing in companion.versions if pairing.when.rocm]
+    mine = next((pairing for pairing in by_rocm if within(rocm, str(pairing.when.rocm))), None)
+    if mine is None or (within(one.exact, mine.version) if one.exact else not one.newest or mine is by_rocm[-1]):
+        return
+    yield _finding_of(
+        "companion-of-another-rocm", subject, one.where, f"{one.name} {one.exact or '(the newest)'} with ROCm {rocm}",
+        "never built", "error",
+        f"that version has no library for ROCm {rocm}; {mine.version} has ({mine.evidence.words})",
+        f"pip install '{one.name}{mine.version}'",
+    )  # fmt: skip
+
+
 def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     for device in launch.devices:
         if not device.startswith("/dev/") and "=" not in device:
-            yield _said(
+            yield _finding_of(
                 "device-path", subject, launch.where, device, "malformed", "error",
                 "device nodes lie below /dev; the engine refuses a path that does not exist",
                 f"/dev/{device.strip('/').removeprefix('dev/')}",
@@ -141,18 +165,18 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     if launch.privileged or not launch.for_amd:
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
-        yield _said(
+        yield _finding_of(
             "kfd-not-given", subject, launch.where, " ".join(launch.devices), "conflict", "error",
             "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card", "add --device /dev/kfd",
         )  # fmt: skip
     if launch.user not in (None, "0", "root", "0:0", "root:root") and not launch.groups:
-        yield _said(
+        yield _finding_of(
             "groups-not-given", subject, launch.where, f"user {launch.user}", "conflict", "warning",
             "another user than root is in none of the groups that own the device nodes",
             "add the numbers of the host's groups render and video (group_add, --group-add)",
         )  # fmt: skip
     if launch.shared_memory is None and launch.ipc != "host":
-        yield _said(
+        yield _finding_of(
             "shared-memory-small", subject, launch.where, launch.image or subject.name, "harmful", "note",
             "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",
             "shm_size: 8g (--shm-size 8g), or ipc: host",
@@ -168,7 +192,7 @@ def _rocm_of(image: str | None) -> str | None:
     return match["rocm"] if match else None
 
 
-def _said(
+def _finding_of(
     rule: str, subject: Subject, where: str, what: str, kind: Kind, severity: Severity, truth: str, instead: str
 ) -> LintFinding:
     return LintFinding(

@@ -51,7 +51,7 @@ class EnvironmentRule(Strict):
     evidence: Evidence
 
     @model_validator(mode="after")
-    def _speaks_of_something(self) -> EnvironmentRule:
+    def _has_a_subject(self) -> EnvironmentRule:
         if bool(self.names) == bool(self.command):
             raise PydanticCustomError("subject", "give either names or a command", {})
         return self

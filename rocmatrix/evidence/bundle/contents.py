@@ -53,10 +53,10 @@ def record(each: Record, identity: Identity, *, number: int) -> Part:
         number: place in the bundle, the first is 1.
     """
     log = _tail(each.log, identity, cut=each.log_omitted > 0 or len(each.log.encode()) >= LOG_BYTES)
-    told = {name: value for name, value in each.content().items() if name != "log"}
-    told = clean_data(told, identity) | {"log_end": log.splitlines()}
+    fields = {name: value for name, value in each.content().items() if name != "log"}
+    fields = clean_data(fields, identity) | {"log_end": log.splitlines()}
     name = clean(f"records/{number:02d}-{each.kind}-{each.cell}.json", identity)
-    return data(name, told, Identity(), most=RECORD_BYTES + 2 * TAIL_BYTES)
+    return data(name, fields, Identity(), most=RECORD_BYTES + 2 * TAIL_BYTES)
 
 
 def log(path: Path, identity: Identity) -> Part:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocmatrix.containers.emit import kubernetes
     from rocmatrix.containers.emit.cluster.kubernetes_site import Site
     from rocmatrix.containers.runspec import RunSpec
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Job
 
 _GROUPS = (
@@ -121,7 +121,7 @@ def _job(to: KubernetesDestination, sending: Sending) -> Job:
     return Job(
         argv=["kubectl", "apply", f"--filename={path}"],
         environment=None,
-        why=_said_of_pods(to, placement, spec=spec, data=on_claim),
+        why=_rows_of_pods(to, placement, spec=spec, data=on_claim),
         files={path: emit(spec, placement)},
         rows=kubernetes.kubernetes_rows(spec, placement),
     )
@@ -143,7 +143,7 @@ def _require_adapters(to: KubernetesDestination) -> None:
 
 def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
     from rocmatrix.containers import least_privilege as policy
-    from rocmatrix.containers.elsewhere import Places
+    from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import cluster
 
     target = f"{policy.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
@@ -153,7 +153,7 @@ def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> 
     return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
 
 
-def _said_of_pods(
+def _rows_of_pods(
     to: KubernetesDestination, placement: kubernetes.Placement, *, spec: RunSpec, data: str | None
 ) -> str:
     kind = "Job" if to.nodes == 1 else "TrainJob (Kubeflow Trainer)"
@@ -163,7 +163,7 @@ def _said_of_pods(
     return text + (f"; data: {data} on claim {to.site.data_claim or to.site.claim}" if data else "")
 
 
-def _on_claim(wanted: Wanted) -> str | None:
+def _on_claim(wanted: JobRequest) -> str | None:
     """Return the data's path on its claim, relative to the claim's root. Raises RM426 for a file of this machine."""
     from rocmatrix.jobs import callback_mounts, job
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 from rocmatrix.jobs import schedulers
 from rocmatrix.jobs.destination import Destination
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 from rocmatrix.runtime.option import option, options_of
+from rocmatrix.runtime.registry import registered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +52,7 @@ class Scheduler:
 @cache
 def known() -> Mapping[str, Scheduler]:
     """Return the schedulers of this room by their names."""
-    names = (f"{schedulers.__name__}.{found.name}" for found in iter_modules(schedulers.__path__))
-    found = (getattr(import_module(name), "SCHEDULER", None) for name in names if name != __name__)
-    return {each.name: each for each in found if each is not None}
+    return {each.name: each for each in registered(schedulers, "SCHEDULER")}
 
 
 def destination(engine: str, asked: Nodes) -> Destination:

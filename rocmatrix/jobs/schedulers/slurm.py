@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rocmatrix.containers.emit import slurm
     from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
     from rocmatrix.containers.runspec import Explanation
-    from rocmatrix.jobs.job import Wanted
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Job
 
 UNDER = ("native", "docker", "apptainer")
@@ -100,7 +100,7 @@ def _job(to: SlurmDestination, sending: Sending) -> Job:
     from rocmatrix.jobs.runner import Job
 
     wanted, cards = sending.wanted, sending.cards
-    under = _natively(to, sending) if to.under == "native" else _contained(to, sending)
+    under = _native_batch(to, sending) if to.under == "native" else _contained(to, sending)
     name = str(wanted.options["run"])
     batch = slurm.Batch(
         name=name,
@@ -121,7 +121,7 @@ def _job(to: SlurmDestination, sending: Sending) -> Job:
     )
 
 
-def _natively(to: SlurmDestination, sending: Sending) -> _Under:
+def _native_batch(to: SlurmDestination, sending: Sending) -> _Under:
     """Make the launcher of a Python and a checkout that all nodes have; by default, at the paths they have here."""
     from rocmatrix.containers import least_privilege as policy
     from rocmatrix.containers.emit import slurm
@@ -135,13 +135,13 @@ def _natively(to: SlurmDestination, sending: Sending) -> _Under:
     variables |= {"PYTHONPATH": to.checkout or str(ROOT), "PYTHONSAFEPATH": "1"}
     python, arguments = to.python, _unproven(wanted)
     if python is None:
-        made = job.natively(wanted, matrix=sending.matrix, cell=cell, hardware=sending.hardware)
+        made = job.native_job(wanted, matrix=sending.matrix, cell=cell, hardware=sending.hardware)
         python, arguments = made.argv[0], made.argv[made.argv.index(wanted.program.name) :]
-    launcher = slurm.natively(python, variables, cards=cell.architecture is not None)
+    launcher = slurm.native_launcher(python, variables, cards=cell.architecture is not None)
     return _Under(launcher=launcher, arguments=tuple(arguments))
 
 
-def _unproven(wanted: Wanted) -> list[str]:
+def _unproven(wanted: JobRequest) -> list[str]:
     """Return the trainer's arguments for a Python of the nodes, whose wheels are unknown here."""
     from rocmatrix.jobs import job
 
@@ -152,8 +152,8 @@ def _unproven(wanted: Wanted) -> list[str]:
 
 def _contained(to: SlurmDestination, sending: Sending) -> _Under:
     from rocmatrix.containers import runspec
-    from rocmatrix.containers.elsewhere import Places
     from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, job
 
     wanted, cards = sending.wanted, bool(sending.cards)

@@ -75,11 +75,11 @@ def _harmful_helps(matrix: Matrix) -> Iterator[Mistake]:
 
 def _unreported_defaults(matrix: Matrix) -> Iterator[Mistake]:
     """Yield every recommended cell that neither AMD lists nor an owner reports, next to one that an owner reports."""
-    told = {cell.architecture: cell.name for cell in matrix.cells if cell.verdict == "works"}
+    working = {cell.architecture: cell.name for cell in matrix.cells if cell.verdict == "works"}
     for index, cell in enumerate(matrix.cells):
         backed = cell.verdict == "works" or cell.official
-        if cell.recommended and not backed and cell.architecture in told:
-            other = told[cell.architecture]
+        if cell.recommended and not backed and cell.architecture in working:
+            other = working[cell.architecture]
             yield ("cells", index, "recommended"), f"no source reports it, and {other} is reported to work"
 
 

@@ -99,14 +99,14 @@ def neighbours(
     if release is None or architecture is None:
         return
     own = {rule.id for rule in matrix.rules_on(architecture, release)}
-    beside = [r for r in matrix.releases if r.rocm == release.rocm and _minor(r) == _minor(release)]
-    for other in dict.fromkeys(r.name for r in (*beside, *asked) if r.name != release.name):
+    same_minor = [r for r in matrix.releases if r.rocm == release.rocm and _minor(r) == _minor(release)]
+    for other in dict.fromkeys(r.name for r in (*same_minor, *asked) if r.name != release.name):
         found = matrix.release_by_name[other]
         written = (rule for rule in matrix.rules if rule.decides and rule.verdict != "untested")
-        spoken = (
+        applying = (
             rule for rule in written if rule.when.matches(architecture=architecture, torch=found.torch, rocm=found.rocm)
         )
-        yield from ((found, rule) for rule in spoken if rule.id not in own)
+        yield from ((found, rule) for rule in applying if rule.id not in own)
 
 
 def _minor(release: Release) -> list[str]:

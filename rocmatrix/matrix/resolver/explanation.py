@@ -47,8 +47,8 @@ class Explanation:
     @property
     def unrecorded(self) -> tuple[str, ...]:
         """The libraries of which nothing is recorded here; silence is not a verdict."""
-        spoken = {point.about for section in self.sections for point in section.points}
-        return tuple(title for title in LIBRARY_TITLES.values() if title not in spoken) if self.subject.rocm else ()
+        covered = {point.about for section in self.sections for point in section.points}
+        return tuple(title for title in LIBRARY_TITLES.values() if title not in covered) if self.subject.rocm else ()
 
     def described(self) -> dict[str, Any]:
         """Return it for programs, with the version of this layout."""

@@ -9,13 +9,14 @@ import re
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
 from rocmatrix.matrix.resolver.judgement import Judgement, judge
-from rocmatrix.matrix.resolver.statements import StatementAt, statements
+from rocmatrix.matrix.resolver.statements import RULES_FILE, StatementAt, statements
 from rocmatrix.matrix.rule import Rule
 
 SCHEMA = 2
@@ -68,15 +69,18 @@ class Outdated:
         }
 
 
-def outdated(matrix: Matrix, *, today: str, answers: Iterable[Answer] = ()) -> Outdated:
+def outdated(
+    matrix: Matrix, *, today: str, answers: Iterable[Answer] = (), others: Iterable[StatementAt] = ()
+) -> Outdated:
     """Return the statements that expired before `today`, oldest first, and the releases that a person may move to.
 
     Args:
         today: date that statements expire by, such as 2026-11-21.
         answers: what package indexes serve; empty to compare dates only.
+        others: statements that are in no file of the matrix itself, such as those of the doctor.
     """
-    ids = {rule.id for rule in matrix.rules}
-    aged = (s for s in statements(matrix) if s.expired(today) and not (s.claim or s.entry in ids))
+    every = chain(statements(matrix), others)
+    aged = (s for s in every if s.expired(today) and not (s.claim or s.file == RULES_FILE))
     rules = (rule for rule in (*matrix.rules, *matrix.derived_rules) if rule.expired(today))
     return Outdated(
         today=today,

@@ -103,10 +103,10 @@ def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Relea
 
 def rules_on(matrix: Matrix, subject: Subject) -> tuple[Rule, ...]:
     """Return every rule, written or derived, that applies to a combination, even one never built."""
-    return tuple(rule for rule in (*matrix.rules, *matrix.derived_rules) if _speaks(rule.when, subject))
+    return tuple(rule for rule in (*matrix.rules, *matrix.derived_rules) if _applies(rule.when, subject))
 
 
-def _speaks(when: Selector, subject: Subject) -> bool:
+def _applies(when: Selector, subject: Subject) -> bool:
     if subject.torch is None:
         return False
     return when.matches(architecture=subject.architecture, torch=subject.torch, rocm=subject.rocm)
@@ -131,8 +131,8 @@ def _point(about: str, says: str, evidence: Evidence, today: str) -> Point:
 
 
 def _neighbours(matrix: Matrix, subject: Subject, asked: tuple[Release, ...], today: str) -> Iterator[Point]:
-    beside = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, asked=asked)
-    for release, rule in beside:
+    near = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, asked=asked)
+    for release, rule in near:
         point = _rule(rule, today)
         yield replace(point, says=f"{release.name}: {point.says}")
 
@@ -168,5 +168,5 @@ def _overrides(architecture: Architecture | None, subject: Subject, today: str) 
 def _libraries(matrix: Matrix, subject: Subject, today: str) -> Iterator[Point]:
     for library, statements in matrix.libraries.by_name.items() if subject.rocm else ():
         for entry in statements:
-            if _speaks(entry.when, subject):
+            if _applies(entry.when, subject):
                 yield _point(LIBRARY_TITLES[library], entry.words(subject.architecture), entry.evidence, today)

@@ -15,6 +15,8 @@ from rocmatrix.matrix.matrix import Architecture, Matrix
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import UNOPENABLE, Evidence
 
+RULES_FILE = "matrix/rules.yaml"
+
 
 @dataclass(frozen=True, kw_only=True)
 class StatementAt:
@@ -44,11 +46,11 @@ class StatementAt:
 def statements(matrix: Matrix) -> Iterator[StatementAt]:
     """Yield every statement that was written with evidence, file by file. Derived rules follow from these."""
     for rule in matrix.rules:
-        yield from _of_rule("matrix/rules.yaml", rule)
+        yield from _of_rule(RULES_FILE, rule)
     for companion in matrix.companions:
         for pairing in companion.versions:
             says = f"{pairing.version} goes with torch {pairing.when.torch or 'of any version'}"
-            yield _dated("matrix/companions.yaml", companion.package, says, pairing.evidence)
+            yield dated("matrix/companions.yaml", companion.package, says, pairing.evidence)
         for rule in companion.rules:
             yield from _of_rule("matrix/companions.yaml", rule)
     for gfx, architecture in matrix.architectures.items():
@@ -77,11 +79,11 @@ def _of_rule(file: str, rule: Rule) -> Iterator[StatementAt]:
 
 def _of_architecture(gfx: str, architecture: Architecture) -> Iterator[StatementAt]:
     file = "matrix/architectures.yaml"
-    yield _dated(file, gfx, f"its cards are {', '.join(architecture.cards)}", architecture.evidence)
+    yield dated(file, gfx, f"its cards are {', '.join(architecture.cards)}", architecture.evidence)
     if architecture.also is not None:
-        yield _dated(file, gfx, f"also known as {', '.join(architecture.also.names)}", architecture.also.evidence)
+        yield dated(file, gfx, f"also known as {', '.join(architecture.also.names)}", architecture.also.evidence)
     for override in architecture.overrides:
-        yield _dated(file, f"{gfx} {override.value}", f"{override.effect}: {override.why}", override.evidence)
+        yield dated(file, f"{gfx} {override.value}", f"{override.effect}: {override.why}", override.evidence)
 
 
 def _of_releases(matrix: Matrix) -> Iterator[StatementAt]:
@@ -89,31 +91,37 @@ def _of_releases(matrix: Matrix) -> Iterator[StatementAt]:
     for series in matrix.series:
         name = f"torch {', '.join(series.torch)} for ROCm {', '.join(series.rocm) or 'none'}"
         held = ", ".join(series.device_code.architectures or []) or "no architecture known"
-        yield _dated(file, name, f"Pythons {', '.join(series.pythons) or 'not known'}", series.evidence)
-        yield _dated(file, name, f"device code for {held}", series.device_code.evidence)
+        yield dated(file, name, f"Pythons {', '.join(series.pythons) or 'not known'}", series.evidence)
+        yield dated(file, name, f"device code for {held}", series.device_code.evidence)
 
 
 def _of_tables(matrix: Matrix) -> Iterator[StatementAt]:
     for library, entries in matrix.libraries.by_name.items():
         for entry in entries:
-            yield _dated("matrix/libraries.yaml", library, entry.note, entry.evidence)
+            yield dated("matrix/libraries.yaml", library, entry.note, entry.evidence)
     for kernels in matrix.kernels:
-        yield _dated("matrix/kernels.yaml", kernels.library, kernels.note, kernels.evidence)
+        yield dated("matrix/kernels.yaml", kernels.library, kernels.note, kernels.evidence)
     for table in matrix.support:
         says = f"AMD lists {sum(map(len, table.listed.values()))} cards"
-        yield _dated("matrix/support.yaml", f"ROCm {', '.join(table.rocm)}", table.note or says, table.evidence)
+        yield dated("matrix/support.yaml", f"ROCm {', '.join(table.rocm)}", table.note or says, table.evidence)
 
 
 def _of_cells(matrix: Matrix) -> Iterator[StatementAt]:
     file = "matrix.yaml"
     for name, base in matrix.bases.items():
-        yield _dated(file, name, f"{base.image} with Python {base.python}", base.evidence)
+        yield dated(file, name, f"{base.image} with Python {base.python}", base.evidence)
     for variable in matrix.environment:
-        yield _dated(file, variable.name, variable.why, variable.evidence)
+        yield dated(file, variable.name, variable.why, variable.evidence)
     for name, entry in zip(matrix.cell_names, matrix.cell_entries, strict=True):
-        yield _dated(file, name, entry.why, entry.evidence)
+        yield dated(file, name, entry.why, entry.evidence)
 
 
-def _dated(file: str, entry: str, says: str, evidence: Evidence) -> StatementAt:
-    """Return a statement that names no day of its own: it asks to be looked at again after a year."""
-    return StatementAt(file=file, entry=entry, says=says, evidence=evidence, expires=derive.look_again(evidence.date))
+def dated(file: str, entry: str, stated: str, evidence: Evidence) -> StatementAt:
+    """Return a statement that names no day of its own: it asks to be looked at again after a year.
+
+    Args:
+        file: path in the checkout, such as matrix/libraries.yaml.
+        entry: name of the entry in it.
+        stated: the statement, as text.
+    """
+    return StatementAt(file=file, entry=entry, says=stated, evidence=evidence, expires=derive.look_again(evidence.date))

@@ -43,40 +43,40 @@ STYLES: dict[str, str] = {
 CELLS = {"★": "recommended cell", "●": "cell", "○": "cell, unlocked"}
 
 
-def explanation(argued: Explanation) -> Group:
+def explanation(explained: Explanation) -> Group:
     """Return the whole explanation: verdict, answer, then each section that is not empty."""
     from rich.console import Group
     from rich.text import Text
 
-    verdict = argued.judged.verdict
+    verdict = explained.judged.verdict
     judged = (f"{SYMBOLS[verdict]} {verdict}", STYLES[verdict])
-    parts: list[RenderableType] = [Text.assemble((argued.subject.words, "bold"), ": ", judged, _restricted(argued))]
-    parts.append(_item("", argued.judged.because))
-    if argued.cards:
-        parts.append(_item("", f"cards: {', '.join(argued.cards)}"))
-    if argued.refusal is not None:
-        parts += _refusal(argued.refusal)
-    if argued.choice is not None:
-        parts += _choice(argued.choice)
-    parts += _chosen(argued)
-    for section in argued.sections:
+    head = Text.assemble((explained.subject.words, "bold"), ": ", judged, _restricted(explained))
+    parts: list[RenderableType] = [head, _item("", explained.judged.because)]
+    if explained.cards:
+        parts.append(_item("", f"cards: {', '.join(explained.cards)}"))
+    if explained.refusal is not None:
+        parts += _refusal(explained.refusal)
+    if explained.choice is not None:
+        parts += _choice(explained.choice)
+    parts += _chosen(explained)
+    for section in explained.sections:
         parts += _section(section)
-    if argued.unrecorded:
-        parts += [Text(""), Text(f"Nothing is recorded here of {', '.join(argued.unrecorded)}.")]
+    if explained.unrecorded:
+        parts += [Text(""), Text(f"Nothing is recorded here of {', '.join(explained.unrecorded)}.")]
     return Group(*parts)
 
 
-def _restricted(argued: Explanation) -> str:
-    judged = argued.judged
+def _restricted(explained: Explanation) -> str:
+    judged = explained.judged
     return f" on {', '.join(judged.cards)}; {judged.others} on its other cards" if judged.others else ""
 
 
-def _chosen(argued: Explanation) -> Iterator[RenderableType]:
+def _chosen(explained: Explanation) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    if argued.chosen:
+    if explained.chosen:
         yield Text("\nChosen for you", style="bold underline")
-    for axis in argued.chosen:
+    for axis in explained.chosen:
         yield _item("-", Text.assemble((f"{axis.axis} {axis.value}", "bold"), f": {axis.why}"))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from rocmatrix.evidence.level import PASSED, UNTOLD, card_of, why_not
+from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED, card_of, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.nightly.bisection.search import Answer
@@ -64,16 +64,16 @@ def steps(
 
 
 def _step(cell: Cell, of_matrix: bool, records: Sequence[Record], probe: str, card: str | None) -> Step:
-    told = [
+    outcomes = [
         (record.at, verdict.status)
         for record in ordered(records)
         if record.kind == "smoke"
         and why_not(record, cell) is None
         and card_of(record, cell) in (None, card or card_of(record, cell))
         for verdict in record.verdicts
-        if verdict.probe == probe and verdict.status not in UNTOLD
+        if verdict.probe == probe and verdict.status not in NO_VERDICT_STATUS
     ]
-    if not told:
+    if not outcomes:
         return Step(cell=cell, of_matrix=of_matrix)
-    at, status = told[-1]
+    at, status = outcomes[-1]
     return Step(cell=cell, of_matrix=of_matrix, answer="good" if status in PASSED else "bad", at=at)

@@ -52,11 +52,11 @@ def span(known: Mapping[int, Answer]) -> Span | None:
 
 def changes(known: Mapping[int, Answer]) -> tuple[tuple[int, int], ...]:
     """Return each pair of answered neighbours at which the answer changes, in order."""
-    told = sorted(place for place, answer in known.items() if answer != "skip")
-    return tuple((a, b) for a, b in pairwise(told) if known[a] != known[b])
+    answered = sorted(place for place, answer in known.items() if answer != "skip")
+    return tuple((a, b) for a, b in pairwise(answered) if known[a] != known[b])
 
 
-def untold(known: Mapping[int, Answer], within: Span) -> list[int]:
+def unanswered(known: Mapping[int, Answer], within: Span) -> list[int]:
     """Return the places inside the span that have no answer yet, nearest to its middle first."""
     middle = (within.good + within.bad) / 2
     inside = (place for place in range(within.good + 1, within.bad) if place not in known)
@@ -64,34 +64,34 @@ def untold(known: Mapping[int, Answer], within: Span) -> list[int]:
 
 
 def search(known: Mapping[int, Answer], ask: Callable[[int], Answer]) -> Found:
-    """Ask until no version between good and bad is left untold. Raises ValueError where `known` has no such pair."""
-    told = dict(known)
+    """Query until no version between good and bad is left open. Raises ValueError where `known` has no such pair."""
+    answers_so_far = dict(known)
     asked: list[int] = []
     while True:
-        within = span(told)
+        within = span(answers_so_far)
         if within is None:
             raise ValueError("no good version stands before a bad one")
-        left = untold(told, within)
+        left = unanswered(answers_so_far, within)
         if not left:
             break
-        told[left[0]] = ask(left[0])
+        answers_so_far[left[0]] = ask(left[0])
         asked.append(left[0])
     between = tuple(place for place in range(within.good + 1, within.bad))
-    return Found(good=within.good, bad=within.bad, skipped=between, asked=tuple(asked), changes=changes(told))
+    return Found(good=within.good, bad=within.bad, skipped=between, asked=tuple(asked), changes=changes(answers_so_far))
 
 
 def most_questions(within: Span, known: Mapping[int, Answer]) -> int:
     """Return how many versions are asked at most where none is skipped."""
-    count = len(untold(known, within))
+    count = len(unanswered(known, within))
     return ceil(log2(count + 1)) if count else 0
 
 
 def order(known: Mapping[int, Answer], within: Span) -> Iterator[int]:
     """Yield what would be asked if every answer were "good": the way a plan is shown."""
-    told = dict(known)
-    while left := untold(told, within):
+    answers_so_far = dict(known)
+    while left := unanswered(answers_so_far, within):
         yield left[0]
-        told[left[0]] = "good"
+        answers_so_far[left[0]] = "good"
         within = Span(good=left[0], bad=within.bad)
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import owner
+from rocmatrix.containers import orphan_cleanup
 from rocmatrix.runtime.paths import RECOMPILE
 from rocmatrix.verify.files.tree import VENV, Tree
 from rocmatrix.verify.finding import Check, Finding
@@ -28,7 +28,7 @@ CODE = "RM664"
 ROOTS = (f"{VENV}/lib", "/usr/lib", "/usr/share", "/usr/local")
 SECONDS = 600  # an image of 7,000 files takes 20 s on two cores
 MEMORY = 4 * 1024**3  # bytes
-NOBODY = "65534:65534"
+UID_GID = "65534:65534"
 
 
 def check(client: docker.DockerClient, image: str, tree: Tree, *, root: Path, clean: bool) -> Check:
@@ -77,9 +77,10 @@ def _run(client: docker.DockerClient, image: str) -> dict[str, Any]:
 
     program = ["-I", "-S", "-B", "-X", "pycache_prefix=/nonexistent", "-c", RECOMPILE.read_text(encoding="utf-8")]
     container = client.containers.create(
-        image, [*program, *ROOTS], entrypoint=["/usr/bin/python3"], user=NOBODY, working_dir="/", network_disabled=True,
+        image, [*program, *ROOTS], entrypoint=["/usr/bin/python3"], user=UID_GID, working_dir="/",
+        network_disabled=True,
         read_only=True, cap_drop=["ALL"], security_opt=["no-new-privileges"], mem_limit=MEMORY, pids_limit=256,
-        labels=owner.label(),
+        labels=orphan_cleanup.label(),
     )  # fmt: skip
     try:
         container.start()

@@ -19,7 +19,7 @@ from rocmatrix.verify.files.environment import Environment
 from rocmatrix.verify.files.tree import VENV, Row, Tree, parents
 from rocmatrix.verify.files.wheel import EXECUTABLE, PLAIN, Member, Wheel
 from rocmatrix.verify.finding import Check, Finding
-from rocmatrix.verify.inside import prune
+from rocmatrix.verify.pruning import prune
 
 NAME = "files"
 CODE = "RM660"

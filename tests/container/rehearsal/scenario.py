@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from rocmatrix.containers import engine, owner, seal
+from rocmatrix.containers import engine, label_integrity, orphan_cleanup
+from rocmatrix.images import labels
 from tests.container.rehearsal import checkout as making
 from tests.container.rehearsal.proxy import Proxy
 
@@ -53,7 +54,9 @@ class Play:
         return night
 
     def jobs(self, **filters):
-        return self.client.containers.list(filters={"label": owner.LABEL}, ignore_removed=True, **filters)
+        """Return the containers of simulated images: other tests' jobs may run on the same engine."""
+        named = {"label": [orphan_cleanup.LABEL, labels.SIMULATED]}
+        return self.client.containers.list(filters=named, ignore_removed=True, **filters)
 
 
 def failed_without_verdict(play):
@@ -105,5 +108,5 @@ def forged(client, *, sealed):
     tag = "rocmatrix:simulated-forged"
     client.images.build(fileobj=io.BytesIO(text.encode()), tag=tag, rm=True)
     if sealed:
-        seal.put(client, tag)
+        label_integrity.put(client, tag)
     return client.images.get(tag)

@@ -99,7 +99,7 @@ def test_killed_while_it_promotes_has_moved_the_tag_or_not(play, moved):
     play.says(*GREEN, moved=moved)
 
 
-def test_a_dashboard_that_is_killed_leaves_whole_pages_only(play):
+def test_dashboard_that_is_killed_leaves_whole_pages_only(play):
     page = play.checkout.place / "page"
     shutil.rmtree(page, ignore_errors=True)
     writing = play.checkout.begin("dashboard", "--out", str(page))
@@ -123,7 +123,7 @@ def test_a_dashboard_that_is_killed_leaves_whole_pages_only(play):
         pytest.param({"status": 3}, ["the suite"], id="suite-ends-with-3", marks=long),
     ],
 )
-def test_a_smoke_that_fails_takes_the_level_and_moves_no_tag(play, scene, failures):
+def test_smoke_that_fails_takes_the_level_and_moves_no_tag(play, scene, failures):
     play.checkout.change_trainer()
     play.checkout.play(**scene)
     ended = play.checkout.night()
@@ -133,7 +133,7 @@ def test_a_smoke_that_fails_takes_the_level_and_moves_no_tag(play, scene, failur
     play.says("proven", "smoke", *failures)
 
 
-def test_a_suite_that_dies_in_the_middle_of_a_line_has_failed_from_there_on(play):
+def test_suite_that_dies_in_the_middle_of_a_line_has_failed_from_there_on(play):
     play.checkout.play(cut="conv")
     ended = play.checkout.night()
     assert ended.status == 2
@@ -141,7 +141,7 @@ def test_a_suite_that_dies_in_the_middle_of_a_line_has_failed_from_there_on(play
     play.says("proven", "smoke", *every[every.index("conv") :])
 
 
-def test_a_container_that_is_killed_in_smoke_has_failed(play):
+def test_container_that_is_killed_in_smoke_has_failed(play):
     night = play.paused_night("rng")
     (job,) = play.jobs()
     job.kill()
@@ -152,7 +152,7 @@ def test_a_container_that_is_killed_in_smoke_has_failed(play):
     assert truth.records[-1].get("trouble") is None
 
 
-def test_a_container_that_is_killed_in_prove_proves_nothing(play):
+def test_container_that_is_killed_in_prove_proves_nothing(play):
     shutil.rmtree(play.checkout.place / ".rocmatrix" / "byte-code")
     night = play.checkout.begin_night()
     night.until(play.jobs)  # the one that compiles again
@@ -163,7 +163,7 @@ def test_a_container_that_is_killed_in_prove_proves_nothing(play):
     play.says("built", "prove")
 
 
-def test_an_export_that_is_removed_under_the_proof_is_trouble_of_the_host(play):
+def test_export_removed_during_the_proof_is_trouble_of_the_host(play):
     night = play.checkout.begin_night()
     night.until(lambda: play.jobs(all=True))
     for job in play.jobs(all=True):
@@ -176,7 +176,7 @@ def test_an_export_that_is_removed_under_the_proof_is_trouble_of_the_host(play):
     assert truth.standing["troubles"] == 1
 
 
-def test_a_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
+def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
     whole = play.checkout.tree
     play.checkout.tree = making.machine(play.folder / "one", making.sysfs.RX_7900_XT, cards=1)
     ended = play.checkout.night()
@@ -186,7 +186,7 @@ def test_a_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
     play.says(*GREEN)  # of the newest run that held a verdict on two cards
 
 
-def test_without_a_card_nothing_is_smoked_and_nothing_moves(play):
+def test_night_without_a_card_smokes_nothing_and_moves_nothing(play):
     play.checkout.change_trainer()
     whole = play.checkout.tree
     play.checkout.tree = making.machine(play.folder / "none", making.sysfs.RX_7900_XT, cards=0)
@@ -199,8 +199,8 @@ def test_without_a_card_nothing_is_smoked_and_nothing_moves(play):
 # Images that are not what their tag says.
 
 
-def test_a_build_that_fails_keeps_the_tag(play):
-    pruner = play.checkout.place / "rocmatrix" / "verify" / "inside" / "prune.py"
+def test_build_that_fails_keeps_the_tag(play):
+    pruner = play.checkout.place / "rocmatrix" / "verify" / "pruning" / "prune.py"
     text = pruner.read_text()
     pruner.write_text("raise SystemExit('broken for the rehearsal')\n")
     ended = play.checkout.night()
@@ -210,7 +210,7 @@ def test_a_build_that_fails_keeps_the_tag(play):
 
 
 @pytest.mark.parametrize("sealed", [pytest.param(False, marks=long), True])
-def test_a_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, sealed):
+def test_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, sealed):
     evil = forged(play.client, sealed=sealed)
     for tag in (TAG, CANDIDATE):
         evil.tag(*tag.split(":"))
@@ -219,7 +219,7 @@ def test_a_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, seale
     assert all(record["image"] != evil.id for record in truth.records)
 
 
-def test_a_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
+def test_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
     evil = forged(play.client, sealed=True)
     wheels = str(play.checkout.place / "wheels")
     ended = play.checkout.run("prove", "--cell", making.GFX1100, "--image", evil.id, "--wheelhouse", wheels)
@@ -228,7 +228,7 @@ def test_a_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
     play.says("built", "prove")
 
 
-def test_a_wrong_image_that_takes_the_candidates_tag_before_smoke_is_not_promoted(play):
+def test_wrong_image_that_takes_the_candidates_tag_before_smoke_is_not_promoted(play):
     """It has every label and a seal, and passes every probe: what it lacks is a proof."""
     play.checkout.change_trainer()
     evil, before = [], play.before
@@ -254,7 +254,7 @@ def test_a_wrong_image_that_takes_the_candidates_tag_before_smoke_is_not_promote
     assert "it ran in an image that no build or proof on record names" not in truth.page  # the mark is named first
 
 
-def test_a_promoted_tag_that_somebody_moved_is_moved_back_and_it_is_said(play):
+def test_promoted_tag_that_another_user_moved_is_moved_back_and_reported(play):
     play.client.images.get(play.checkout.base).tag(*TAG.split(":"))
     ended = play.checkout.night()
     assert ended.status == 0
@@ -262,7 +262,7 @@ def test_a_promoted_tag_that_somebody_moved_is_moved_back_and_it_is_said(play):
     play.says(*GREEN)
 
 
-def test_an_older_image_that_is_promoted_again_has_the_level_of_its_own(play):
+def test_older_image_that_is_promoted_again_has_the_level_of_its_own(play):
     before = play.says(*GREEN)
     older = play.checkout.change_trainer()
     play.checkout.play(probes={"blas": "fail"})
@@ -278,7 +278,7 @@ def test_an_older_image_that_is_promoted_again_has_the_level_of_its_own(play):
 # The host: engine, disk, clock, evidence file.
 
 
-def test_an_engine_that_is_not_there_begins_nothing(refused):
+def test_engine_that_is_not_there_begins_nothing(refused):
     refused.checkout.environment = {"DOCKER_HOST": f"unix://{refused.folder}/none.sock"}
     ended = refused.checkout.night()
     refused.checkout.environment = {}
@@ -289,7 +289,7 @@ def test_an_engine_that_is_not_there_begins_nothing(refused):
 @pytest.mark.parametrize(
     "stage", [pytest.param("build", marks=long), pytest.param("prove", marks=long), "smoke", "promote"]
 )
-def test_an_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage):
+def test_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage):
     play.checkout.change_trainer()
     proxy = play.proxied(lambda _: "gone" if play.checkout.leg(stage) == "running" else None)
     play.checkout.environment = proxy.environment
@@ -301,7 +301,7 @@ def test_an_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, sta
     play.says(level)
 
 
-def test_a_full_disk_under_the_evidence_begins_no_night(refused):
+def test_full_disk_under_the_evidence_begins_no_night(refused):
     state = refused.checkout.evidence.parent
     with small_disk(state, kilobytes=2048):
         fill(state)
@@ -313,7 +313,7 @@ def test_a_full_disk_under_the_evidence_begins_no_night(refused):
     refused.says(*GREEN)
 
 
-def test_a_disk_that_fills_during_smoke_promotes_nothing(play):
+def test_disk_that_fills_during_smoke_promotes_nothing(play):
     play.checkout.change_trainer()
     state = play.checkout.evidence.parent
     with small_disk(state, kilobytes=2048):
@@ -328,7 +328,7 @@ def test_a_disk_that_fills_during_smoke_promotes_nothing(play):
 
 
 @long
-def test_a_full_disk_under_the_logs_fails_the_build_and_keeps_the_level(play):
+def test_full_disk_under_the_logs_fails_the_build_and_keeps_the_level(play):
     play.checkout.change_trainer()
     logs = play.checkout.place / ".rocmatrix" / "nightly"
     with small_disk(logs, kilobytes=8, content=[]):
@@ -338,7 +338,7 @@ def test_a_full_disk_under_the_logs_fails_the_build_and_keeps_the_level(play):
     play.says(*GREEN)
 
 
-def test_a_clock_that_was_set_back_changes_nothing(play):
+def test_clock_that_was_set_back_changes_nothing(play):
     play.checkout.play(probes={"blas": "fail"})
     assert play.checkout.night(hours=-72).status == 2
     play.says("proven", "smoke", "blas")
@@ -347,14 +347,14 @@ def test_a_clock_that_was_set_back_changes_nothing(play):
     play.says(*GREEN)
 
 
-def test_a_locked_evidence_file_begins_no_night(refused):
+def test_locked_evidence_file_begins_no_night(refused):
     with locked(refused.checkout.evidence):
         ended = refused.checkout.night(settings=IMPATIENT)
     assert (ended.status, "RM621" in ended.text) == (2, True)
     refused.says(*GREEN)
 
 
-def test_a_read_only_evidence_file_begins_no_night(refused):
+def test_read_only_evidence_file_begins_no_night(refused):
     state = refused.checkout.evidence.parent
     with small_disk(state, kilobytes=2048):
         subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
@@ -363,7 +363,7 @@ def test_a_read_only_evidence_file_begins_no_night(refused):
         refused.says(*GREEN)
 
 
-def test_a_damaged_evidence_file_shows_no_level_and_begins_no_night(refused):
+def test_damaged_evidence_file_shows_no_level_and_begins_no_night(refused):
     evidence = refused.checkout.evidence
     whole = evidence.read_bytes()
     evidence.write_bytes(b"x" * 100 + whole[100:])
@@ -375,7 +375,7 @@ def test_a_damaged_evidence_file_shows_no_level_and_begins_no_night(refused):
     refused.says(*GREEN)
 
 
-def test_a_base_that_no_registry_gives_is_no_failure_of_the_cell(refused):
+def test_base_that_no_registry_gives_is_no_failure_of_the_cell(refused):
     base, refused.checkout.base = refused.checkout.base, "registry.invalid/none:1"
     ended = refused.checkout.night()
     refused.checkout.base = base
@@ -383,5 +383,5 @@ def test_a_base_that_no_registry_gives_is_no_failure_of_the_cell(refused):
     refused.says(*GREEN)
 
 
-def test_after_all_that_kept_it_from_beginning_a_night_is_green(play):
+def test_night_after_every_failed_start_is_green(play):
     play.says(*GREEN)

@@ -16,7 +16,7 @@ def eight(new_checkout):
     return made
 
 
-def test_the_chain_is_green_on_two_cards_and_says_simulated_everywhere(checkout, client):
+def test_chain_is_green_on_two_cards_and_marked_simulated_everywhere(checkout, client):
     checkout.play()
     ended = checkout.night()
     assert ended.status == 0, ended.text
@@ -36,7 +36,7 @@ def test_the_chain_is_green_on_two_cards_and_says_simulated_everywhere(checkout,
     assert "measured" not in [line.split()[5] for line in listed.text.splitlines() if line.startswith(checkout.cell)]
 
 
-def test_a_training_raises_the_simulated_level_and_a_failed_one_takes_it_away(checkout):
+def test_training_raises_the_simulated_level_and_a_failed_one_takes_it_away(checkout):
     output = checkout.place / "trained"
     output.mkdir()
     argv = (
@@ -52,7 +52,7 @@ def test_a_training_raises_the_simulated_level_and_a_failed_one_takes_it_away(ch
         assert (truth.level, truth.failures) == (level, failures)
 
 
-def test_of_eight_cards_the_silent_one_is_named(eight, client):
+def test_silent_card_of_eight_is_named(eight, client):
     eight.play()
     assert eight.night().status == 0
     truth = eight.truth()
@@ -72,7 +72,7 @@ def test_of_eight_cards_the_silent_one_is_named(eight, client):
     assert eight.truth().level == "two-gpu"
 
 
-def test_what_is_real_never_takes_the_simulated_tag_nor_the_other_way(checkout, client):
+def test_tag_of_a_real_or_simulated_image_never_takes_the_other(checkout, client):
     assert engine.image(client, f"rocmatrix:simulated-{checkout.cell}")
     assert engine.image(client, f"rocmatrix:night-simulated-{checkout.cell}")
     held = engine.image(client, f"rocmatrix:{checkout.cell}")

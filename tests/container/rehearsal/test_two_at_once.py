@@ -11,7 +11,7 @@ pytestmark = pytest.mark.container
 # Two at once.
 
 
-def test_of_two_nights_at_once_the_second_is_refused(play):
+def test_second_of_two_nights_at_once_is_refused(play):
     night = play.paused_night()
     second = play.checkout.night()
     assert (second.status, "RM671" in second.text) == (2, True)
@@ -20,7 +20,7 @@ def test_of_two_nights_at_once_the_second_is_refused(play):
     play.says(*GREEN)
 
 
-def test_of_two_checkouts_on_one_engine_the_first_goes_on_and_each_has_its_own_truth(play, new_checkout):
+def test_first_of_two_checkouts_on_one_engine_continues_and_each_has_its_own_records(play, new_checkout):
     other = new_checkout()
     other.change_trainer()
     other.play()
@@ -38,7 +38,7 @@ def test_of_two_checkouts_on_one_engine_the_first_goes_on_and_each_has_its_own_t
     assert (truth.level, truth.records[-1]["image"]) == (*GREEN, play.before)
 
 
-def test_of_two_builds_at_once_each_records_the_image_it_made(play, new_checkout):
+def test_builds_at_once_each_record_the_image_they_made(play, new_checkout):
     other = new_checkout()
     play.checkout.change_trainer()
     other.change_trainer()

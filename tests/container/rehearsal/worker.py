@@ -16,8 +16,8 @@ LOADED = (
     "rocmatrix.cli.commands.evidence", "rocmatrix.cli.commands.matrix", "rocmatrix.cli.commands.nightly",
     "rocmatrix.cli.commands.jobs", "rocmatrix.cli.commands.prove", "rocmatrix.nightly.stages",
     "rocmatrix.jobs.contained",
-    "rocmatrix.evidence.dashboard.site", "rocmatrix.evidence.dashboard.view", "rocmatrix.evidence.exchange",
-    "rocmatrix.evidence.started", "rocmatrix.jobs.job", "rocmatrix.verify.proof",
+    "rocmatrix.evidence.dashboard.site", "rocmatrix.evidence.dashboard.view", "rocmatrix.evidence.import_export",
+    "rocmatrix.evidence.unfinished_runs", "rocmatrix.jobs.job", "rocmatrix.verify.proof",
 )  # fmt: skip
 
 

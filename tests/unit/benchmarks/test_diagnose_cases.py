@@ -27,13 +27,13 @@ def test_symptom_whose_causes_name_it_further_down_is_among_the_first_three():
     assert judged("RuntimeError: No HIP GPUs are available\n", "no driver serves") == "first three"
 
 
-def test_answer_that_is_not_certain_is_open_and_none_is_nothing():
+def test_uncertain_answer_is_open_and_a_missing_one_counts_as_nothing():
     assert judged("RuntimeError: No HIP GPUs are available\n", "the moon") == "open"
     assert judged("all went well\n", "the moon") == "nothing"
 
 
 @pytest.mark.parametrize("name", ["learn", "held_out", "fresh", "fresh2", "fresh3"])
-def test_every_case_has_lines_words_and_a_thread_of_its_own(name):
+def test_cases_have_lines_words_and_a_thread_of_their_own(name):
     rows = bench.cases(name)
     assert len({row.source for row in rows}) == len(rows) > 20
     assert all(row.log.strip() and row.cause and row.words and "#" in row.source for row in rows)
@@ -44,16 +44,16 @@ def test_held_out_set_is_chosen_by_the_name_of_the_thread():
         assert hashlib.sha256(row.source.encode()).digest()[0] % 10 < 4, row.source
 
 
-def test_no_thread_is_in_two_sets():
+def test_threads_are_in_one_set_only():
     names = [row.source for name in ("learn", "held_out", "fresh", "fresh2", "fresh3") for row in bench.cases(name)]
     assert len(names) == len(set(names))
 
 
-def test_there_are_four_hundred_threads_beside_the_given_ones():
+def test_threads_beyond_the_given_ones_are_four_hundred():
     assert sum(len(bench.cases(name)) for name in bench.SETS if name != "given") >= 400
 
 
-def test_what_signatures_were_written_from_is_answered():
+def test_sources_of_signatures_are_answered():
     known = tuple(SIGNATURES)
     verdicts = [bench.verdict(row, known)[0] for row in bench.cases("learn")]
     assert verdicts.count("right first") >= 0.9 * len(verdicts)

@@ -69,17 +69,17 @@ def test_mutants_of_properties_and_cached_functions_are_made_and_killed(outcome)
     assert status["double", "+ return number / 2"] == "killed"
 
 
-def test_a_mutant_that_no_test_sees_survives(outcome):
+def test_mutant_that_no_test_sees_survives(outcome):
     survived = [each["change"][-1] for each in outcome if each["status"] not in trial.KILLED]
     assert "+ if number == 8:" in survived
     assert any("XXE7XX" in change for change in survived)
 
 
-def test_a_phrase_is_no_mutant(outcome):
+def test_phrase_is_no_mutant(outcome):
     assert not any("XXseven" in line or "SEVEN" in line for each in outcome for line in each["change"])
 
 
-def test_a_test_that_fails_without_a_mutant_ends_the_trial(tmp_path):
+def test_test_that_fails_without_a_mutant_ends_the_trial(tmp_path):
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "kept.py").write_text("def one():\n    return 1\n")
     (tmp_path / "test_kept.py").write_text("from program.kept import one\n\n\ndef test_one():\n    assert one() == 2\n")
@@ -90,7 +90,7 @@ def test_a_test_that_fails_without_a_mutant_ends_the_trial(tmp_path):
         trial.first_pass(module, tmp_path)
 
 
-def test_only_known_decorators_are_rewritten():
+def test_rewriting_accepts_known_decorators_only():
     kept = "@staticmethod\ndef one() -> int:\n    return 1\n@edge\ndef two() -> int:\n    return 2\n"
     assert undecorated(kept) == kept
     assert "great = property(great)" in undecorated(MODULE)
@@ -106,7 +106,7 @@ def trial_of(*statuses, path="rocmatrix/matrix/rule.py"):
     return trial.Trial(module=plan.Module(path=path, tests=("t.py",)), source="0", mutants=mutants, seconds=1.0)
 
 
-def test_a_score_leaves_out_what_is_equal_and_counts_what_no_test_reaches(monkeypatch):
+def test_score_leaves_out_what_is_equal_and_counts_what_no_test_reaches(monkeypatch):
     monkeypatch.setattr(report, "equal", lambda _: {("first", "- one", "+ two", "+ 3"): "for the test"})
     entry = report.entry(trial_of("killed", "timeout", "crashed", "survived", "survived", "no tests"))
     assert (entry["mutants"], entry["killed"], entry["equal"], entry["score"]) == (6, 3, 1, 60.0)
@@ -116,7 +116,7 @@ def test_a_score_leaves_out_what_is_equal_and_counts_what_no_test_reaches(monkey
     assert not report.good({"modules": {}, "named": [{"killed": False}]})
 
 
-def test_what_is_kept_was_killed_before():
+def test_kept_mutants_were_killed_before():
     entry = report.entry(trial_of("kept", "kept", "survived"))
     assert (entry["mutants"], entry["killed"], entry["score"]) == (3, 2, 66.7)
     entry = report.entry(trial_of("kept", "kept", "survived"), survived=[("first", ["- one", "+ two", "+ 1"])])
@@ -142,7 +142,7 @@ def test_survivors_are_tried_again_alone_where_the_source_of_the_record_is_known
         report.to_try_again(module)
 
 
-def test_a_score_of_another_source_is_stale():
+def test_score_of_another_source_is_stale():
     (first, *_) = plan.modules()
     of_now, of_before = ({"modules": {first.path: {"source": source}}} for source in (first.source, "0" * 16))
     assert f"{first.path}: changed since it was run" in report.stale(of_before)
@@ -150,19 +150,19 @@ def test_a_score_of_another_source_is_stale():
     assert f"{first.path}: never run" in report.stale({"modules": {}})
 
 
-def test_every_module_is_there_and_is_judged_by_tests_that_are_there():
+def test_modules_exist_and_are_judged_by_tests_that_exist():
     for module in plan.modules():
         assert (plan.ROOT / module.path).is_file(), module.path
         assert module.tests, module.path
         assert all((plan.ROOT / test).exists() for test in module.tests), module.path
 
 
-def test_an_unknown_module_is_refused():
+def test_unknown_module_is_refused():
     with pytest.raises(SystemExit, match=r"rocmatrix/none\.py"):
         plan.chosen(["rocmatrix/none.py"])
 
 
-def test_every_mutant_written_by_hand_fits_its_module():
+def test_mutants_written_by_hand_fit_their_modules():
     for mutant in named.mutants():
         code = (plan.ROOT / mutant.path).read_text()
         changed = named.mutated(mutant, code)
@@ -173,7 +173,7 @@ def test_every_mutant_written_by_hand_fits_its_module():
         named.mutated(named.mutants()[0], "")
 
 
-def test_the_record_holds_scores_of_known_modules_that_are_high_enough_and_reasons_for_the_rest():
+def test_record_holds_scores_of_known_modules_that_are_high_enough_and_reasons_for_the_rest():
     record = report.recorded()
     known = {module.path for module in plan.modules()}
     assert record["modules"]
@@ -188,7 +188,7 @@ def test_the_record_holds_scores_of_known_modules_that_are_high_enough_and_reaso
     assert {each["name"] for each in record["named"]} == {mutant.name for mutant in named.mutants()}
 
 
-def test_the_command_lists_stale_scores():
+def test_command_lists_stale_scores():
     argv = [sys.executable, "-m", "benchmarks.mutants", "--stale"]
     done = subprocess.run(argv, cwd=Path(plan.ROOT), capture_output=True, text=True, check=False)
     assert done.returncode == 0

@@ -8,9 +8,10 @@ import sqlite3
 import pytest
 
 from rocmatrix.cli.commands import common, dashboard, diagnose, evidence
-from rocmatrix.cli.options.host import Diagnose
-from rocmatrix.cli.options.records import Dashboard, Evidence
-from rocmatrix.evidence import exchange, store
+from rocmatrix.cli.commands.dashboard import Dashboard
+from rocmatrix.cli.commands.diagnose import Diagnose
+from rocmatrix.cli.commands.evidence import Evidence
+from rocmatrix.evidence import import_export, store
 from rocmatrix.evidence.record import Record
 from rocmatrix.runtime import console
 from tests.fixtures import hostile
@@ -68,7 +69,7 @@ def test_damaged_records_are_imported_or_refused_with_a_code(tmp_path, ends):
     cases = hostile.sample(hostile.mutations(SMOKE), 400)
     for case, document in cases:
         for made in texts_of(document):
-            content = {"format": exchange.FORMAT, "schema": exchange.SCHEMA, "records": [made]}
+            content = {"format": import_export.FORMAT, "schema": import_export.SCHEMA, "records": [made]}
             path.write_bytes(hostile.text_of(content))
             status, told = ends(case, evidence.evidence, imported(path))
             assert status == 0 or "RM622" in told, (case, told)

@@ -297,7 +297,7 @@ def test_checkpoint_that_names_files_outside_is_not_followed(
 
 
 @pytest.mark.parametrize("text", ["[]", "7", '{"rows": "x"}', '{"rows": -1}', '{"rows": 0}', '{"rows": true}', "{"])
-def test_unwritten_word_of_memory_is_ignored(
+def test_unwritten_record_of_memory_is_ignored(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs, text: str
 ) -> None:
     output = copied(stopped, tmp_path / "out")

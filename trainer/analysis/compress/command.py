@@ -101,7 +101,7 @@ def write(
         write_metadata(folder, record)
     written = record["metrics"]["compression"]  # null where a figure is not finite, as JSON lines need it, too
     emit("compressed", method=method, folder=str(output / name), before=written["before"], after=written["after"])
-    say(words(method, before, after, output / name))
+    say(message(method, before, after, output / name))
 
 
 def metadata_of(subject: Subject, smaller: Smaller, name: str, compression: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def metadata_of(subject: Subject, smaller: Smaller, name: str, compression: dict
     return record
 
 
-def words(method: str, before: dict[str, Any], after: dict[str, Any], folder: Path) -> str:
+def message(method: str, before: dict[str, Any], after: dict[str, Any], folder: Path) -> str:
     """Return a line: loss on the test part, bytes and time before and after.
 
     Args:

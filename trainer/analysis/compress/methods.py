@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Subject
 from trainer.data.dataset import Dataset
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.loop import fit
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.build import build
 from trainer.models.int8 import quantized
-from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, loss_sum_of, weigh_of
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, batch_weight_of, loss_sum_of
 from trainer.models.storage import without_zeros
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record
@@ -146,7 +146,7 @@ def trained(
     train, held_out = (part_of(task, part, teacher) for part in (task.split.train, task.split.validation))
     training = new_training(network, train, held_out, plan, loss_sum=loss_for(task, teacher, recipe.teacher_share))
     if teacher is None:
-        training.weigh = weigh_of(task.class_weights)
+        training.batch_weight = batch_weight_of(task.class_weights)
     if masks is not None:
         keep_masked(training, network, masks)
     fit(training)
@@ -172,7 +172,7 @@ def keep_masked(training: Training, network: nn.Module, masks: Mapping[str, Tens
 
 
 @torch.no_grad()
-def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> Part:
+def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> TensorPartition:
     """Return a part's inputs, and its targets followed by the teacher's outputs: (rows, 1 + outputs).
 
     Args:
@@ -180,7 +180,7 @@ def part_of(task: Task, rows: Dataset, teacher: nn.Module | None) -> Part:
     """
     inputs, targets = tensor(task.inputs, rows.features), tensor(task.targets, rows.target).unsqueeze(1)
     answers = [] if teacher is None else [teacher.eval()(inputs)]
-    return Part(inputs=inputs, targets=torch.cat([targets, *answers], dim=1))
+    return TensorPartition(inputs=inputs, targets=torch.cat([targets, *answers], dim=1))
 
 
 def loss_for(task: Task, teacher: nn.Module | None, share: float) -> LossSum:

@@ -89,7 +89,7 @@ def require_fitting_task(metadata: Metadata, task: Task, folder: Path) -> None:
     """
     here = [feature["name"] for feature in task.features], task.labels
     labels = metadata.target.labels
-    said = [feature.name for feature in metadata.features], tuple(labels) if labels is not None else None
-    if here != said:
+    recorded = [feature.name for feature in metadata.features], tuple(labels) if labels is not None else None
+    if here != recorded:
         what = "its settings make other inputs or classes than it names"
         raise TrainerError("RM546", what=what, where=str(folder / "metadata.json"))

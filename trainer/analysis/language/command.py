@@ -13,7 +13,7 @@ from trainer.analysis.language.loading import Loaded, load
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.runtime.events import emit, say
 
-MOST_TOLD = 10  # findings on the terminal; the page has all
+MOST_SHOWN = 10  # findings on the terminal; the page has all
 
 
 def evaluate(*, model: Path, data: Path, base: Path | None = None, sequence: int = 256) -> int:
@@ -68,9 +68,9 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
         if not line.strip():
             continue
 
-        def reply(name: str, said: str = line.strip()) -> str:
+        def reply(name: str, question: str = line.strip()) -> str:
             messages = histories.setdefault(name, [])
-            messages.append({"role": "user", "content": said})
+            messages.append({"role": "user", "content": question})
             text = answer(loaded, chat_prompt(loaded, messages), how)
             messages.append({"role": "assistant", "content": text})
             return text
@@ -137,10 +137,10 @@ def show_data(*, data: Path, output: Path | None = None, **settings: Any) -> int
     write_whole(place, html(seen).encode(errors="backslashreplace"))
     counts = {"rows": seen.rows, "usable": seen.usable, "tokens": seen.tokens, "trained": seen.trained}
     emit("shown", file=str(place), findings=len(seen.findings), **counts)
-    for finding in seen.findings[:MOST_TOLD]:
+    for finding in seen.findings[:MOST_SHOWN]:
         say(f"{finding.code} {finding.where}: {finding.what}; {finding.outcome}")
-    if len(seen.findings) > MOST_TOLD:
-        say(f"and {len(seen.findings) - MOST_TOLD:,} more findings in the page")
+    if len(seen.findings) > MOST_SHOWN:
+        say(f"and {len(seen.findings) - MOST_SHOWN:,} more findings in the page")
     say(f"data    {seen.usable:,} of {seen.rows:,} rows can be trained on, {seen.trained:,} of {seen.tokens:,} tokens")
     say(f"page    {place}")
     return 0

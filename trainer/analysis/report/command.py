@@ -11,7 +11,7 @@ import torch
 
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Subject, read_subject
-from trainer.analysis.report import figures
+from trainer.analysis.report import run_charts
 from trainer.analysis.report.importance import importances
 from trainer.analysis.report.page import facts, folded, page, table
 from trainer.analysis.report.session import last_profile
@@ -19,7 +19,7 @@ from trainer.data.dataset import Dataset
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of
 from trainer.runtime.events import emit, say
 from trainer.storage.output_file import require_output, write_whole
-from trainer.storage.suspicion import read_from
+from trainer.storage.untrusted_files import read_from
 from trainer.tasks.metrics.classification import probabilities
 from trainer.tasks.metrics.score import as_numbers
 
@@ -73,7 +73,7 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
         ("What it gets right and wrong", answers(subject)),
         ("What it looks at", importance(subject, repeats, seed)),
         ("A session's volume", session(subject)),
-        ("Data and split", figures.split(_split(record))),
+        ("Data and split", run_charts.split(_split(record))),
         ("Conventions", conventions(record.feature_set)),
         ("Settings", folded("Every setting as resolved", facts(record.config))),
     ]
@@ -108,7 +108,7 @@ def training(subject: Subject) -> str:
         return "<p>This folder holds no log of epochs: the model was made from another run's.</p>"
     epochs = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     kept = "the last" if subject.config.loop.weights == "last" else "the best validation loss"
-    return figures.losses(epochs, subject.metadata.model.loss) + f'<p class="dim">Weights kept: {kept}.</p>'
+    return run_charts.losses(epochs, subject.metadata.model.loss) + f'<p class="dim">Weights kept: {kept}.</p>'
 
 
 def answers(subject: Subject) -> str:
@@ -124,9 +124,10 @@ def _answers(subject: Subject, name: str, part: Dataset) -> str:
         outputs = as_numbers(subject.network(tensor(task.inputs, part.features)))
     if task.labels is None:
         forecast = task.targets.unscale(outputs[:, 0])
-        return figures.scatter(part.target, forecast, unit, name) + figures.errors(part.target, forecast, unit, name)
+        charts = (run_charts.scatter, run_charts.errors)
+        return "".join(chart(part.target, forecast, unit, name) for chart in charts)
     chances = probabilities(outputs)
-    return figures.reliability(part.target, chances, name) + confusion(task.labels, part, chances, name)
+    return run_charts.reliability(part.target, chances, name) + confusion(task.labels, part, chances, name)
 
 
 def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -> str:
@@ -164,7 +165,7 @@ def importance(subject: Subject, repeats: int, seed: int) -> str:
     )
     rows = [(each.name, each.mean, each.deviation) for each in found]
     numbers = folded("All inputs as numbers", table(("input", "growth of the loss", "standard deviation"), rows))
-    return figures.importance(found, loss, repeats, seed) + numbers
+    return run_charts.importance(found, loss, repeats, seed) + numbers
 
 
 def session(subject: Subject) -> str:
@@ -174,7 +175,7 @@ def session(subject: Subject) -> str:
         what = "a table has no sessions" if kind == "table" else "bars of whole days have no session to draw"
         return f"<p>Not drawn: {what}.</p>"
     found = last_profile(subject.metadata, subject.config.data.data)
-    return figures.profile(found) if found else "<p>Not drawn: no bar is within a session.</p>"
+    return run_charts.profile(found) if found else "<p>Not drawn: no bar is within a session.</p>"
 
 
 def conventions(made: dict[str, Any]) -> str:

@@ -144,13 +144,13 @@ class Build:
     def key(self) -> str:
         """The hash of all that decides the values: the input's bytes, the reading, the conventions, the code."""
         reading = self.source.reading
-        said = {
+        decisive = {
             "input": self.sha256,
             "reading": [reading.zone, reading.time_format, reading.on_bad_row, reading.columns],
             "conventions": conventions_of(self.settings),
             "code": code_version(),
         }
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def write(self, path: Path) -> dict[str, Any]:
         """Compute all features into `path`; return the metadata written next to it."""

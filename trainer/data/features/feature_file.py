@@ -75,12 +75,12 @@ def write_table(
     partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), metadata_path(path)
     try:
         _sink(partial, rows, names)
-        said = {**record(), "bytes": partial.stat().st_size}
-        note.write_text(json.dumps(said, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        content = {**record(), "bytes": partial.stat().st_size}
+        note.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    return said
+    return content
 
 
 def metadata_path(path: Path) -> Path:

@@ -37,7 +37,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TensorPartition:
     """One part of the data: `inputs` (rows, features), `targets` (rows, 1), scaled, one dtype, on one device."""
 
     inputs: Tensor
@@ -105,7 +105,9 @@ def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, f
     return Feed(name=asked, reason="asked for with --feed", workers=max(least, workers))
 
 
-def laid(parts: Iterable[Part], feed: Feed, device: torch.device, folder: Path | None = None) -> Part:
+def place(
+    parts: Iterable[TensorPartition], feed: Feed, device: torch.device, folder: Path | None = None
+) -> TensorPartition:
     """Return `parts`, which are on the host and follow each other, where `feed` wants them.
 
     Args:
@@ -119,18 +121,20 @@ def laid(parts: Iterable[Part], feed: Feed, device: torch.device, folder: Path |
     if feed.name == "mapped":
         return mapped(parts, folder)
     whole = joined(list(parts))
-    return whole if feed.name == "host" else Part(inputs=whole.inputs.to(device), targets=whole.targets.to(device))
+    if feed.name == "host":
+        return whole
+    return TensorPartition(inputs=whole.inputs.to(device), targets=whole.targets.to(device))
 
 
-def joined(parts: Sequence[Part]) -> Part:
+def joined(parts: Sequence[TensorPartition]) -> TensorPartition:
     """Return the rows of all `parts` in one piece of memory."""
     if len(parts) == 1:
         return parts[0]
     inputs, targets = ([getattr(part, name) for part in parts] for name in ("inputs", "targets"))
-    return Part(inputs=torch.cat(inputs), targets=torch.cat(targets))
+    return TensorPartition(inputs=torch.cat(inputs), targets=torch.cat(targets))
 
 
-def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
+def mapped(parts: Iterable[TensorPartition], folder: Path | None = None) -> TensorPartition:
     """Return the rows of `parts` as a file in `folder` that is mapped, and removed when the arrays are freed.
 
     Raises:
@@ -144,7 +148,9 @@ def mapped(parts: Iterable[Part], folder: Path | None = None) -> Part:
             yield part.inputs.numpy()
 
     there = torch.from_numpy(pieces.mapped(inputs(), folder))
-    return Part(inputs=there, targets=torch.from_numpy(pieces.mapped([each.numpy() for each in targets], folder)))
+    return TensorPartition(
+        inputs=there, targets=torch.from_numpy(pieces.mapped([each.numpy() for each in targets], folder))
+    )
 
 
 def batches(
@@ -153,18 +159,18 @@ def batches(
     *,
     epoch: int,
     start: int,
-    share: Callable[[int], slice],
+    rank_slice: Callable[[int], slice],
     device: torch.device,
     workers: int,
 ) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch of `epoch` from number `start` on: all its row numbers on the host, this rank's rows.
 
-    `share` returns the slice of a batch of so many rows that is this rank's.
+    `rank_slice` returns the slice of a batch of so many rows that is this rank's.
 
     Args:
         epoch: number of the epoch, from 0.
         start: number of the first batch, from 0.
-        share: returns this rank's slice of a batch of so many rows.
+        rank_slice: returns this rank's slice of a batch of so many rows.
         device: device that receives the rows.
         workers: number of threads that fetch ahead; 0 fetches when asked.
     """
@@ -174,9 +180,9 @@ def batches(
     left = sampler.order(epoch)[start * size :]
     numbers = left.split(size)
     if workers or part.device != device:
-        yield from load(numbers, lambda rows: part.rows(rows[share(len(rows))], device), workers)
+        yield from load(numbers, lambda rows: part.rows(rows[rank_slice(len(rows))], device), workers)
         return
     # One copy an epoch: a copy for each batch would make the host wait for all that the device still has to do.
     here = left.to(device).split(size)
     for rows, on_device in zip(numbers, here, strict=True):
-        yield rows, *part.rows(on_device[share(len(rows))], device)
+        yield rows, *part.rows(on_device[rank_slice(len(rows))], device)

@@ -80,13 +80,13 @@ def _poc_of_rows(parts: Sequence[Finished], conventions: ProfileConventions) -> 
 
 def _poc_of_segments(profile: Finished, conventions: ProfileConventions) -> int:
     """Return the row of highest volume that the tie rule prefers."""
-    twice = twice_wanted(profile.edges[:1], profile.edges[-1:] - 1, conventions)
+    twice = doubled_middle(profile.edges[:1], profile.edges[-1:] - 1, conventions)
     highest = np.flatnonzero(profile.volume == profile.volume.max())
     rows = np.clip(twice >> 1, profile.edges[highest], profile.edges[highest + 1] - 1)
     return int(rows[np.abs(2 * rows - twice).argmin()])
 
 
-def twice_wanted(low: Integers, high: Integers, conventions: ProfileConventions) -> Integers:
+def doubled_middle(low: Integers, high: Integers, conventions: ProfileConventions) -> Integers:
     """Return twice the row, or place between two rows, to which the tie rule wants the point of control nearest.
 
     Args:

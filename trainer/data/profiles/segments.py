@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from trainer.data.conventions import ProfileConventions
-from trainer.data.profiles.finished import twice_wanted
+from trainer.data.profiles.finished import doubled_middle
 from trainer.data.profiles.profile import BarRows, Levels
 from trainer.data.profiles.value_area import Integers, required
 from trainer.data.profiles.value_search import Lanes, area
@@ -64,7 +64,7 @@ def _peaks(
     volume = zones.table(most, -1).take(zones.span, axis=0)
     volume += zones.more
     peak = volume.max(axis=1)
-    twice = twice_wanted(low, high, conventions)
+    twice = doubled_middle(low, high, conventions)
     lane, place = np.nonzero(volume == np.where(peak > 0, peak, FAR)[:, np.newaxis])
     zone = zones.first[zones.span[lane]] + place
     at, row = _nearest(zones, most, lane, zone, twice)

@@ -68,7 +68,7 @@ class BadRows:
         """Return policy and counts in JSON's types; empty counts mean that every row was sound."""
         return {"policy": self.policy, "dropped": self.dropped, "repaired": self.repaired, "first_lines": self.first}
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """Return one line a kind for a person, or nothing where every row was sound."""
         rows = [(kind, how, n) for how in ("dropped", "repaired") for kind, n in sorted(getattr(self, how).items())]
         return "\n".join(

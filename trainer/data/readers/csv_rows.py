@@ -88,12 +88,12 @@ def _with_volume(sample: TextRows, columns: Columns) -> Columns:
     if columns.spare_volume is None:
         return columns
     first, spare = (sample.table[:, place] for place in (columns.place["volume"], columns.spare_volume))
-    if _says_nothing(first) and not _says_nothing(spare):
+    if _is_empty(first) and not _is_empty(spare):
         return replace(columns, place={**columns.place, "volume": columns.spare_volume})
     return columns
 
 
-def _says_nothing(cells: pl.Series) -> bool:
+def _is_empty(cells: pl.Series) -> bool:
     return bool((cells.str.strip_chars().cast(pl.Float64, strict=False).fill_null(0.0) == 0).all())
 
 

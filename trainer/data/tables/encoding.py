@@ -44,9 +44,9 @@ class Column:
         return asdict(self) | {"categories": list(self.categories)}
 
     @classmethod
-    def from_dict(cls, said: dict[str, Any]) -> Column:
+    def from_dict(cls, record: dict[str, Any]) -> Column:
         """Return the column that `as_dict` described."""
-        return cls(**(said | {"categories": tuple(said["categories"])}))
+        return cls(**(record | {"categories": tuple(record["categories"])}))
 
 
 @dataclass(frozen=True, kw_only=True)

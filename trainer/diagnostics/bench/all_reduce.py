@@ -49,8 +49,8 @@ def measure(request: Request) -> Verdict:
 def summarise(device: Device) -> str:
     """One sentence on what ran, and on what did not."""
     if device.kind == "cpu":
-        return f"Two gloo ranks {timing.place_in_words(device)}."
-    return f"Two ranks on two cards, {timing.place_in_words(device)}."
+        return f"Two gloo ranks {timing.place_text(device)}."
+    return f"Two ranks on two cards, {timing.place_text(device)}."
 
 
 def sum_checks(reports: Sequence[Report], device: Device) -> list[Check]:

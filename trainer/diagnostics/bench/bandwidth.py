@@ -31,7 +31,7 @@ def measure(request: Request) -> Verdict:
     name = f"copy {size >> 20} MiB"
     return conclude(
         probe="bandwidth",
-        summary=f"Memory read and written {timing.place_in_words(device)}.",
+        summary=f"Memory read and written {timing.place_text(device)}.",
         checks=[equal(name, numerics.bits_changed(target, source), 0, "wrong words")],
         numbers=timing.rate(name, "GB/s", 2 * size / 1e9, taken),
         device=device,

@@ -35,7 +35,7 @@ def measure(request: Request) -> Verdict:
         checks, numbers = [*checks, found[0]], [*numbers, *found[1]]
     return conclude(
         probe="host_copy",
-        summary=f"Copies of {BLOCK >> 20} MiB between host and card {timing.place_in_words(device)}.",
+        summary=f"Copies of {BLOCK >> 20} MiB between host and card {timing.place_text(device)}.",
         checks=checks,
         numbers=numbers,
         device=device,

@@ -43,7 +43,7 @@ def measure(request: Request) -> Verdict:
         checks, numbers = [*checks, *found[0]], [*numbers, *found[1]]
     return conclude(
         probe="matmul",
-        summary=f"Products timed {timing.place_in_words(device)}.",
+        summary=f"Products timed {timing.place_text(device)}.",
         checks=checks,
         numbers=numbers,
         device=device,

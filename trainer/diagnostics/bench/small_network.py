@@ -15,7 +15,7 @@ from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, at_most, conclude
 
 if TYPE_CHECKING:
-    from trainer.data.loading.placement import Part
+    from trainer.data.loading.placement import TensorPartition
     from trainer.engine.training import Training
 
 FEATURES, HIDDEN, RATE, SEED = 54, (32, 16), 1e-3, 0
@@ -42,7 +42,7 @@ def measure(request: Request) -> Verdict:
         checks, numbers, steps = [*checks, found[0]], [*numbers, *found[1]], [*steps, f"{found[2]} by {batch}"]
     return conclude(
         probe="small_network",
-        summary=f"54-32-16-1 trained on synthetic rows, steps {', '.join(steps)}, {timing.place_in_words(device)}.",
+        summary=f"54-32-16-1 trained on synthetic rows, steps {', '.join(steps)}, {timing.place_text(device)}.",
         checks=checks,
         numbers=numbers,
         device=device,
@@ -88,17 +88,17 @@ def begun(device: Device, batch: int) -> Training:
     return new_training(model, rows(device, ROWS), rows(device, VALIDATION), plan)
 
 
-def rows(device: Device, count: int) -> Part:
+def rows(device: Device, count: int) -> TensorPartition:
     """Random rows whose target is a sum of four features and noise: inputs (count, FEATURES), targets (count, 1)."""
     import torch
 
-    from trainer.data.loading.placement import Part
+    from trainer.data.loading.placement import TensorPartition
 
     generator = torch.Generator().manual_seed(SEED)
     inputs = torch.randn(count, FEATURES, generator=generator)
     noise = torch.randn(count, 1, generator=generator)
     targets = inputs[:, :4].sum(1, keepdim=True) + noise
-    return Part(inputs=inputs.to(device.torch_type), targets=targets.to(device.torch_type))
+    return TensorPartition(inputs=inputs.to(device.torch_type), targets=targets.to(device.torch_type))
 
 
 if __name__ == "__main__":

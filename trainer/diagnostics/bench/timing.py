@@ -92,7 +92,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def place_in_words(device: Device) -> str:
+def place_text(device: Device) -> str:
     """Say what was measured, and that no card was where none was.
 
     A CPU computes with one thread, as in training, unless OMP_NUM_THREADS sets another number.

@@ -57,7 +57,7 @@ def measure(request: Request) -> Verdict:
         checks, numbers = [*checks, *found[0]], [*numbers, *found[1]]
     return conclude(
         probe="transformer",
-        summary=f"A block stepped forward and backward {timing.place_in_words(device)}.",
+        summary=f"A block stepped forward and backward {timing.place_text(device)}.",
         checks=checks,
         numbers=numbers,
         device=device,

@@ -233,7 +233,7 @@ def read_verdict(probe: Probe, outcome: Outcome, limit: float) -> Verdict:
     if outcome.timed_out:
         return _own(probe, "timeout", f"No verdict within {limit:g} s; the probe was killed{_stuck(outcome)}.")
     if outcome.signal_name:
-        return _own(probe, "crash", f"The probe's process died of {outcome.signal_name}{_said(outcome)}.")
+        return _own(probe, "crash", f"The probe's process died of {outcome.signal_name}{_cause_of_end(outcome)}.")
     lines = outcome.stdout.splitlines()
     if not lines:
         return _own(probe, "fail", f"The probe ended with status {outcome.returncode} and no verdict.")
@@ -282,7 +282,7 @@ def _stuck(outcome: Outcome) -> str:
     return ", and does not die: it hangs in the kernel driver" if outcome.returncode is None else ""
 
 
-def _said(outcome: Outcome) -> str:
+def _cause_of_end(outcome: Outcome) -> str:
     if outcome.stdout.strip():
         return " after it had given a verdict, which is void"
     return " (sent from outside, often by the kernel when memory ran out)" if outcome.returncode == -9 else ""

@@ -22,7 +22,7 @@ from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
 
 if TYPE_CHECKING:
-    from trainer.distributed.watchdog.heartbeat import Beats
+    from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 
 PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
 
@@ -65,7 +65,9 @@ def connect() -> Ranks:
     kept, rank, world = next(rendezvous("env://"))
     rendezvous_id = f"trainer/{meet(kept, rank, world)}"
     store = PrefixStore(rendezvous_id, kept)
-    dist.init_process_group("gloo", store=PrefixStore("lobby", store), rank=rank, world_size=world, timeout=PATIENCE)
+    dist.init_process_group(
+        "gloo", store=PrefixStore("bootstrap", store), rank=rank, world_size=world, timeout=PATIENCE
+    )
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     place = {"rank": rank, "world_size": world, "local_rank": launch.local_rank}
     return BootstrapGroup(**place, store=store, address=address, rendezvous_id=rendezvous_id)
@@ -86,7 +88,7 @@ def join(
     parallel: str = "ddp",
     comms: str = AUTOMATIC,
     compression: str = "none",
-    beats: Beats | None = None,
+    heartbeat: HeartbeatWriter | None = None,
     report: Callable[..., None] = emit,
 ) -> Ranks:
     """Return the ranks of `bootstrap` able to train together; `report` receives the verdict on each transport tried.
@@ -96,14 +98,14 @@ def join(
         parallel: value of `--parallel`: ddp, fsdp2 or pipeline.
         comms: value of `--comms`: a transport's name, or auto.
         compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
-        beats: heartbeat of this rank; None without a watchdog.
+        heartbeat: heartbeat of this rank; None without a watchdog.
         report: receives the verdict on each transport tried, as an event's name and fields.
 
     Raises:
         TrainerError: RM561 where the ranks cannot communicate, RM562 where this torch lacks `parallel`.
     """
     if not isinstance(bootstrap, BootstrapGroup):
-        bootstrap.beats = beats
+        bootstrap.heartbeat = heartbeat
         return bootstrap
     place = Place(
         rank=bootstrap.rank,
@@ -112,8 +114,8 @@ def join(
         address=bootstrap.address,
         rendezvous_id=bootstrap.rendezvous_id,
     )
-    choice = choose_transport(place, bootstrap.store, comms, report=report if bootstrap.leads else _silent)
-    return kind(parallel)(enter(bootstrap, device, choice, compression=compression), beats)
+    choice = choose_transport(place, bootstrap.store, comms, report=report if bootstrap.is_main else _silent)
+    return kind(parallel)(enter(bootstrap, device, choice, compression=compression), heartbeat)
 
 
 def choose_transport(place: Place, store: Any, comms: str, *, report: Callable[..., None]) -> Choice:

@@ -16,7 +16,7 @@ from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import Scale
 from trainer.distributed.parallel.split import cost, cut
 from trainer.distributed.parallel.world import Membership, World
-from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.models.losses import LossSum
 from trainer.runtime.errors import TrainerError
 
@@ -26,19 +26,19 @@ SINCE = "2.5"  # torch.distributed.pipelining that infers shapes while it runs
 class Pipeline(World):
     """`--parallel pipeline`: each rank computes its layers for all rows; schedules by torch.distributed.pipelining.
 
-    Every rank keeps a copy of the other layers in host memory, for checkpoints; it is refreshed by `whole`.
+    Every rank keeps a copy of the other layers in host memory, for checkpoints; it is refreshed by `full_state_dict`.
     """
 
     shares = False
     undoes = False  # the other stages wait for the one whose memory ran out; all begin again
 
-    def __init__(self, member: Membership, beats: Beats | None = None) -> None:
-        super().__init__(member, beats)
+    def __init__(self, member: Membership, heartbeat: HeartbeatWriter | None = None) -> None:
+        super().__init__(member, heartbeat)
         self.pipelining = require_pipelining()
         self.owners: dict[str, int] = {}
         self._schedules: dict[tuple[Any, ...], Any] = {}
 
-    def share(self, rows: int) -> slice:
+    def rank_slice(self, rows: int) -> slice:
         """All rows: every rank computes a part of the model for each of them."""
         return slice(0, rows)
 
@@ -123,13 +123,13 @@ class Pipeline(World):
     def share_buffers(self, model: nn.Module) -> None:
         """Nothing to share: each buffer is used on one rank."""
 
-    def whole(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    def full_state_dict(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Give all ranks each weight as its owner has it, in place."""
         for name, tensor in weights.items():
             self.from_rank(self.owners[name], tensor)
         return weights
 
-    def whole_optimizer(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    def full_optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Bring the states that the owners hold together."""
         state = optimizer.state_dict()
         host = {

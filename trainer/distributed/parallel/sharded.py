@@ -67,7 +67,7 @@ class Sharded(World):
             if parameter.grad is not None:
                 parameter.grad.mul_(self.world_size)
 
-    def whole(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    def full_state_dict(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Gather each weight from all ranks."""
         with self.waiting():
             return {name: gathered(value) for name, value in weights.items()}
@@ -77,7 +77,7 @@ class Sharded(World):
         own = model.state_dict()
         model.load_state_dict({name: cut_like(value, own[name]) for name, value in weights.items()})
 
-    def whole_optimizer(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    def full_optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Gather the optimizer's state from all ranks."""
         state = optimizer.state_dict()
         with self.waiting():

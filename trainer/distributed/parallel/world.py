@@ -19,7 +19,7 @@ from trainer.distributed.collectives import Ranks
 from trainer.distributed.transports.reduce import summation
 from trainer.distributed.transports.selection import Choice
 from trainer.distributed.watchdog.guard import Launch
-from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.runtime.errors import TrainerError
 
 LEAVE = timedelta(seconds=5)
@@ -53,7 +53,7 @@ class BootstrapGroup(Ranks):
             except RuntimeError as error:  # gloo has no class of its own for it
                 raise TrainerError("RM568", what=str(error).splitlines()[0], where=f"rank {self.rank}") from error
 
-    def tell_end(self, why: str) -> None:
+    def announce_end(self, why: str) -> None:
         """Leave word in the store, which outlives this rank unless it is the one that holds it."""
         with contextlib.suppress(RuntimeError):
             self.store.set(self._end_of(self.rank), why)
@@ -88,7 +88,7 @@ class BootstrapGroup(Ranks):
     def _end_of(self, rank: int) -> str:
         return f"trainer/ended/{Launch.from_environment().attempt}/{rank}"
 
-    def any(self, *flags: bool) -> tuple[bool, ...]:
+    def any_rank(self, *flags: bool) -> tuple[bool, ...]:
         """Return for each flag whether it is set on any rank."""
         votes = torch.tensor(flags, dtype=torch.uint8)
         with self.waiting():
@@ -111,7 +111,7 @@ class BootstrapGroup(Ranks):
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
-        self.any(False)
+        self.any_rank(False)
 
     def close(self) -> None:
         """Leave the world and end gloo's threads; without torchrun rank 0 holds the store, so it goes last.
@@ -129,7 +129,7 @@ class BootstrapGroup(Ranks):
             return
         keys = [f"trainer/left/{rank}" for rank in range(1, self.world_size)]
         with contextlib.suppress(RuntimeError):  # one that died leaves no key
-            if self.leads:
+            if self.is_main:
                 self.store.wait(keys, LEAVE)
             else:
                 self.store.set(f"trainer/left/{self.rank}", "")
@@ -149,9 +149,9 @@ class Membership:
 class World(BootstrapGroup):
     """Ranks whose tensors meet; what becomes of model and gradients is for its subclasses to say."""
 
-    def __init__(self, member: Membership, beats: Beats | None = None) -> None:
+    def __init__(self, member: Membership, heartbeat: HeartbeatWriter | None = None) -> None:
         vars(self).update(vars(member.bootstrap))
-        self.member, self.beats = member, beats
+        self.member, self.heartbeat = member, heartbeat
         transport = member.choice.transport
         self.add = summation(on_host=transport.on_host, compression=member.compression, group=member.group)
         self._plain = summation(on_host=transport.on_host, compression="none", group=member.group)

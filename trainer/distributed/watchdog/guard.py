@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.distributed.watchdog.heartbeat import Beats
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.watcher import DUMP_SIGNAL, Watch
 from trainer.runtime.paths import SOURCE_ROOT
@@ -50,7 +50,7 @@ class Launch:
 
 
 @contextlib.contextmanager
-def guarded(folder: Path, *, limits: Limits | None) -> Iterator[Beats | None]:
+def guarded(folder: Path, *, limits: Limits | None) -> Iterator[HeartbeatWriter | None]:
     """Give a rank its heartbeat below `folder`, and have it watched; nothing of either where `limits` is None.
 
     Each attempt has a folder of its own, so that a restart leaves the stacks of the hang before it alone. What a
@@ -70,12 +70,12 @@ def guarded(folder: Path, *, limits: Limits | None) -> Iterator[Beats | None]:
     )
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_if_empty, here)
-        beats = stack.enter_context(Beats(watch.beat_file(launch.rank)))
+        heartbeat = stack.enter_context(HeartbeatWriter(watch.beat_file(launch.rank)))
         stack.callback(watch.beat_file(launch.rank).unlink, missing_ok=True)
         stack.enter_context(stacks_on_signal(watch.stack_file(launch.rank)))
         if launch.local_rank == 0:
             stack.enter_context(watcher(watch))
-        yield beats
+        yield heartbeat
 
 
 @contextlib.contextmanager

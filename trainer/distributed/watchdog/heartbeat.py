@@ -30,7 +30,7 @@ class Beat:
     longest: dict[str, float]
 
 
-class Stay:
+class SectionTimer:
     """A stay in a section; only one that ends well is learned from. A class, for it costs a third of a generator."""
 
     __slots__ = ("begun", "index", "outer", "words")
@@ -52,7 +52,7 @@ class Stay:
         words[4], words[3] = now, self.outer
 
 
-class Beats:
+class HeartbeatWriter:
     """The writing side. A section costs two clock readings and five stores, about a microsecond."""
 
     def __init__(self, path: Path) -> None:
@@ -65,9 +65,9 @@ class Beats:
         self._words[1], self._words[4], self._words[0] = os.getpid(), time.monotonic_ns(), MAGIC
         fresh.rename(path)  # a reader never sees one that is half made
 
-    def section(self, name: str) -> Stay:
+    def section(self, name: str) -> SectionTimer:
         """Return the context of being in section `name`, then in the one before it again."""
-        return Stay(self._words, INDEX[name])
+        return SectionTimer(self._words, INDEX[name])
 
     def step(self, number: int) -> None:
         """Note which optimizer step is running."""

@@ -54,7 +54,7 @@ def culprits(beats: Mapping[int, Beat], states: Mapping[int, str]) -> list[int]:
     return next((ranks for ranks in (stopped, elsewhere, behind) if 0 < len(ranks) < len(running)), [])
 
 
-def words(late_ranks: list[Late], blamed: list[int], states: Mapping[int, str]) -> str:
+def message(late_ranks: list[Late], blamed: list[int], states: Mapping[int, str]) -> str:
     """Return the finding as one sentence or two for a person.
 
     Args:

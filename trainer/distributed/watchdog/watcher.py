@@ -22,7 +22,7 @@ from typing import Any
 from trainer.distributed.watchdog import process_state
 from trainer.distributed.watchdog.heartbeat import Beat, read_beat
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.distributed.watchdog.verdict import Late, culprits, late, words
+from trainer.distributed.watchdog.verdict import Late, culprits, late, message
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 
@@ -137,7 +137,7 @@ def report(
         "cards": process_state.cards(),
     }
     (task.folder / "hang.json").write_text(json.dumps(record, indent=2) + "\n")
-    what, left = words(found, blamed, states), task.restarts - task.attempt
+    what, left = message(found, blamed, states), task.restarts - task.attempt
     if left > 0:
         emit("hang", what=what, folder=str(task.folder), blamed=blamed, restarts_left=left)
         say(f"watchdog: {what}. Stacks are in {task.folder}; ended, to be started again ({left} left).")

@@ -28,7 +28,7 @@ class NanCheck(Callback):
         """Record the rows and the losses, which stay on the device; on several ranks a step's rows are its own."""
         rows = taken.rows
         if run.ranks.world_size > 1:
-            rows = [each[run.ranks.share(len(each))] for each in rows]
+            rows = [each[run.ranks.rank_slice(len(each))] for each in rows]
         self.guard.record(taken.first, rows, taken.losses)
 
     def on_losses_ready(self, run: Any) -> None:

@@ -56,7 +56,7 @@ class Progress(Callback):
 
     def show(self, *, refresh: bool) -> None:
         """Make the text behind the bar anew."""
-        figures = (self.telemetry.words() if self.telemetry else "") or self.rate
+        figures = (self.telemetry.status() if self.telemetry else "") or self.rate
         self.bar.set_postfix_str(", ".join(filter(None, [self.losses, figures])), refresh=refresh)
 
 

@@ -85,12 +85,12 @@ def line_of(error: BaseException, path: str) -> str:
     return f"{within[-1].filename}:{within[-1].lineno}" if within else path
 
 
-def load_all(names: Sequence[str], *, leads: bool, world_size: int) -> tuple[UserCallback, ...]:
+def load_all(names: Sequence[str], *, is_main: bool, world_size: int) -> tuple[UserCallback, ...]:
     """Load callbacks for a rank: all on rank 0, elsewhere those that every rank has.
 
     Args:
         names: values of `--callback`: FILE.py:Class or module:Class.
-        leads: this is rank 0.
+        is_main: this is rank 0.
         world_size: number of ranks.
 
     Raises:
@@ -100,7 +100,7 @@ def load_all(names: Sequence[str], *, leads: bool, world_size: int) -> tuple[Use
     for each in loaded:
         if each.callback.changes_results and not each.callback.all_ranks and world_size > 1:
             raise TrainerError("RM735", what=each.name, where=f"{world_size} ranks")
-    return tuple(each for each in loaded if leads or each.callback.all_ranks)
+    return tuple(each for each in loaded if is_main or each.callback.all_ranks)
 
 
 def load(name: str) -> UserCallback:

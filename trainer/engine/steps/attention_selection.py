@@ -108,7 +108,7 @@ def choose_attention(
     shape, ranks = shape or Shape(), ranks or Ranks()
     names = KERNELS if requested == "auto" else (requested,)
     own = [examine(name, device=device, dtype=dtype, shape=shape, seed=seed) for name in names]
-    findings = [worst(told) for told in zip(*ranks.gather(own), strict=True)]
+    findings = [worst(listed) for listed in zip(*ranks.gather(own), strict=True)]
     where = f"{device}, {str(dtype).removeprefix('torch.')}, {shape}"
     if requested == "auto":
         return choose_from(findings, where=where)
@@ -152,8 +152,8 @@ def attend(
             raise
         chosen = choose_attention("auto", **how)
     use_kernel(model, chosen.kernel)
-    if ranks.leads:
-        tell(chosen, device, before)
+    if ranks.is_main:
+        report(chosen, device, before)
     return chosen
 
 
@@ -163,7 +163,7 @@ def shape_of(attention: AttentionShape, rows: int) -> Shape:
     return Shape(batch=min(rows, most), **vars(attention))
 
 
-def tell(chosen: Chosen, device: str, before: str | None) -> None:
+def report(chosen: Chosen, device: str, before: str | None) -> None:
     """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another.
 
     Args:
@@ -188,9 +188,9 @@ def require_kernels() -> None:
         raise TrainerError("RM562", what=what, next="Use --network mlp or residual, or a cell with a later torch.")
 
 
-def worst(told: Sequence[Finding]) -> Finding:
+def worst(found: Sequence[Finding]) -> Finding:
     """Return one kernel's finding over all ranks: wrong on one is wrong, and the slowest counts."""
-    return max(told, key=lambda one: (one.wrong, bool(one.refused), one.seconds))
+    return max(found, key=lambda one: (one.wrong, bool(one.refused), one.seconds))
 
 
 def choose_from(
@@ -207,19 +207,19 @@ def choose_from(
     Raises:
         TrainerError: RM566 where there is none, with `remedy` or the catalog's next step.
     """
-    told = "; ".join(words(finding) for finding in findings)
+    listed = "; ".join(described(finding) for finding in findings)
     right = [finding for finding in findings if not finding.refused]
     if not right:
-        raise TrainerError("RM566", what=told, where=where, next=remedy)
+        raise TrainerError("RM566", what=listed, where=where, next=remedy)
     first, fastest = right[0], min(right, key=lambda finding: finding.seconds)
-    reason = f"{why}: {told}"
+    reason = f"{why}: {listed}"
     if first.seconds > FASTER * fastest.seconds:
         name, times = fastest.kernel, first.seconds / fastest.seconds
         reason += f"; {name} was {times:.1f} times as fast in this trial, --attention {name} takes it"
     return Chosen(kernel=first.kernel, reason=reason, findings=tuple(findings))
 
 
-def words(finding: Finding) -> str:
+def described(finding: Finding) -> str:
     """Return a finding as text."""
     if finding.refused:
         return f"{finding.kernel} is not used: {finding.refused}"

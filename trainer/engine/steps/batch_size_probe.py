@@ -12,7 +12,7 @@ from functools import partial
 from torch import Tensor
 
 from trainer.config.batch_schedule import CONSTANT
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.memory import first_size
 from trainer.engine.steps.manual_autograd import DirectSteps
 from trainer.engine.steps.step_strategy import Choice, Memory, arithmetic, eager_steps, timed
@@ -26,7 +26,7 @@ STEPS = 8  # timed at each size
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice:
+class BatchSizeSuggestion:
     """Rows a second at the run's batch and at a larger one."""
 
     batch_size: int
@@ -34,7 +34,7 @@ class Advice:
     larger: int
     larger_rows_per_second: float
 
-    def words(self) -> str:
+    def message(self) -> str:
         """Return the advice as one line."""
         times = self.larger // self.batch_size
         return (
@@ -44,7 +44,7 @@ class Advice:
         )
 
 
-def suggest_batch_size(training: Training, choice: Choice) -> Advice | None:
+def suggest_batch_size(training: Training, choice: Choice) -> BatchSizeSuggestion | None:
     """Return what a larger batch would gain, None where it would not double the rows a second or cannot be timed."""
     if not can_be_timed(training, choice):
         return None
@@ -58,7 +58,9 @@ def suggest_batch_size(training: Training, choice: Choice) -> Advice | None:
         before.restore(training)
     if larger < GAIN * now:
         return None
-    return Advice(batch_size=size, rows_per_second=now, larger=LARGER * size, larger_rows_per_second=larger)
+    return BatchSizeSuggestion(
+        batch_size=size, rows_per_second=now, larger=LARGER * size, larger_rows_per_second=larger
+    )
 
 
 def can_be_timed(training: Training, choice: Choice) -> bool:
@@ -67,8 +69,8 @@ def can_be_timed(training: Training, choice: Choice) -> bool:
     A graph would have to be captured anew, and a compiled model compiled. Where the schedule reaches that size, nothing
     is suggested.
     """
-    plain = isinstance(training.train, Part) and training.forward is training.model and training.scaler is None
-    plain = plain and training.ranks.world_size == 1
+    plain = isinstance(training.train, TensorPartition) and training.forward is training.model
+    plain = plain and training.scaler is None and training.ranks.world_size == 1
     sampler, larger = training.sampler, LARGER * training.sampler.batch_size
     enough = sampler.rows >= FEWEST * larger and max(sampler.different(0, training.epochs)) < larger
     return plain and enough and choice.name in ("direct", "eager") and arithmetic(training) is None

@@ -101,8 +101,8 @@ def compile_if_worth_it(training: Training, requested: str, parallel: str) -> No
         decision = refused(requested, f"--parallel {parallel} is not compiled")
     else:
         decision = decide(requested, training.model, loss_on_a_batch(training), dtype=computed_in(training))
-    use = not ranks.any(not decision.use)[0]
-    if ranks.leads:
+    use = not ranks.any_rank(not decision.use)[0]
+    if ranks.is_main:
         reason = decision.reason if use == decision.use else "another rank does not compile"
         emit("compile", use=use, reason=reason, trial=asdict(decision.trial) if decision.trial else None)
         say(f"compile {'kept' if use else 'left out'}: {reason}")
@@ -144,17 +144,17 @@ def judge(requested: str, trial: Trial, limit: float) -> Decision:
     """
     differs = max(trial.loss_difference, trial.weight_difference)
     speed = trial.eager_s / trial.compiled_s
-    told = (
+    figures = (
         f"{STEPS} steps differ by {differs:.1e} (allowed {limit:.0e}); {trial.compiled_s * 1e3:.2f} ms a step,"
         f" eager {trial.eager_s * 1e3:.2f} ms, {speed:.2f} times as fast; compiling took {trial.compile_s:.1f} s"
     )
     if not differs <= limit:
         if requested == "on":
-            raise TrainerError("RM567", what=f"compiled and eager disagree: {told}")
-        return Decision(use=False, reason=f"compiled and eager disagree: {told}", trial=trial)
+            raise TrainerError("RM567", what=f"compiled and eager disagree: {figures}")
+        return Decision(use=False, reason=f"compiled and eager disagree: {figures}", trial=trial)
     if requested == "auto" and speed < FASTER:
-        return Decision(use=False, reason=f"not faster: {told}", trial=trial)
-    return Decision(use=True, reason=told, trial=trial)
+        return Decision(use=False, reason=f"not faster: {figures}", trial=trial)
+    return Decision(use=True, reason=figures, trial=trial)
 
 
 def missing(device: torch.device) -> str:

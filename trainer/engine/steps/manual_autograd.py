@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.steps.fused_adamw import LINE, FusedSteps, Hyper
 from trainer.engine.training import Training
 from trainer.models.losses import squared_error_sum
@@ -92,7 +92,7 @@ class DirectSteps:
 
     def __init__(self, training: Training) -> None:
         self.training, self.size = training, training.sampler.batch_size
-        assert isinstance(training.train, Part)
+        assert isinstance(training.train, TensorPartition)
         self.inputs, self.targets = training.train.inputs, training.train.targets
         self.ahead = at_once(self.size, self.inputs, self.targets)
         with torch.inference_mode():  # what is made in it needs no bookkeeping when it is written to

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.data.loading.placement import Part
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.rng import draw_state, set_state
 from trainer.engine.batch_size_change import at_size
 from trainer.engine.loop import forward_backward, step_optimizer
@@ -90,7 +90,7 @@ def chosen_at(asked: str, training: Training) -> tuple[Choice, Steps | None]:
     if tried:
         against = tried.fault(exact=asked == "auto")
     if tried and not against:
-        return Choice(name=name, reason=tried.words(asked), same_bits=tried.apart == 0), tried.steps
+        return Choice(name=name, reason=tried.reason(asked), same_bits=tried.apart == 0), tried.steps
     if asked == "auto":
         return Choice(name="eager", reason=f"auto: not {name}: {against}"), None
     raise TrainerError("RM585", what=f"--step {name}", why=against or "")
@@ -122,8 +122,8 @@ def reason_against(name: str, training: Training) -> str | None:
         "several ranks vote at each step": training.ranks.world_size > 1,
         f"{training.callbacks.needs_each_step()} is called at each step": bool(training.callbacks.needs_each_step()),
         "the loss scaler of fp16 decides on the host": training.scaler is not None,
-        "each step has a learning rate or a weight of its own": bool(training.scheduler or training.weigh),
-        "the rows are not one table of numbers in memory": not isinstance(training.train, Part),
+        "each step has a learning rate or a weight of its own": bool(training.scheduler or training.batch_weight),
+        "the rows are not one table of numbers in memory": not isinstance(training.train, TensorPartition),
         "the rows are not on the device": training.train.device != training.device,
         "gradients are clipped": training.clip_norm is not None,
         "threads fetch the rows ahead": training.loader_workers > 0,
@@ -155,7 +155,7 @@ class Trial:
             return f"it is not faster: {1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
         return None
 
-    def words(self, asked: str) -> str:
+    def reason(self, asked: str) -> str:
         """Return the evidence as a sentence."""
         equal = "bit-identical" if self.apart == 0 else f"to {self.apart:.1e}"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"

@@ -22,7 +22,7 @@ ALIGNED = 8  # columns: 16 bytes in 16 bit, without which a product of a joined 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class JointLayer:
     """One layer's rows of the joint output, and its adapter's columns of the narrow product."""
 
     base: nn.Linear | NF4Linear
@@ -148,14 +148,14 @@ class Joint:
         return found
 
 
-def _parts(layers: Sequence[nn.Module]) -> list[Part]:
+def _parts(layers: Sequence[nn.Module]) -> list[JointLayer]:
     parts, row, column = [], 0, 0
     for layer in layers:
         adapter = layer if isinstance(layer, LoraLinear) else None
         base: Any = layer if adapter is None else adapter.base
         rank = 0 if adapter is None else len(adapter.lora_A)
         rows, columns = slice(row, row + base.out_features), slice(column, column + rank)
-        parts.append(Part(base=base, adapter=adapter, rows=rows, columns=columns))
+        parts.append(JointLayer(base=base, adapter=adapter, rows=rows, columns=columns))
         row, column = rows.stop, columns.stop
     return parts
 
@@ -164,7 +164,7 @@ def _device(base: nn.Linear | NF4Linear) -> torch.device:
     return base.device if isinstance(base, NF4Linear) else base.weight.device
 
 
-def _joint_bias(parts: Sequence[Part], dtype: torch.dtype, device: torch.device) -> Tensor | None:
+def _joint_bias(parts: Sequence[JointLayer], dtype: torch.dtype, device: torch.device) -> Tensor | None:
     if all(part.base.bias is None for part in parts):
         return None
     bias = torch.zeros(parts[-1].rows.stop, dtype=dtype, device=device)

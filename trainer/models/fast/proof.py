@@ -130,10 +130,10 @@ def fastest(trials: Sequence[Trial]) -> Trial | None:
 
 def reason(trials: Sequence[Trial]) -> str:
     """Return all trials as one sentence."""
-    return "; ".join(words(trial) for trial in trials)
+    return "; ".join(described(trial) for trial in trials)
 
 
-def words(trial: Trial) -> str:
+def described(trial: Trial) -> str:
     """Return a trial as text."""
     if trial.refused:
         return f"{trial.name} is not used: {trial.refused}"

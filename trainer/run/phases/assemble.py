@@ -14,14 +14,14 @@ from trainer.distributed.collectives import Ranks
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.lr_schedule import schedule_of, shape_of
 from trainer.engine.training import Training, new_training
-from trainer.run.checkpoint_writer import CheckpointKeeper
+from trainer.run.checkpoint_writer import Checkpointer
 from trainer.run.metadata import metadata
 from trainer.run.phases.prepare import Attempt, Prepared, names_of
 from trainer.run.plan import plan_of
 from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import (
+    report_rounding,
     restore_latest_checkpoint,
-    tell_rounding,
 )
 from trainer.run.resume_settings import (
     longer,
@@ -45,10 +45,10 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     record["allocator"] = allocator_settings(os.environ)
     if prepared.callbacks:
         record["callbacks"] = [each.facts() for each in prepared.callbacks]
-    if ranks.leads:
+    if ranks.is_main:
         reported = ("run", "task", "data", "split", "device", "precision", "allocator", "callbacks", "seed", "threads")
         emit("start", **{name: record[name] for name in reported if name in record})
-        tell_rounding(attempt.config, ranks, attempt.settings)
+        report_rounding(attempt.config, ranks, attempt.settings)
         report_changed_callbacks(attempt.settings, record)
     return record
 
@@ -60,9 +60,9 @@ def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ran
         record: content of metadata.json so far.
     """
     started = started_with(prepared, attempt, ranks, record)
-    if ranks.leads and not attempt.settings:
+    if ranks.is_main and not attempt.settings:
         write_settings(folder, started)
-    return training_of(prepared, attempt.config, ranks, keeper_of(attempt.config, folder, started))
+    return training_of(prepared, attempt.config, ranks, checkpointer_of(attempt.config, folder, started))
 
 
 def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dic
     return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
 
 
-def resume_if_asked(
+def resume_if_requested(
     training: Training, prepared: Prepared, attempt: Attempt, folder: RunFolder, record: dict[str, Any]
 ) -> None:
     """Restore `training` from the unfinished run's newest valid checkpoint.
@@ -102,12 +102,12 @@ def resume_if_asked(
     ranks = training.ranks
     started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
     restore_latest_checkpoint(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
-    if ranks.leads:
+    if ranks.is_main:
         # only now: where it refused to go on, the run stays as it was
         write_settings(folder, started)
 
 
-def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: CheckpointKeeper) -> Training:
+def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpointer: Checkpointer) -> Training:
     """Return the run at its beginning."""
     task, device = prepared.task, torch.device(prepared.accelerator.device)
     if ranks.rank:
@@ -123,7 +123,7 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
             folder=config.run.output,
         )
     )
-    if ranks.leads:
+    if ranks.is_main:
         emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
     training = new_training(
         prepared.model,
@@ -134,9 +134,9 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
         ranks=ranks,
         device=device,
         loader_workers=rows.workers,
-        callbacks=Callbacks([keeper], users=prepared.callbacks, votes=bool(config.telemetry.callback)),
+        callbacks=Callbacks([checkpointer], users=prepared.callbacks, votes=bool(config.telemetry.callback)),
         loss_sum=task.loss(),
-        weigh=task.weigh(),
+        batch_weight=task.batch_weight(),
         keep_last=config.loop.weights == "last",
     )
     for group in training.optimizer.param_groups:
@@ -145,13 +145,13 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, keeper: C
     return training
 
 
-def keeper_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> CheckpointKeeper:
+def checkpointer_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> Checkpointer:
     """Return who keeps the run's checkpoints; each of them knows the run's settings.
 
     Args:
         settings: content of run.json.
     """
-    return CheckpointKeeper(
+    return Checkpointer(
         run=folder.partial,
         interval=config.run.checkpoint_every,
         retention=config.run.keep,

@@ -32,8 +32,8 @@ def finish(
     """
     task, ranks = prepared.task, training.ranks
     record["metrics"] = {"best": best_of(history).facts(), **scores(training, task)}
-    whole = ranks.whole(dict(prepared.model.state_dict()))
-    if ranks.leads:
+    whole = ranks.full_state_dict(dict(prepared.model.state_dict()))
+    if ranks.is_main:
         model = plain(whole, prepared.precision, prepared.network)
         files = task.files(model, record, attempt.config.run.export)
         save(folder, files | {"recipe.yaml": as_recipe(attempt.config).encode()}, history, record)

@@ -21,7 +21,7 @@ from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
 from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.models.activation_checkpointing import checkpointed, layers
-from trainer.run.plan import attention_asked, rows_tried
+from trainer.run.plan import requested_attention, rows_tried
 from trainer.run.rank_setup import placed, require_alike, require_best_on
 from trainer.run.resume_settings import (
     given,
@@ -39,7 +39,7 @@ class Attempt:
     config: TrainConfig
     name: str | None
     settings: dict[str, Any] | None
-    lobby: Ranks
+    bootstrap: Ranks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +64,11 @@ def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
     """
     config = attempt.config
     config.model.require_fitting(config.unused())
-    task = task_of(config, shown=attempt.lobby.leads)
+    task = task_of(config, shown=attempt.bootstrap.is_main)
     if attempt.name:
         return task, attempt
     chosen = task.defaults(config.loop, given(config))
-    if chosen and attempt.lobby.leads:
+    if chosen and attempt.bootstrap.is_main:
         say(f"chosen for {task.train_rows:,} training rows: {worded(chosen)}")
     return task, replace(attempt, config=config.having(**chosen))
 
@@ -84,17 +84,17 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     Raises:
         TrainerError: where data, settings or device do not allow the run.
     """
-    config, lobby = attempt.config, attempt.lobby
-    users = load_all(config.telemetry.callback, leads=lobby.leads, world_size=lobby.world_size)
+    config, bootstrap = attempt.config, attempt.bootstrap
+    users = load_all(config.telemetry.callback, is_main=bootstrap.is_main, world_size=bootstrap.world_size)
     require_rows(config.loop.batch_schedule, task.train_rows)
     require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
     make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not results_may_vary(config))
-    require_alike(lobby, config, task.data_sha256)
+    require_alike(bootstrap, config, task.data_sha256)
     accelerator = choose(device_of_rank(config.compute.device))
-    require_best_on(config, accelerator.device, lobby)
-    precision = agreed(choose_precision(config.compute.precision, accelerator), lobby)
+    require_best_on(config, accelerator.device, bootstrap)
+    precision = agreed(choose_precision(config.compute.precision, accelerator), bootstrap)
     network = task.network()
-    if config.distributed.parallel == "ddp" or lobby.world_size == 1:  # otherwise no card holds the whole
+    if config.distributed.parallel == "ddp" or bootstrap.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
     model, attention, fast = built(network, attempt, accelerator.device, precision)
     if attempt.settings and attempt.name:
@@ -124,26 +124,26 @@ def built(
     Args:
         device: name of this rank's device, such as "cuda:0".
     """
-    config, lobby = attempt.config, attempt.lobby
+    config, bootstrap = attempt.config, attempt.bootstrap
     model = network.build().to(dtype=precision.weights)
     if network.load:
         network.load(model)
     computing = computing_of(attempt, device, precision)
     if network.tune:
         network.tune.hold(model, computing)
-    model = placed(model, device, config.distributed, lobby)
+    model = placed(model, device, config.distributed, bootstrap)
     before = (attempt.settings or {}).get("attention")
     attention = attend(
         model,
         network.attention,
-        attention_asked(config),
+        requested_attention(config),
         rows=rows_tried(config),
         device=device,
         precision=precision,
-        ranks=lobby,
+        ranks=bootstrap,
         before=before,
     )
-    fast = tuned(network, model, computing, lobby)
+    fast = tuned(network, model, computing, bootstrap)
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
     return model, attention, fast
 
@@ -165,7 +165,7 @@ def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computi
     )
 
 
-def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, lobby: Ranks) -> dict[str, Any] | None:
+def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, bootstrap: Ranks) -> dict[str, Any] | None:
     """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective.
 
     Return each part's choice, for the metadata; None where the network has no faster ways.
@@ -175,11 +175,11 @@ def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, lobby: R
     """
     if network.tune is None:
         return None
-    found = network.tune.use(model, computing) if lobby.leads else None
-    if lobby.world_size > 1:
-        names = lobby.broadcast(names_of(found))
+    found = network.tune.use(model, computing) if bootstrap.is_main else None
+    if bootstrap.world_size > 1:
+        names = bootstrap.broadcast(names_of(found))
         found = found or network.tune.use(model, replace(computing, before=names))
-    if lobby.leads and found:
+    if bootstrap.is_main and found:
         emit("fast", **found)
         for part, choice in found.items():
             say(f"fast    {part}: {choice['name']}: {choice['why']}")

@@ -56,7 +56,7 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, cells)
     made = made_of(config, matrix, identifiers) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
-    tell(made, matrix.columns, parts)
+    report_columns(made, matrix.columns, parts)
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     codes = codes_of(matrix.columns)
@@ -295,7 +295,7 @@ def described(target: str, labels: Sequence[str] | None) -> str:
     return f"{target!r} is one of {len(labels)} classes ({', '.join(labels[:MOST_SHOWN])}{more})"
 
 
-def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
+def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
     """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split.
 
     Args:
@@ -315,9 +315,9 @@ def tell(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
     say("; ".join(words))
     for column in columns:
         if by != "time" and column.kind == "category" and are_times(pl.Series(column.categories)):
-            tell_times(column.name)
+            report_unread_times(column.name)
 
 
-def tell_times(name: str) -> None:
+def report_unread_times(name: str) -> None:
     """Say that rows are split without regard to a column that reads as times."""
     say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")

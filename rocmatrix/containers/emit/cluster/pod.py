@@ -26,13 +26,13 @@ class Pod:
 def pod_of(spec: RunSpec, site: Site) -> Pod:
     """Return the pod of a spec. Raises ValueError for a portable spec and for a setting that no pod can have."""
     refuse_portable(spec)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "pod": {**site.pod, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
         "container": {"securityContext": {"privileged": False}},
     }
     for setting in spec.settings:
-        said = _joined(said, fields_of(setting, site))
-    return Pod(spec=said["pod"], container=said["container"])
+        fields = _joined(fields, fields_of(setting, site))
+    return Pod(spec=fields["pod"], container=fields["container"])
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

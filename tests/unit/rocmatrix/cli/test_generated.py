@@ -31,7 +31,7 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_what_is_committed_is_what_the_matrix_renders():
+def test_committed_files_are_those_that_the_matrix_renders():
     assert generated.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + len(views.files(MATRIX, ROOT))
 
 
@@ -68,7 +68,7 @@ def test_file_no_cell_renders_is_found_and_removed(checkout):
     assert not stray.exists()
 
 
-def test_what_people_keep_next_to_rendered_files_stays(checkout):
+def test_files_of_people_next_to_rendered_ones_stay(checkout):
     kept = [checkout / "images/mine/notes.md", checkout / "compose/mine.yaml", checkout / "images/README.md"]
     kept[0].parent.mkdir()
     for path in kept:

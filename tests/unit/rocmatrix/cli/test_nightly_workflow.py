@@ -41,25 +41,25 @@ def test_committed_workflow_is_what_the_matrix_renders():
     assert (ROOT / workflow.FILE).read_text() == TEXT
 
 
-def test_every_action_is_pinned_by_a_commit_and_named_by_its_version():
+def test_actions_are_pinned_by_commit_and_named_by_version():
     used = [step["uses"] for step in steps() if "uses" in step]
     assert len(used) == 3
     assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", name) for name in used)
     assert len(re.findall(r"uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", TEXT, re.MULTILINE)) == len(used)
 
 
-def test_it_may_read_the_repository_and_nothing_else():
+def test_workflow_may_only_read_the_repository():
     assert DATA["permissions"] == {"contents": "read"}
     assert not any("permissions" in job for job in DATA["jobs"].values())
     assert all(s["with"]["persist-credentials"] is False for s in steps() if "checkout" in s.get("uses", ""))
     assert "secrets" not in TEXT
 
 
-def test_no_expression_stands_in_a_script():
+def test_scripts_hold_no_expression():
     assert not any("${{" in step.get("run", "") for step in steps())
 
 
-def test_each_leg_is_a_night_of_its_cell_whose_evidence_is_uploaded_whatever_came():
+def test_leg_is_a_night_of_its_cell_and_always_uploads_its_evidence():
     leg = DATA["jobs"]["night"]
     runs = [step for step in leg["steps"] if "run" in step]
     assert any('./invokew nightly --cell "$CELL"' in step["run"] for step in runs)
@@ -73,7 +73,7 @@ def test_each_leg_is_a_night_of_its_cell_whose_evidence_is_uploaded_whatever_cam
     ("gpu", "runners", "architectures"),
     [("all", "gfx1100, gfx906", {"gfx1100", "gfx906"}), ("gfx906", "gfx1100,gfx906", {"gfx906"}), ("all", "", set())],
 )
-def test_its_cells_come_from_the_grid(tmp_path, gpu, runners, architectures):
+def test_cells_come_from_the_grid(tmp_path, gpu, runners, architectures):
     """The step's own script, with a stand-in of ./invokew that prints the grid of the matrix."""
     if shutil.which("jq") is None:
         pytest.skip("there is no jq")

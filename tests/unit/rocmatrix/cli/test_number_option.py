@@ -4,18 +4,19 @@ import pytest
 from invoke.exceptions import ParseError
 from invoke.parser.argument import Argument
 
-from rocmatrix.cli.number_option import NUMBERS, NumberOption, checked
-from rocmatrix.cli.tasks import collection
+from rocmatrix.cli.number_option import NumberOption, checked
+from rocmatrix.cli.options.command import NUMBERS
+from rocmatrix.cli.options.invoke_tasks import collection
 
 
-def test_every_number_of_every_task_is_checked():
+def test_numbers_of_all_tasks_are_checked():
     numbers = [each for task in collection().tasks.values() for each in task.get_arguments() if each.kind in NUMBERS]
     assert len(numbers) >= 6
     assert all(isinstance(each, NumberOption) for each in numbers)
 
 
 @pytest.mark.parametrize(("kind", "told"), [(int, "a whole number"), (float, "a number")])
-def test_what_is_no_number_names_option_and_task(kind, told):
+def test_wrong_number_names_option_and_task(kind, told):
     option = checked(Argument(names=("some-port", "p"), kind=kind, default=kind(7), attr_name="some_port"), task="show")
     with pytest.raises(ParseError, match=f"--some-port takes {told}, not 'abc'") as wrong:
         option.value = "abc"
@@ -25,6 +26,6 @@ def test_what_is_no_number_names_option_and_task(kind, told):
     assert option.value == 8
 
 
-def test_every_other_option_stays_as_it_is():
+def test_other_options_stay_as_they_are():
     text = Argument(name="out")
     assert checked(text, task="show") is text

@@ -8,12 +8,9 @@ import sys
 
 import pytest
 
-from rocmatrix.cli import option_sections
-from rocmatrix.cli.tasks import collection
+from rocmatrix.cli import option_sections, task_help
+from rocmatrix.cli.options.command import Command, known
 from rocmatrix.runtime.paths import ROOT
-
-TASKS = collection()
-CONTEXTS = {context.name: context for context in TASKS.to_contexts(ignore_unknown_help=True)}
 
 
 def help_of(*words: str) -> str:
@@ -45,9 +42,8 @@ def test_help_of_train_has_the_common_options_first_and_examples_last(common: st
 
 
 def test_help_all_lists_every_option_once_and_a_kinds_own_under_that_kind(every: str) -> None:
-    known = {names.split(", ")[-1].partition("=")[0].replace("_", "-") for names, _ in CONTEXTS["train"].help_tuples()}
     listed = options_in(every)
-    assert sorted(listed) == sorted(known)
+    assert sorted(listed) == sorted(f"--{flag.name}" for flag in known()["train"].flags)
     before_tick = every[: every.index("  --tick=")].splitlines()
     titles = [line for line in before_tick if line and not line.startswith((" ", "Usage"))]
     assert titles[-1] == "FURTHER: Bars: volume profiles"
@@ -63,11 +59,11 @@ def test_help_fits_eighty_columns_and_names_types(everything: bool, common: str,
 
 
 @pytest.mark.parametrize("words", [("--help", "train"), ("train", "-h")])
-def test_the_ways_to_ask_for_help_print_the_same(words: tuple[str, ...], common: str) -> None:
+def test_help_flags_all_print_the_same(words: tuple[str, ...], common: str) -> None:
     assert help_of(*words) == common
 
 
-def test_help_all_as_two_words_is_the_same(every: str) -> None:
+def test_help_all_as_two_arguments_is_the_same(every: str) -> None:
     assert help_of("train", "--help", "all") == every
 
 
@@ -81,11 +77,15 @@ def test_features_have_sections_and_all_options_are_listed() -> None:
     assert "further options" not in text
 
 
-@pytest.mark.parametrize("task", sorted(CONTEXTS))
-def test_no_option_is_lost_between_the_sections(task: str) -> None:
-    described = TASKS[task].described() if hasattr(TASKS[task], "described") else {}
-    if not any("section" in each for each in described.values()):
-        return
-    options = CONTEXTS[task].help_tuples()
+IN_SECTIONS = [each for each in known().values() if any("section" in about for about in each.described.values())]
+
+
+def test_commands_with_many_options_have_sections() -> None:
+    assert {each.name for each in IN_SECTIONS} == {"train", "submit", "features"}
+
+
+@pytest.mark.parametrize("command", IN_SECTIONS, ids=lambda command: command.name)
+def test_sections_hold_every_option_once(command: Command) -> None:
+    options, described = task_help.pairs(command.flags), command.described
     found = [option for _, listed in option_sections.sections(options, described, everything=True) for option in listed]
     assert sorted(found) == sorted(options)

@@ -34,7 +34,7 @@ def invokew(*words):
         (["--config", "some.ini", "cells"], ["'some.ini'", "./invokew --help"]),
     ],
 )
-def test_wrong_usage_is_rm404_with_the_way_out(words, told):
+def test_wrong_usage_is_rm404_with_a_hint(words, told):
     done = invokew(*words)
     assert done.returncode == 2
     assert done.stderr.startswith("RM404")

@@ -35,7 +35,7 @@ def test_misspelt_room_is_refused_with_the_nearest_name():
         rooms.tests_of("trainer/engin", ROOT)
 
 
-def test_every_listed_room_has_tests():
+def test_listed_rooms_have_tests():
     assert all(list((ROOT / rooms.tests_of(name, ROOT)).rglob("test_*.py")) for name in rooms.rooms(ROOT))
 
 
@@ -44,5 +44,5 @@ def test_paths_and_room_together_are_refused():
         chosen_tests("tests/unit", "trainer/engine", ROOT)
 
 
-def test_neither_paths_nor_room_runs_everything():
+def test_run_without_paths_or_room_takes_all_tests():
     assert chosen_tests("", "", ROOT) == []

@@ -3,9 +3,7 @@
 import pytest
 
 from rocmatrix.cli import task_help
-from rocmatrix.cli.tasks import collection
-
-CONTEXTS = {context.name: context for context in collection().to_contexts(ignore_unknown_help=True)}
+from rocmatrix.cli.options.command import known
 
 
 def laid_out(*options, width=80, docstring="Does it.", usage="Usage: x"):
@@ -13,9 +11,9 @@ def laid_out(*options, width=80, docstring="Does it.", usage="Usage: x"):
 
 
 @pytest.mark.parametrize("width", [44, 80, 160])
-@pytest.mark.parametrize("task", CONTEXTS)
-def test_every_task_fits_and_states_all_of_every_option(task, width):
-    options = CONTEXTS[task].help_tuples()
+@pytest.mark.parametrize("task", known())
+def test_help_of_every_task_fits_and_states_every_option(task, width):
+    options = task_help.pairs(known()[task].flags)
     lines = laid_out(
         *options, width=width, usage=f"Usage: ./invokew [--core-opts] {task} [--options] [other tasks here ...]"
     )
@@ -36,7 +34,7 @@ def test_option_too_long_for_the_column_stands_above_its_text():
     assert laid_out(("--a", "first"), (long, "second"))[6:] == ["  --a  first", f"  {long}", "       second"]
 
 
-def test_on_a_narrow_terminal_every_text_stands_below():
+def test_narrow_terminal_puts_texts_below():
     assert laid_out(("--some-option=STRING", "what it is for"), width=44)[6:] == [
         "  --some-option=STRING",
         "      what it is for",

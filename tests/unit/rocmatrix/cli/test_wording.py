@@ -19,8 +19,16 @@ def lines(tree):
     return [(place.path, place.line, place.term) for place in wording.places(tree, BANNED)]
 
 
-def test_checkout_has_no_banned_term():
-    assert wording.places(ROOT, wording.terms(STYLE.read_text())) == []
+def names(tree, source, path="trainer/engine/loop.py"):
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).write_text(source)
+    return [(place.line, place.term) for place in wording.named(tree, BANNED, {"a", "the"})]
+
+
+def test_checkout_has_no_banned_term_and_no_faulty_name():
+    style = STYLE.read_text()
+    assert wording.places(ROOT, wording.terms(style)) == []
+    assert wording.named(ROOT, wording.terms(style), wording.openings(style)) == []
 
 
 def test_terms_of_the_style_page_map_each_banned_term_to_its_replacement():
@@ -61,6 +69,40 @@ def test_document_is_read_without_code_blocks_and_generated_parts(tree):
     assert lines(tree) == [("docs/training.md", 8, "somebody else")]
 
 
+def test_openings_of_the_style_page_are_words_and_required():
+    assert {"a", "the", "every"} < wording.openings(STYLE.read_text())
+    with pytest.raises(ValueError, match="no list of openings"):
+        wording.openings("# Style\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def f(told):\n    return told\n", [(1, "told")]),
+        ("class NotTold:\n    pass\n", [(1, "NotTold")]),
+        ("x = 1\nfor UN_TOLD in (1,):\n    self.was_told = x\n", [(2, "UN_TOLD"), (3, "was_told")]),
+        ("somebody_else = 1\n", [(1, "somebody_else")]),
+        ("untold = file.told()\nprint(told=1)\n", []),  # a longer word, and names that others define
+    ],
+)
+def test_banned_term_in_a_name_that_a_program_defines_is_found(tree, source, found):
+    assert names(tree, source) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("test_a_run_is_kept", True),
+        ("test_every_run_is_kept", False),  # banned in the checkout, not in this short list
+        ("test_run_is_told", True),
+        ("test_run_of_the_last_night_is_kept", False),
+        ("the_run", False),  # a helper
+    ],
+)
+def test_name_of_a_test_without_a_subject_or_with_a_banned_term_is_found(tree, name, found):
+    assert names(tree, f"def {name}(told): pass\n", "tests/unit/test_loop.py") == [(1, name)] * found
+
+
 def test_main_with_a_banned_term_fails_and_names_the_place(tree, monkeypatch, capsys):
     (tree / "docs/style.md").write_text(STYLE.read_text())
     (tree / "trainer/engine/loop.py").write_text('"""What is told."""\n')
@@ -68,5 +110,8 @@ def test_main_with_a_banned_term_fails_and_names_the_place(tree, monkeypatch, ca
         monkeypatch.setattr(wording, name, path)
     assert wording.main() == 1
     assert "trainer/engine/loop.py:1: 'told'; write: report" in capsys.readouterr().err
+    (tree / "trainer/engine/loop.py").write_text('"""What is reported."""\ntold = 1\n')
+    assert wording.main() == 1
+    assert "trainer/engine/loop.py:2: 'told'; write: report" in capsys.readouterr().err
     (tree / "trainer/engine/loop.py").write_text('"""What is reported."""\n')
     assert wording.main() == 0

@@ -16,25 +16,25 @@ NEW, OLD, CPU = (
 )
 
 
-def test_the_name_is_the_one_that_counts_first_and_has_its_source():
+def test_name_is_the_one_that_counts_first_and_has_its_source():
     variable = expandable_segments(MATRIX, NEW)
     assert (variable.name, variable.content) == ("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     assert "195202" in variable.source
 
 
 @pytest.mark.parametrize("cell", [OLD, CPU], ids=lambda cell: cell.name)
-def test_a_torch_without_them_is_refused(cell):
+def test_torch_without_them_is_refused(cell):
     with pytest.raises(RocmatrixError, match="RM405"):
         expandable_segments(MATRIX, cell)
 
 
 @pytest.mark.parametrize(("asked", "there"), [(True, True), (False, False)])
-def test_only_who_asks_gets_them(tmp_path, asked, there):
-    wanted = job.Wanted(
+def test_allocator_setting_is_set_on_request_only(tmp_path, asked, there):
+    wanted = job.JobRequest(
         program=TRAIN, request=Request(cell=NEW.name), where="container", options={}, dry_run=True,
         expandable_segments=asked,
     )  # fmt: skip
-    made = job.in_container(
+    made = job.container_job(
         wanted, cell=NEW, hardware=survey(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",
         variables=job.allocator_of(wanted, matrix=MATRIX, cell=NEW),
     )  # fmt: skip

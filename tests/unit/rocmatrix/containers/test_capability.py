@@ -40,28 +40,28 @@ def flags(spec):
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_a_feature_brings_what_it_needs_and_nothing_else(tmp_path, name):
+def test_feature_brings_what_it_needs_and_nothing_else(tmp_path, name):
     assert flags(spec_with(tmp_path, name)) - flags(spec_with(tmp_path)) == BRINGS[name]
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_what_a_feature_brings_names_the_flag_that_asked_for_it(tmp_path, name):
+def test_settings_of_a_feature_name_the_flag_that_requested_it(tmp_path, name):
     for setting in spec_with(tmp_path, name).settings:
         if f"{setting.flag}={setting.value}" in BRINGS[name]:
             assert f"--with-{name}" in setting.reason
 
 
 @pytest.mark.parametrize("name", sorted({row[3] for row in LEFT_OUT if row[3]}))
-def test_what_is_given_is_no_longer_listed_as_left_out(tmp_path, name):
+def test_given_feature_is_not_listed_as_left_out(tmp_path, name):
     left_out = {row.flag for row in explain(spec_with(tmp_path, name)) if row.value is None}
     assert left_out == {row[0] for row in LEFT_OUT if row[3] != name}
 
 
-def test_a_group_that_owns_adapter_and_card_is_given_once(tmp_path):
+def test_group_that_owns_adapter_and_card_is_given_once(tmp_path):
     assert [row.gid for row in spec_with(tmp_path, "rdma").of(Group)] == [992]
 
 
-def test_the_hosts_shared_memory_has_no_size_of_ours(tmp_path):
+def test_hosts_shared_memory_has_no_size_of_ours(tmp_path):
     assert spec_with(tmp_path, "ipc").of(SharedMemory) == ()
 
 
@@ -77,12 +77,12 @@ def test_rdma_without_an_adapter_is_an_error():
         list(settings_of(["rdma"]))
 
 
-def test_an_unknown_feature_names_the_nearest():
+def test_unknown_feature_names_the_nearest():
     with pytest.raises(RocmatrixError, match="did you mean debugger"):
         list(settings_of(["debuger"]))
 
 
-def test_without_a_feature_there_is_no_network():
+def test_network_is_absent_without_a_feature():
     assert [network_of(asked) for asked in ((), ("ipc",), ("network",), ("rdma",))] == [
         "none",
         "none",

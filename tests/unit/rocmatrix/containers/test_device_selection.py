@@ -14,7 +14,7 @@ def test_cpu_cell_gets_no_card(tmp_path):
     assert choose_cards(cells.CPU, survey(sysfs.two_rx_7900_xt(tmp_path))) == ()
 
 
-def test_by_default_every_card_of_the_architecture(tmp_path):
+def test_default_is_every_card_of_the_architecture(tmp_path):
     hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
     assert choose_cards(cells.GFX1100, hardware) == hardware.cards
     assert visible_devices(hardware, hardware.cards) is None
@@ -58,7 +58,7 @@ def test_card_unnamed_by_an_old_kernel_is_taken_on_trust(tmp_path):
     assert listing(hardware.cards) == "card 0 is not named by its old kernel"
 
 
-def test_no_card_is_refused_with_the_reason(tmp_path):
+def test_missing_card_is_refused_with_the_reason(tmp_path):
     with pytest.raises(RocmatrixError, match=r"RM301(?s:.*)driver is not loaded"):
         choose_cards(cells.GFX1100, survey(sysfs.no_driver(tmp_path)))
 
@@ -72,7 +72,7 @@ def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, w
     assert refusal.value.where == "card 0 is gfx1036 (integrated), card 1 is gfx1100"
 
 
-def test_only_the_nodes_of_the_chosen_cards(tmp_path):
+def test_selection_has_the_nodes_of_the_chosen_cards_only(tmp_path):
     hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
     nodes = usable_nodes(hardware, hardware.cards[1:], user="1000:1000")
     assert [node.path for node in nodes] == ["/dev/kfd", "/dev/dri/renderD129"]
@@ -110,7 +110,7 @@ def test_node_that_stays_closed_to_the_user_is_refused(tmp_path, owner, user, op
             usable_nodes(hardware, hardware.cards, user=user)
 
 
-def test_of_cards_that_an_old_kernel_does_not_name_the_integrated_one_is_not_taken(tmp_path):
+def test_integrated_card_among_cards_that_an_old_kernel_does_not_name_is_not_taken(tmp_path):
     hardware = survey(sysfs.desktop_with_igpu(tmp_path))
     unnamed = replace(hardware, cards=tuple(replace(card, gfx=None) for card in hardware.cards))
     assert [card.integrated for card in unnamed.cards].count(True) == 1

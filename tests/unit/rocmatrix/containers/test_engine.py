@@ -194,7 +194,7 @@ def test_busy_engine_is_waited_for_where_it_works_and_named_where_it_does_not_an
     assert "timed out" in told.what.lower()
 
 
-def test_every_kind_of_error_of_the_engines_client_has_a_code_of_its_own():
+def test_client_errors_of_every_kind_have_a_code_of_their_own():
     for error in (docker.errors.APIError("conflict"), docker.errors.NotFound("gone"), requests.ConnectionError("cut")):
         assert console.known(error).code == "RM672"
     assert console.known(RocmatrixError("RM203", what="x")).code == "RM203"

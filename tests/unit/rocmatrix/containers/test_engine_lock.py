@@ -54,13 +54,13 @@ def test_another_program_is_named_and_another_engine_or_tag_is_free(engine, othe
     assert not engine_lock.is_taken(engine("two"), "rocmatrix:x")
 
 
-def test_a_lock_ends_with_the_process_that_is_killed(engine, other):
+def test_lock_ends_with_the_process_that_is_killed(engine, other):
     os.kill(other.pid, signal.SIGKILL)
     other.wait()
     assert not engine_lock.is_taken(engine("one"), "rocmatrix:x")
 
 
-def test_it_is_waited_for_where_that_is_asked(engine, other, capsys):
+def test_lock_is_waited_for_on_request(engine, other, capsys):
     began = time.monotonic()
     os.kill(other.pid, signal.SIGSTOP)
     subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.5); os.kill({other.pid}, 9)"])
@@ -69,13 +69,13 @@ def test_it_is_waited_for_where_that_is_asked(engine, other, capsys):
     assert "somebody builds it" in capsys.readouterr().err
 
 
-def test_where_no_lock_can_be_kept_nobody_is_kept_out(engine, monkeypatch, tmp_path):
+def test_lock_that_cannot_be_kept_excludes_no_one(engine, monkeypatch, tmp_path):
     monkeypatch.setattr(engine_lock, "FOLDER", tmp_path / "none" / "such")
     with engine_lock.alone(engine("one"), "rocmatrix:x"):
         pass
 
 
-def test_the_candidate_of_a_night_in_another_checkout_is_not_removed(engine, other, monkeypatch):
+def test_candidate_of_a_night_in_another_checkout_is_not_removed(engine, other, monkeypatch):
     removed = []
     tags = ("rocmatrix:x", "rocmatrix:night-y")
     images = [{"Id": tag, "RepoTags": [tag], "Size": 10} for tag in tags]

@@ -37,7 +37,7 @@ def variables(spec):
     return {row.name: row.content for row in spec.of(Environment)}
 
 
-def test_a_rocm_cell_gets_its_nodes_and_their_groups_in_numbers(tmp_path):
+def test_rocm_cell_gets_its_nodes_and_their_groups_in_numbers(tmp_path):
     spec = spec_for(sysfs.two_rx_7900_xt(tmp_path))
     assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"]
     assert [row.gid for row in spec.of(Group)] == [992]
@@ -45,17 +45,17 @@ def test_a_rocm_cell_gets_its_nodes_and_their_groups_in_numbers(tmp_path):
     assert spec.of(Limit) == ()  # an engine without CAP_SYS_RESOURCE would refuse to start
 
 
-def test_a_cpu_cell_gets_neither_devices_nor_groups(tmp_path):
+def test_cpu_cell_gets_neither_devices_nor_groups(tmp_path):
     spec = spec_for(sysfs.two_rx_7900_xt(tmp_path), cells.CPU)
     assert spec.of(Device) + spec.of(Group) + spec.of(Limit) == ()
     assert "ROCR_VISIBLE_DEVICES" not in variables(spec)
 
 
-def test_a_cpu_cell_needs_no_card(tmp_path):
+def test_cpu_cell_needs_no_card(tmp_path):
     assert spec_for(sysfs.no_driver(tmp_path), cells.CPU).cell == cells.CPU.name
 
 
-def test_a_rocm_cell_with_no_card_is_refused(tmp_path):
+def test_rocm_cell_with_no_card_is_refused(tmp_path):
     with pytest.raises(RocmatrixError, match="RM301"):
         spec_for(sysfs.no_driver(tmp_path))
 
@@ -66,13 +66,13 @@ def test_hosts_with_other_groups_get_other_numbers(tmp_path):
     assert ([row.gid for row in one.of(Group)], [row.gid for row in two.of(Group)]) == ([992], [109])
 
 
-def test_one_card_of_two_hides_the_other_and_its_node(tmp_path):
+def test_chosen_card_of_two_hides_the_other_and_its_node(tmp_path):
     spec = spec_for(sysfs.two_rx_7900_xt(tmp_path), cards=[1])
     assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri/renderD129"]
     assert variables(spec)["ROCR_VISIBLE_DEVICES"] == "GPU-13a10000000000a2"
 
 
-def test_an_integrated_card_is_hidden_with_its_name_in_the_reason(tmp_path):
+def test_integrated_card_is_hidden_with_its_name_in_the_reason(tmp_path):
     spec = spec_for(sysfs.desktop_with_igpu(tmp_path))
     (row,) = [row for row in spec.of(Environment) if row.name == "ROCR_VISIBLE_DEVICES"]
     assert "card 0 is gfx1036 (integrated)" in row.reason
@@ -91,7 +91,7 @@ def test_least_privilege_is_the_default(tmp_path):
     assert flags.isdisjoint({"--privileged", "--cap-add", "--ipc", "--pid", "--userns", "--cgroupns"})
 
 
-def test_only_the_run_folder_and_the_users_own_cache_can_be_written(tmp_path):
+def test_writable_paths_are_the_run_folder_and_the_users_cache(tmp_path):
     spec = spec_for(sysfs.two_rx_7900_xt(tmp_path), data=Path("/srv/bars.csv"))
     run, cache, data = spec.of(Mount)
     assert (run.kind, run.origin, run.target, run.read_only) == ("bind", "/srv/run", RUN_FOLDER, False)
@@ -101,14 +101,14 @@ def test_only_the_run_folder_and_the_users_own_cache_can_be_written(tmp_path):
     assert cache.origin != other.of(Mount)[1].origin
 
 
-def test_a_network_is_given_only_when_asked_for(tmp_path):
+def test_network_is_given_on_request_only(tmp_path):
     spec = spec_for(sysfs.two_rx_7900_xt(tmp_path), features=["network"])
     assert [row.value for row in spec.of(Network)] == ["bridge"]
     assert "NCCL_SOCKET_IFNAME" not in variables(spec)
     assert variables(spec_for(sysfs.two_rx_7900_xt(tmp_path)))["NCCL_SOCKET_IFNAME"] == "lo"
 
 
-def test_the_cells_environment_is_set_and_the_callers_wins(tmp_path):
+def test_cells_environment_is_set_and_the_callers_wins(tmp_path):
     spec = spec_for(sysfs.mi50(tmp_path), cells.GFX906, environment={"TRITON_CACHE_DIR": "/training/t", "A": "b"})
     found = variables(spec)
     assert found["MIOPEN_USER_DB_PATH"] == "/cache/miopen/db"
@@ -125,7 +125,7 @@ def test_shared_memory_is_at_most_half_of_the_hosts(tmp_path):
     assert spec_for(machine).of(SharedMemory)[0].bytes == 2048 * 1024
 
 
-def test_a_run_as_root_says_so(tmp_path):
+def test_run_as_root_is_reported(tmp_path):
     (row,) = spec_for(sysfs.two_rx_7900_xt(tmp_path), user="0:0").of(User)
     assert "started by root" in row.reason
 
@@ -139,7 +139,7 @@ def test_names_and_relative_paths_are_no_input(tmp_path, choices):
 
 
 @pytest.mark.parametrize("cell", cells.MATRIX.cells, ids=lambda cell: cell.name)
-def test_every_row_of_every_cell_has_a_reason_and_a_source(cell):
+def test_rows_of_every_cell_have_a_reason_and_a_source(cell):
     rows = explain(portable_spec(cell))
     assert rows
     for row in rows:
@@ -147,7 +147,7 @@ def test_every_row_of_every_cell_has_a_reason_and_a_source(cell):
         assert row.source.strip(), row
 
 
-def test_what_is_left_out_is_explained_too(tmp_path):
+def test_omitted_settings_are_explained_too(tmp_path):
     rows = explain(spec_for(sysfs.two_rx_7900_xt(tmp_path)))
     left_out = [row.flag for row in rows if row.value is None]
     never = ["--privileged", "--cap-add=SYS_ADMIN"]
@@ -155,7 +155,7 @@ def test_what_is_left_out_is_explained_too(tmp_path):
     assert left_out == [*never, *ask, "--cap-add=SYS_PTRACE"]
 
 
-def test_the_portable_spec_knows_no_host():
+def test_portable_spec_knows_no_host():
     spec = portable_spec(cells.GFX1100)
     assert spec.portable
     assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri"]
@@ -164,11 +164,11 @@ def test_the_portable_spec_knows_no_host():
     assert spec.image == build.tag(cells.GFX1100)
 
 
-def test_the_portable_spec_of_a_cpu_cell_has_no_devices():
+def test_portable_spec_of_a_cpu_cell_has_no_devices():
     spec = portable_spec(cells.CPU)
     assert spec.of(Device) + spec.of(Group) == ()
 
 
-def test_a_group_that_two_features_want_is_given_once():
+def test_group_that_two_features_want_is_given_once():
     groups = [Group(gid=gid, reason="for the test", source="the test") for gid in (992, 44, 992)]
     assert [setting.gid for setting in _agreed(groups)] == [992, 44]

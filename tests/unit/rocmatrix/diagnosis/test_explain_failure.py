@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import jobs
+from rocmatrix.cli.commands.jobs import Smoke
+from rocmatrix.cli.options.common import Kept
 from rocmatrix.diagnosis import explain_failure, signature
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build, render
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Choice, Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -24,7 +27,7 @@ SAID = "hip-invalid-device-function: "
 
 
 def wanted(program):
-    return Wanted(program=PROGRAMS[program], request=Request(), where="native", options={})
+    return JobRequest(program=PROGRAMS[program], request=Request(), where="native", options={})
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def job(monkeypatch, tmp_path):
     def end(code, *, cell=CPU, host=sysfs.no_driver, log=None):
         place = keeping.Place(cell=cell, hardware=survey(host(tmp_path / "host")))
         argv = [sys.executable, "-c", code]
-        monkeypatch.setattr(jobs, "ran", lambda _: (launch.run(argv, show=lambda _: None, log=log), place))
+        monkeypatch.setattr(jobs, "run_and_record", lambda _: (launch.run(argv, show=lambda _: None, log=log), place))
 
     return end
 
@@ -44,25 +47,25 @@ def job(monkeypatch, tmp_path):
 def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
     job(f"import sys; sys.stderr.write({FAULT!r}); sys.exit({status})")
     with pytest.raises(SystemExit) as ended:
-        jobs.train(wanted("train"))
+        jobs.train(wanted("train"), Kept())
     assert ended.value.code == status
     told = capfd.readouterr().err
     assert SAID in told
     assert "this changes no verdict" in told
-    assert told.count("\n") <= explain_failure.LINES_SAID + 3
+    assert told.count("\n") <= explain_failure.LINES_SHOWN + 3
 
 
 def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
     job(f"import sys; sys.stderr.write({FAULT!r})")
-    jobs.train(wanted("train"))
+    jobs.train(wanted("train"), Kept())
     assert "diagnosis" not in capfd.readouterr().err
 
 
-def test_failed_probe_is_explained_from_its_own_words_and_stays_rm208(job, capfd):
+def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capfd):
     tail = f'{{"event": "probe", "probe": "blas", "status": "fail", "stderr_tail": "{FAULT}"}}'
     job(f"print({tail!r}); raise SystemExit(1)")
     with pytest.raises(SystemExit) as ended:
-        jobs.smoke(wanted("smoke"))
+        jobs.smoke(wanted("smoke"), Smoke())
     assert ended.value.code == 2
     told = capfd.readouterr().err
     assert SAID in told
@@ -76,7 +79,7 @@ def test_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
     log = tmp_path / "smoke.log" if kept else None
     job(f"print({passed!r}); print({failed!r}); raise SystemExit(1)", log=log)
     with pytest.raises(SystemExit):
-        jobs.smoke(wanted("smoke"))
+        jobs.smoke(wanted("smoke"), Smoke())
     assert "no known failure in its words" in capfd.readouterr().err
 
 
@@ -85,7 +88,7 @@ def test_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path):
     early = "import sys; sys.stderr.write('" + INVALID_ISA + "\\n' + 'x\\n' * 300_000); sys.exit(1)"
     job(early, cell=GFX906, host=sysfs.two_rx_7900_xt, log=log)
     with pytest.raises(SystemExit):
-        jobs.train(wanted("train"))
+        jobs.train(wanted("train"), Kept())
     told = capfd.readouterr().err.replace("x\n", "")
     assert f"log: {log}" in told
     assert f"diagnosis for {GFX906.name} on gfx1100, gfx1100, Linux" in told
@@ -100,7 +103,7 @@ def test_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
     failed = f'{{"event": "probe", "probe": "blas", "status": "fail", {checks}}}'
     job(f"print({failed!r}); raise SystemExit(1)", log=tmp_path / "smoke.log")
     with pytest.raises(SystemExit):
-        jobs.smoke(wanted("smoke"))
+        jobs.smoke(wanted("smoke"), Smoke())
     told = capfd.readouterr().err
     assert SAID in told
     assert f"where: {tmp_path / 'smoke.log'}" in told
@@ -113,12 +116,12 @@ def test_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monkey
         log.write_text("#9 1.2 OSError: [Errno 28] No space left on device\n")
         raise RocmatrixError("RM202", what="docker buildx ended with status 1", where=str(log))
 
-    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    monkeypatch.setattr(build_command, "ROOT", tmp_path)
     monkeypatch.setattr(build, "build", failing)
     monkeypatch.setattr(render, "check_cell", lambda *_: None)
     choice = Choice(cell=CPU, why="a test")
     with pytest.raises(RocmatrixError, match="RM202"):
-        jobs.build_image(choice, base=None, wheelhouse=None, dry_run=False)
+        build_command.built_image(choice, base=None, wheelhouse=None, dry_run=False)
     assert "no-space-left-on-device: " in capfd.readouterr().err
 
 

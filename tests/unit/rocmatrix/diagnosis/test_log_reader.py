@@ -23,7 +23,7 @@ def chunks(data, **options):
 
 
 @given(data=st.binary(min_size=1, max_size=400), size=st.integers(min_value=1, max_value=50))
-def test_no_byte_is_lost_and_only_the_last_chunk_may_lack_its_end_of_line(data, size):
+def test_chunks_hold_every_byte_and_only_the_last_may_lack_its_end_of_line(data, size):
     data = b"x" + data  # not the mark of a packed file
     found = chunks(data, size=size)
     assert b"".join(found) == data
@@ -40,7 +40,7 @@ def test_packed_log_that_breaks_off_counts_as_far_as_it_goes():
     assert best(whole[: len(whole) - 12]) == FOUND
 
 
-def test_what_cannot_be_unpacked_is_reported():
+def test_archive_that_cannot_be_unpacked_is_reported():
     with pytest.raises(RocmatrixError, match="RM611"):
         chunks(b"\x1f\x8b" + b"rubbish" * 10)
     with pytest.raises(RocmatrixError, match="RM611"):
@@ -64,6 +64,6 @@ def test_bytes_of_any_kind_around_it_hide_nothing(before, after):
     assert best(b"log " + before + b"\n" + LOG + after) == FOUND
 
 
-def test_one_line_without_end_is_cut_and_read():
+def test_line_without_end_is_cut_and_read():
     text = b"0" * (3 * log_reader.CHUNK) + LOG.replace(b"\n", b" ")
     assert best(text) == FOUND

@@ -21,13 +21,13 @@ def test_healthy_log_gives_no_failure(path):
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
-def test_same_log_with_one_failure_in_its_middle_gives_that_failure(path):
+def test_log_with_a_failure_inserted_gives_that_failure(path):
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     lines.insert(len(lines) // 2, FAULT)
     assert [match.signature.id for match in ranked("".join(lines)).failures] == ["hip-invalid-device-function"]
 
 
-def test_there_are_healthy_logs():
+def test_healthy_logs_exist():
     assert len(HEALTHY) >= 10
 
 
@@ -62,7 +62,7 @@ def test_counting_ends_somewhere():
     assert scanned.matches["hip-invalid-device-function"].count == MOST_COUNTED
 
 
-def test_what_is_shown_is_the_line_without_decoration_and_fit_for_a_terminal():
+def test_shown_line_has_no_decoration_and_fits_a_terminal():
     log = b"2026-11-21T10:00:00Z \x1b[31mRuntimeError: HIP error: invalid device function\x07\xff" + b"x" * 900 + b"\n"
     match = scanner().scan([log]).matches["hip-invalid-device-function"]
     assert match.text.startswith("RuntimeError: HIP error: invalid device function")
@@ -83,7 +83,7 @@ def test_end_of_a_word_counts_where_a_pattern_asks_for_it():
     assert [m.signature.id for m in ranked("{'loss': nan, 'lr': 1e-3}\nstep 5\n").failures] == ["training-loss-nan"]
 
 
-def test_every_signature_is_looked_for():
+def test_signatures_are_all_searched():
     text = b"\n".join(one.sample.encode() for one in SIGNATURES)
     assert set(scanner().scan([text + b"\n"]).matches) == {one.id for one in SIGNATURES}
     assert len(text) < log_reader.CHUNK

@@ -45,12 +45,12 @@ def test_white_space_quotes_and_backslashes_go(text, squeezed):
         ("abcdefg.{0,5000}", "may span"),
     ],
 )
-def test_what_could_run_away_or_match_anything_is_refused(text, why):
+def test_pattern_that_could_run_away_or_match_anything_is_refused(text, why):
     with pytest.raises(pattern.PatternError, match=why):
         pattern.parse(text)
 
 
-def test_every_alternative_gives_its_own_fixed_text():
+def test_alternatives_each_give_their_own_fixed_text():
     assert pattern.parse("(?:first way|second way)").literals == {b"firstway", b"secondway"}
 
 
@@ -62,7 +62,7 @@ def test_squeezing_twice_changes_nothing(text):
 
 
 @pytest.mark.parametrize("one", SIGNATURES, ids=lambda one: one.id)
-def test_no_pattern_runs_away_on_text_made_against_it(one):
+def test_patterns_do_not_run_away_on_adversarial_text(one):
     for found in one.patterns:
         literal = max(found.literals, key=len)
         almost = found.squeezed.encode()[:20].lower()

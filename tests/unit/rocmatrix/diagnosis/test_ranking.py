@@ -22,7 +22,7 @@ def test_cause_comes_before_symptom_and_aftermath_wherever_it_stands():
     assert ids(log) == ["hip-invalid-device-function", "nccl-watchdog-timeout", "torchrun-child-failed"]
 
 
-def test_what_refines_hides_what_it_refines():
+def test_refining_cause_hides_the_one_it_refines():
     assert ids(FRAGMENTED) == ["hip-oom-fragmentation"]
     assert ids(OOM) == ["hip-out-of-memory"]
 
@@ -33,19 +33,19 @@ def test_refinement_of_a_refinement_hides_both():
     ]
 
 
-def test_of_two_causes_the_one_known_on_this_card_comes_first():
+def test_cause_known_on_this_card_comes_first_of_two():
     log = BY_ID["hip-shared-object-init-failed"].sample + "\n" + BY_ID["hip-no-kernel-image"].sample
     assert ids(log, Surroundings(architecture="gfx1036"))[0] == "hip-shared-object-init-failed"
     assert ids(log, Surroundings(architecture="gfx90a"))[0] == "hip-no-kernel-image"
 
 
-def test_of_two_causes_the_one_known_with_this_torch_comes_first():
+def test_cause_known_with_this_torch_comes_first_of_two():
     log = BY_ID["torchao-torch-int1"].sample + "\n" + BY_ID["triton-missing"].sample
     assert ids(log, Surroundings(torch="2.5.1"))[0] == "torchao-torch-int1"
     assert ids(log, Surroundings(torch="2.9.1"))[0] == "triton-missing"
 
 
-def test_of_equal_causes_more_fixed_text_wins_and_then_the_first_line():
+def test_equal_causes_are_ordered_by_fixed_text_and_then_by_line():
     log = "IndexError: index out of range in self\nExpected all tensors to be on the same device\n"
     assert ids(log) == ["tensors-on-different-devices", "index-out-of-range"]
 
@@ -65,19 +65,19 @@ def test_unknown_fact_counts_neither_for_nor_against():
     assert fit(BY_ID["rccl-segfault-msccl"], Surroundings(rocm="7.2")) == -1
 
 
-def test_nothing_known_is_nothing():
+def test_empty_input_gives_no_cause():
     assert best("all is well\n") is None
 
 
-def test_every_kind_has_a_signature():
+def test_kinds_all_have_a_signature():
     assert {one.kind for one in SIGNATURES} == {"cause", "symptom", "aftermath", "degraded", "note"}
     assert signature.FAILURES == ("cause", "symptom", "aftermath")
 
 
-def test_what_was_seen_with_another_card_of_the_host_is_not_ruled_out():
+def test_cause_seen_with_another_card_of_the_host_is_not_ruled_out():
     seen_on_gfx1036 = BY_ID["hip-shared-object-init-failed"]
     fits = [
-        fit(seen_on_gfx1036, Surroundings(architecture=own, beside=beside))
+        fit(seen_on_gfx1036, Surroundings(architecture=own, others=beside))
         for own, beside in (("gfx1036", ()), ("gfx90a", ("gfx1036",)), ("gfx90a", ()))
     ]
     assert fits == [1, 0, -1]

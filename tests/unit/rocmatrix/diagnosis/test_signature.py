@@ -14,11 +14,11 @@ from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best
 
 
 @pytest.mark.parametrize("one", SIGNATURES, ids=lambda one: one.id)
-def test_a_sample_is_found_and_is_its_own_best_match(one):
+def test_sample_is_found_and_is_its_own_best_match(one):
     assert best(one.sample) == one.id
 
 
-def test_the_rules_that_are_named_exist():
+def test_rules_that_are_named_exist():
     known = {rule.id for rule in diagnosis.every_rule(matrix_file.load(ROOT))}
     assert len(known) > 100
     named = {rule for one in SIGNATURES for rule in one.rules}
@@ -50,14 +50,14 @@ ENTRY = """
         (("checked: in the report", "checked: surely"), ":11: .*checked"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path, wrong, told):
+def test_mistake_is_reported_with_its_line(tmp_path, wrong, told):
     (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY.replace(*wrong))
     with pytest.raises(RocmatrixError, match=told):
         signature.load(tmp_path)
 
 
-def test_a_sound_file_is_read_and_a_repeated_id_is_told(tmp_path):
+def test_sound_file_is_read_and_a_repeated_id_is_reported(tmp_path):
     (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY)
     assert [one.id for one in signature.load(tmp_path)] == ["one"]
@@ -84,7 +84,7 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
         ("diagnose_frozen.json", "fresh3"),
     ],
 )
-def test_the_page_states_the_figures_that_were_measured(file, name):
+def test_page_states_the_figures_that_were_measured(file, name):
     measured = json.loads((ROOT / "benchmarks" / "results" / file).read_text(encoding="utf-8"))
     row = next(row for row in measured["rows"] if row["set"] == name)
     keys = ("right_first_percent", "first_three_percent", "wrong_first_percent")
@@ -95,13 +95,13 @@ def test_the_page_states_the_figures_that_were_measured(file, name):
     )
 
 
-def test_every_check_that_a_cause_names_is_one_of_doctors():
+def test_checks_that_causes_name_are_those_of_doctor():
     named = {code for one in SIGNATURES for cause in one.causes for code in cause.host}
     assert named
     assert named <= {check.code for check in CHECKS}
 
 
-def test_the_page_holds_every_signature():
+def test_page_holds_every_signature():
     page = document.page(SIGNATURES)
     assert page == (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
     assert all(f"\n## {one.id}\n" in page for one in SIGNATURES)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rocmatrix.doctor.knowledge import lies_in
+from rocmatrix.doctor.knowledge import is_within
 from tests.fixtures import machines
 from tests.fixtures.cells import MATRIX
 from tests.unit.rocmatrix.doctor.test_examination import look
@@ -38,7 +38,7 @@ def test_report_silences_the_window_for_its_own_driver_alone(tmp_path):
         assert look(machine, cell=cell)["D102"].status == status, version
 
 
-def test_every_default_is_listed_reported_or_the_only_kind_there_is():
+def test_defaults_are_listed_reported_or_the_only_kind():
     backed = {
         cell.architecture for cell in MATRIX.cells if cell.recommended and (cell.official or cell.verdict == "works")
     }
@@ -49,7 +49,7 @@ def test_every_default_is_listed_reported_or_the_only_kind_there_is():
             assert not any(other.verdict == "works" for other in others), cell.name
 
 
-def test_words_of_a_cell_do_not_contradict_amds_lists():
+def test_texts_of_a_cell_do_not_contradict_amds_lists():
     for cell in MATRIX.cells:
         if found := re.search(r"official since ROCm ([\d.]+)", cell.why):
             line = ".".join(found[1].split(".")[:2])
@@ -61,4 +61,4 @@ def test_words_of_a_cell_do_not_contradict_amds_lists():
 def test_mi50s_default_rule_and_window_agree():
     default = next(cell for cell in MATRIX.cells if cell.recommended and cell.architecture == "gfx906")
     assert default.verdict == "works"
-    assert lies_in("6.16.6", next(r.drivers for r in REPORTS if "gfx906" in (r.when.architectures or [])))
+    assert is_within("6.16.6", next(r.drivers for r in REPORTS if "gfx906" in (r.when.architectures or [])))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.cli.commands import doctor
-from rocmatrix.cli.options.host import Doctor, Topology
+from rocmatrix.cli.commands.doctor import Doctor, Topology
 from rocmatrix.doctor import host
 from rocmatrix.doctor.host import Engine
 from tests.fixtures import machines, sysfs
@@ -14,7 +14,7 @@ from tests.fixtures import machines, sysfs
 
 @pytest.fixture(autouse=True)
 def quiet_shell(monkeypatch):
-    monkeypatch.setattr(host, "ask_engine", lambda: (Engine(version="29.3.0"), None))
+    monkeypatch.setattr(host, "query_engine", lambda: (Engine(version="29.3.0"), None))
     for name in ("HIP_DISABLE_IPC", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -29,7 +29,7 @@ def run(capsys, asked, *, as_json=False):
     return status, told.out, told.err
 
 
-def test_a_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
+def test_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
     assert status == 0
@@ -39,7 +39,7 @@ def test_a_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
     assert "environment" not in err
 
 
-def test_an_error_ends_with_status_one_and_its_fix(tmp_path, capsys):
+def test_error_ends_with_status_one_and_its_fix(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     (tmp_path / "dev/kfd").unlink()
     status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
@@ -47,7 +47,7 @@ def test_an_error_ends_with_status_one_and_its_fix(tmp_path, capsys):
     assert "what is marked error stops a run" in err
 
 
-def test_a_machine_without_a_card_is_said_and_no_error(tmp_path, capsys):
+def test_machine_without_a_card_is_reported_and_no_error(tmp_path, capsys):
     sysfs.no_driver(tmp_path)
     status, out, err = run(capsys, Doctor(sysfs=str(tmp_path)))
     assert status == 0
@@ -55,7 +55,7 @@ def test_a_machine_without_a_card_is_said_and_no_error(tmp_path, capsys):
     assert "- D101" in out
 
 
-def test_json_holds_every_check_and_no_value_that_no_rule_speaks_of(tmp_path, capsys, monkeypatch):
+def test_json_holds_every_check_and_only_values_with_a_rule(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "secret-word")
     monkeypatch.setenv("HIP_DISABLE_IPC", "1")
     status, out, _ = run(capsys, Doctor(env=True), as_json=True)
@@ -70,7 +70,7 @@ def test_json_holds_every_check_and_no_value_that_no_rule_speaks_of(tmp_path, ca
     assert set(check) == {"code", "title", "status", "seen", "why", "fix", "source"}
 
 
-def test_this_machine_is_examined_whatever_it_is(capsys):
+def test_doctor_examines_this_machine_whatever_it_is(capsys):
     status, out, err = run(capsys, Doctor())
     assert status in (0, 1)
     assert "D101" in out
@@ -96,14 +96,14 @@ def test_files_are_judged_as_the_cell_that_is_named(tmp_path, capsys):
         (Doctor(cell="rocm7.2-torch2.12.1-gfx11000"), "RM010"),
     ],
 )
-def test_a_mistake_is_told_in_words_with_status_two(capsys, asked, code):
+def test_mistake_is_reported_as_text_with_status_two(capsys, asked, code):
     status, out, err = run(capsys, asked)
     assert (status, out) == (2, "")
     assert err.startswith(code)
     assert "Traceback" not in err
 
 
-def test_the_picture_is_written_and_a_wrong_place_is_told(tmp_path, capsys):
+def test_picture_is_written_and_a_wrong_path_is_reported(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path / "machine")
     doctor.topology(Topology(sysfs=str(tmp_path / "machine"), svg=str(tmp_path / "picture.svg")))
     assert (tmp_path / "picture.svg").read_text().startswith("<svg")

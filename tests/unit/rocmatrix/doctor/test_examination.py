@@ -30,7 +30,7 @@ def look(machine, **changes):
     return {finding.code: finding for finding in examination.examine(found, KNOWN).findings}
 
 
-def test_a_sound_machine_has_no_error_and_every_check_speaks(tmp_path):
+def test_sound_machine_has_no_error_and_every_check_reports(tmp_path):
     machine = machines.rx_9070_xt(tmp_path)
     machine.write("sys/module/amdgpu/version", "6.16.6\n")
     found = look(machine, cell=None)
@@ -120,7 +120,7 @@ def _extra_card(machine):
         ("D503", "unknown", _metrics(version=(9, 9)), "format that is not read"),
     ],
 )
-def test_one_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
+def test_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
     machine = machines.two_rx_7900_xt(tmp_path)
     assert look(machine)[code].status in ("ok", "not applicable")
     spoil(machine)
@@ -129,7 +129,7 @@ def test_one_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
     assert found.fix or status in ("unknown", "note"), found
 
 
-def test_a_slow_link_under_load_is_more_than_a_note(tmp_path):
+def test_slow_link_under_load_is_more_than_a_note(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machine.write("sys/bus/pci/devices/0000:01:00.0/current_link_speed", "8.0 GT/s PCIe\n")
     machine.write(f"{FOLDER}/gpu_busy_percent", "97\n")
@@ -158,14 +158,14 @@ def test_a_slow_link_under_load_is_more_than_a_note(tmp_path):
         ("D403", "unknown", {"disk": None}, "not to be seen"),
     ],
 )
-def test_what_a_running_machine_adds(tmp_path, code, status, changes, words):
+def test_checks_of_a_running_machine_have_the_expected_status(tmp_path, code, status, changes, words):
     machine = machines.two_rx_7900_xt(tmp_path)
     assert look(machine)[code].status == "ok"
     found = look(machine, **changes)[code]
     assert (found.status, words in found.seen) == (status, True), found
 
 
-def test_an_iommu_is_judged_by_the_command_line_where_groups_are_not_told(tmp_path):
+def test_iommu_is_judged_by_the_command_line_where_groups_are_unknown(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     for folder in (FOLDER, SECOND):
         (tmp_path / folder / "iommu_group/type").unlink()
@@ -176,21 +176,21 @@ def test_an_iommu_is_judged_by_the_command_line_where_groups_are_not_told(tmp_pa
     assert look(machine)["D301"].status == "warning"
 
 
-def test_the_fix_for_a_visible_integrated_gpu_is_the_exact_variable(tmp_path):
+def test_fix_for_a_visible_integrated_gpu_is_the_exact_variable(tmp_path):
     machine = machines.desktop_with_igpu(tmp_path)
     found = look(machine)["D205"]
     assert (found.status, found.fix) == ("warning", "export ROCR_VISIBLE_DEVICES=GPU-13a10000000000a2")
     assert look(machine, environment={"ROCR_VISIBLE_DEVICES": "1"})["D205"].status == "ok"
 
 
-def test_partitions_are_told(tmp_path):
+def test_partitions_are_reported(tmp_path):
     machine = machines.mi300x_cpx(tmp_path)
     found = look(machine)["D207"]
     assert found.status == "note"
     assert "2 card(s) show as 16 (CPX/NPS4, 8 each)" in found.seen
 
 
-def test_a_cells_rocm_is_held_against_the_drivers_window(tmp_path):
+def test_cells_rocm_is_held_against_the_drivers_window(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     assert look(machine, cell=GFX1100)["D102"].status == "ok"
     machine.write("sys/module/amdgpu/version", "6.3.6\n")
@@ -202,7 +202,7 @@ def test_a_cells_rocm_is_held_against_the_drivers_window(tmp_path):
     assert look(machine, cell=GFX1100)["D102"].status == "note"
 
 
-def test_a_kernel_known_to_be_bad_is_named_for_its_card_alone(tmp_path):
+def test_kernel_known_to_be_bad_is_named_for_its_card_alone(tmp_path):
     machine = machines.strix_halo(tmp_path)
     assert look(machine, cell=GFX1151)["D103"].status == "ok"
     machine.write("proc/sys/kernel/osrelease", "6.14.0-24-generic\n")
@@ -214,7 +214,7 @@ def test_a_kernel_known_to_be_bad_is_named_for_its_card_alone(tmp_path):
     assert look(machine)["D103"].status == "unknown"
 
 
-def test_a_kernel_is_not_judged_by_the_ranges_of_amds_driver(tmp_path):
+def test_kernel_is_not_judged_by_the_ranges_of_amds_driver(tmp_path):
     machine = sysfs.Machine(tmp_path)
     machine.amdgpu(kfd_gid=992, dkms="6.14.14")
     machine.gpu(1, sysfs.STRIX_HALO | {"gfx_target_version": 110500}, minor=128, gid=992, memory=GIB)
@@ -224,7 +224,7 @@ def test_a_kernel_is_not_judged_by_the_ranges_of_amds_driver(tmp_path):
     assert look(machine)["D103"].status == "ok"
 
 
-def test_a_machine_with_nothing_of_amds_says_so_and_is_no_failure(tmp_path):
+def test_machine_without_amd_hardware_is_reported_and_no_failure(tmp_path):
     found = examination.examine(host.read(sysfs.no_driver(tmp_path), **LIVE), KNOWN)
     assert not found.failed
     assert "no AMD card was found in this machine: CPU cells only" in found.words
@@ -232,19 +232,19 @@ def test_a_machine_with_nothing_of_amds_says_so_and_is_no_failure(tmp_path):
     assert by_code["D101"] == by_code["D201"] == "not applicable"
 
 
-def test_a_named_cell_for_a_card_makes_its_absence_an_error(tmp_path):
+def test_named_cell_for_a_card_makes_its_absence_an_error(tmp_path):
     machine = sysfs.no_driver(tmp_path)
     assert look(machine, cell=GFX1100)["D101"].status == "error"
     assert look(machine, cell=CPU)["D101"].status == "not applicable"
 
 
-def test_wsl2_is_recognised_and_nothing_is_asked_of_it(tmp_path):
+def test_wsl2_is_recognised_and_not_examined(tmp_path):
     found = look(sysfs.wsl2(tmp_path))
     assert (found["D101"].status, "/dev/dxg" in found["D101"].seen) == ("note", True)
     assert found["D104"].status == "not applicable"
 
 
-def test_a_container_without_any_card_is_an_error(tmp_path):
+def test_container_without_any_card_is_an_error(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machine.withhold(1)
     machine.withhold(2)
@@ -252,13 +252,13 @@ def test_a_container_without_any_card_is_an_error(tmp_path):
     assert (found["D105"].status, found["D104"].status) == ("error", "note")
 
 
-def test_a_tree_without_dev_cannot_tell_of_its_nodes(tmp_path):
+def test_tree_without_dev_has_no_findings_on_nodes(tmp_path):
     machines.two_rx_7900_xt(tmp_path)
     found = look(sysfs.Files(tmp_path / "sys"), user=None)
     assert (found["D110"].status, found["D111"].status) == ("unknown", "unknown")
 
 
-def test_no_finding_at_all_is_a_failure(tmp_path):
+def test_examination_without_findings_is_a_failure(tmp_path):
     done = examination.examine(host.read(sysfs.no_driver(tmp_path), **LIVE), KNOWN)
     assert replace(done, findings=()).failed
 
@@ -292,11 +292,11 @@ def test_sound_fixtures_have_no_error(tmp_path, build):
         (b"\xff" * 4, None),
     ],
 )
-def test_a_metrics_table_is_read_by_its_format_and_length(table, cause):
+def test_metrics_table_is_read_by_its_format_and_length(table, cause):
     assert throttled_by(table) == cause
 
 
-def test_the_recorded_mi210_tree_is_examined_without_an_error():
+def test_recorded_mi210_tree_is_examined_without_an_error():
     tree = ROOT.parent / "shared" / "data" / "kfd" / "mi210-8x"
     if not tree.is_dir():
         pytest.skip(f"the recorded tree is not here: {tree}")
@@ -314,14 +314,14 @@ def test_the_recorded_mi210_tree_is_examined_without_an_error():
         {"disk": Disk(path="/x", free_bytes=GIB)},
     ],
 )
-def test_what_only_containers_need_stops_no_run(tmp_path, parts):
+def test_container_checks_stop_no_run(tmp_path, parts):
     machine = machines.rx_9070_xt(tmp_path)
     done = examination.examine(host.read(machine, **LIVE | parts), KNOWN)
     assert not done.failed, [f for f in done.findings if f.status == "error"]
     assert "nothing stops a run" in done.words
 
 
-def test_a_card_that_is_missing_beside_one_that_is_there_stops_no_run(tmp_path):
+def test_missing_card_next_to_a_present_one_stops_no_run(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     _extra_card(machine)
     assert look(machine)["D104"].status == "warning"

@@ -72,7 +72,7 @@ def test_sizes_that_others_sent_are_no_baseline_of_this_machine(tmp_path):
     assert found.bytes == 1000
 
 
-def test_entries_are_baselines_of_cells_that_have_none():
+def test_entries_are_for_cells_without_a_baseline():
     rows = yaml.safe_load(baseline.entries(MATRIX, [proof(1, 1000), proof(2, 1020)]))
     (made,) = [Baseline.model_validate(row) for row in rows]
     assert (made.cell, made.newest.bytes) == (GFX1100.name, 1000)
@@ -80,7 +80,7 @@ def test_entries_are_baselines_of_cells_that_have_none():
 
 
 @pytest.mark.parametrize("fields", [{"marks": ("stand-in",)}, {"passed": False}])
-def test_no_entry_is_made_of_what_is_no_evidence(fields):
+def test_record_that_is_no_evidence_gives_no_entry(fields):
     assert baseline.entries(MATRIX, [proof(1, 1000, **fields)]) == ""
 
 

@@ -21,7 +21,7 @@ def test_probe_that_passed_and_does_not_has_regressed(status):
     assert told([smoke(status=status)], [smoke(24)]) == [("blas", "repaired", False)]
 
 
-def test_probe_that_is_no_longer_asked_has_vanished():
+def test_probe_that_is_no_longer_run_has_vanished():
     assert told([smoke(two="pass")], [smoke(24)]) == [("two_gpu_step", "vanished", True)]
     assert told([smoke(two="fail")], [smoke(24)]) == []
 

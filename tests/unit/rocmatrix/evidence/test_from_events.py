@@ -53,7 +53,7 @@ def test_probe_that_has_nothing_to_do_neither_passes_nor_fails(host):
     assert not smoke(idle, host=host).passed
 
 
-def test_words_in_a_log_are_no_verdict(host):
+def test_text_in_a_log_is_no_verdict(host):
     done = Finished(status=0, events=({"event": "notice", "what": '{"event": "probe", "status": "pass"} all passed'},))
     assert not from_events.of_smoke(cells.GFX1100, done, host, **PLACE).passed
 
@@ -65,7 +65,7 @@ def test_card_of_another_maker_is_marked(host):
     assert "nvidia" in why_not(made, cells.GFX1100)
 
 
-def test_devices_of_two_kinds_are_none(host):
+def test_devices_of_two_kinds_give_no_device(host):
     made = smoke(verdict("device", kind="cpu"), verdict(), host=host)
     assert made.hardware.device == "none"
     assert why_not(made, cells.GFX1100)
@@ -101,7 +101,7 @@ def test_stand_ins_bases_and_overridden_rules_are_marked(monkeypatch):
     assert from_events.marks_of(cells.GFX1100) == ("stand-in",)
 
 
-def test_same_base_from_a_mirror_is_the_same_base():
+def test_base_from_a_mirror_is_the_same_base():
     digest = "sha256:" + "d" * 64
     cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
     assert from_events.marks_of(cell, base=f"mirror.example/rocm@{digest}") == ()

@@ -34,16 +34,16 @@ def level(*records, cell=CELL, rendered=True):
 
 
 @pytest.mark.parametrize("count", range(6))
-def test_each_run_climbs_one_rung(count):
+def test_runs_each_climb_one_rung(count):
     assert level(*CLIMB[:count]) == LEVELS[1 + count]
 
 
-def test_nothing_rendered_is_no_level():
+def test_cell_that_is_not_rendered_has_no_level():
     assert level(*CLIMB, rendered=False) == "none"
 
 
 @pytest.mark.parametrize(("missing", "reached"), [(0, "rendered"), (1, "built"), (2, "trained"), (3, "trained")])
-def test_a_lacking_rung_holds_the_rest_back(missing, reached):
+def test_lacking_rung_holds_the_rest_back(missing, reached):
     records = CLIMB[:missing] + CLIMB[missing + 1 :]
     assert level(*records) == reached  # without the first smoke the one of two cards still smokes the cell
 
@@ -52,7 +52,7 @@ def test_training_without_any_smoke_is_proven_only():
     assert level(CLIMB[0], CLIMB[1], CLIMB[4]) == "proven"
 
 
-def test_training_on_one_card_says_that_two_were_not_shown():
+def test_training_on_one_card_lists_two_as_not_shown():
     (standing,) = standings(CELL, [*CLIMB[:3], CLIMB[4]], rendered=True)
     assert (standing.level, standing.missing) == ("trained", ("two-gpu",))
 
@@ -75,7 +75,7 @@ SET_ASIDE = [
 
 
 @pytest.mark.parametrize("change", SET_ASIDE, ids=str)
-def test_what_is_set_aside_never_raises_an_amd_cell(change):
+def test_record_set_aside_never_raises_an_amd_cell(change):
     before = CLIMB[:2]
     found = standings(CELL, [*before, smoke(2, **change), record("train", 3, **change)], rendered=True)
     assert {s.level for s in found} == {"proven"}
@@ -90,29 +90,29 @@ def test_set_aside_records_change_no_level_wherever_they_stand(changes, count, o
     assert level(*records) == level(*CLIMB[:count])
 
 
-def test_a_newer_failure_takes_its_rung_away_and_is_named():
+def test_newer_failure_takes_its_rung_away_and_is_named():
     (standing,) = standings(CELL, [*CLIMB, smoke(9, status="fail")], rendered=True)
     assert (standing.level, standing.failing) == ("proven", ("smoke",))
     assert level(*CLIMB, smoke(9, status="fail"), smoke(10)) == "trained"
 
 
-def test_a_training_that_failed_takes_its_rung_away_until_one_passes():
+def test_training_that_failed_takes_its_rung_away_until_one_passes():
     (standing,) = standings(CELL, [*CLIMB, record("train", 9, passed=False)], rendered=True)
     assert (standing.level, standing.failing) == ("two-gpu", ("train",))
     assert level(*CLIMB, record("train", 9, passed=False), record("train", 10)) == "trained"
 
 
-def test_a_failing_smoke_of_one_probe_counts_and_a_passing_one_does_not():
+def test_failing_smoke_of_one_probe_counts_and_a_passing_one_does_not():
     assert level(*CLIMB[:3], smoke(9, status="timeout", whole=False)) == "proven"
     assert level(*CLIMB[:2], smoke(9, whole=False)) == "proven"
 
 
-def test_an_image_of_other_inputs_begins_anew():
+def test_image_of_other_inputs_begins_anew():
     assert level(*CLIMB, record("build", 9, inputs=OTHER_INPUTS)) == "built"
     assert level(*CLIMB[:2], smoke(2, inputs=OTHER_INPUTS)) == "proven"
 
 
-def test_each_card_stands_for_itself():
+def test_cards_each_have_their_own_level():
     other = "SIMULATED Radeon RX 7900 XTX"
     found = standings(CELL, [*CLIMB[:3], smoke(4, status="crash", hardware=rocm(name=other))], rendered=True)
     assert {s.card: (s.level, s.failing) for s in found} == {CARD: ("smoked", ()), other: ("proven", ("smoke",))}
@@ -123,13 +123,13 @@ def test_two_cards_count_only_where_two_are():
     assert level(*CLIMB[:2], smoke(3, two="fail", hardware=rocm(cards=2))) == "proven"
 
 
-def test_the_cell_of_the_cpu_is_smoked_by_a_cpu_and_by_no_card():
+def test_cell_of_the_cpu_is_smoked_by_a_cpu_and_by_no_card():
     base = [record("build", cell=CPU.name), record("prove", 1, cell=CPU.name)]
     assert level(*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu")), cell=CPU) == "smoked"
     assert level(*base, smoke(2, cell=CPU.name), cell=CPU) == "proven"
 
 
-def test_a_card_of_the_cpu_is_the_cpu_and_of_an_amd_cell_its_name():
+def test_card_of_the_cpu_is_the_cpu_and_of_an_amd_cell_its_name():
     base = [record("build", cell=CPU.name), record("prove", 1, cell=CPU.name)]
     (found,) = standings(CPU, [*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu"))], rendered=True)
     assert (found.cell, found.card, found.inputs) == (CPU.name, "CPU", base[0].inputs)
@@ -159,11 +159,11 @@ def test_records_of_another_cell_and_benches_are_not_counted_as_set_aside():
         (smoke(2, hardware=Hardware(device="rocm", gfx=("b", "a"), seen=("c",))), "met a, b, c,"),
     ],
 )
-def test_a_record_that_is_no_evidence_states_why(refused, words):
+def test_record_that_is_no_evidence_states_why(refused, words):
     assert words in why_not(refused, CELL)
 
 
-def test_a_level_that_nothing_was_run_for_has_no_time():
+def test_level_that_nothing_was_run_for_has_no_time():
     (found,) = standings(CELL, [], rendered=True)
     assert (found.level, found.at, found.age_days(datetime(2026, 11, 3, tzinfo=UTC))) == ("rendered", None, None)
 
@@ -172,7 +172,7 @@ def test_a_level_that_nothing_was_run_for_has_no_time():
     ("records", "inputs", "current"),
     [((), "a" * 64, None), (CLIMB[:1], None, None), (CLIMB[:1], "a" * 64, True), (CLIMB[:1], OTHER_INPUTS, False)],
 )
-def test_an_image_is_compared_with_the_checkout_where_both_are_known(records, inputs, current):
+def test_image_is_compared_with_the_checkout_where_both_are_known(records, inputs, current):
     (found,) = standings(CELL, records, rendered=True, current_inputs=inputs)
     assert found.current is current
 
@@ -186,7 +186,7 @@ def test_age_and_currency():
 SIMULATION = {"marks": ("stand-in", "simulated", "other-base")}
 
 
-def test_what_was_simulated_has_a_standing_of_its_own_and_gives_the_cell_none():
+def test_simulated_records_have_a_standing_of_their_own_and_give_the_cell_none():
     records = [record("build", 0, **SIMULATION), record("prove", 1, **SIMULATION), smoke(2, **SIMULATION)]
     (own,) = standings(CELL, records, rendered=True)
     assert (own.level, own.simulated, own.set_aside) == ("rendered", False, 3)
@@ -194,7 +194,7 @@ def test_what_was_simulated_has_a_standing_of_its_own_and_gives_the_cell_none():
     assert (found.level, found.simulated, found.set_aside) == ("smoked", True, 0)
 
 
-def test_what_was_not_simulated_raises_no_simulated_level():
+def test_real_records_raise_no_simulated_level():
     records = [record("build", 0, **SIMULATION), record("prove", 1), smoke(2)]
     assert standings(CELL, records[1:], rendered=True, simulated=True) == ()
     (found,) = standings(CELL, records, rendered=True, simulated=True)
@@ -208,7 +208,7 @@ def test_other_marks_set_aside_in_a_simulation_too(mark):
     assert (found.level, found.set_aside) == ("proven", 1)
 
 
-def test_a_pass_in_an_image_that_no_build_or_proof_names_is_set_aside_and_a_failure_counts():
+def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside_and_a_failure_counts():
     other = {"image": "sha256:" + "d" * 64}
     before = [record("build", 0), record("prove", 1)]
     (found,) = standings(CELL, [*before, smoke(2, **other)], rendered=True)
@@ -231,7 +231,7 @@ def test_two_cards_are_shown_by_the_newest_run_that_held_a_verdict_on_them():
     assert standings(CELL, [*before, smoke(3)], rendered=True)[0].level == "two-gpu"  # it held none
 
 
-def test_a_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
+def test_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
     assert why_not(record("build"), CELL, simulated=True) == "it was not simulated"
     assert why_not(record("build", **SIMULATION), CELL, simulated=True) is None
     assert why_not(record("build", **SIMULATION), CELL) == "marked stand-in, simulated, other-base"

@@ -46,7 +46,7 @@ FAILED_WHOLLY = {
 
 
 @pytest.mark.parametrize("failure", FAILED_WHOLLY.values(), ids=FAILED_WHOLLY)
-def test_a_smoke_that_came_to_nothing_counts_against_the_cell(failure):
+def test_smoke_that_came_to_nothing_counts_against_the_cell(failure):
     found = standing(*CLIMB, failure)
     assert (found.level, found.failing, found.set_aside) == ("proven", ("smoke",), 0)
     assert standing(*CLIMB, failure, smoke(10, whole=False)).level == "proven"
@@ -55,26 +55,26 @@ def test_a_smoke_that_came_to_nothing_counts_against_the_cell(failure):
 
 
 @pytest.mark.parametrize("failure", FAILED_WHOLLY.values(), ids=FAILED_WHOLLY)
-def test_a_first_smoke_that_came_to_nothing_is_shown(failure):
+def test_first_smoke_that_came_to_nothing_is_shown(failure):
     (found,) = standings(CELL, [*CLIMB[:2], failure], rendered=True)
     assert (found.level, found.failing) == ("proven", ("smoke",))
 
 
 @pytest.mark.parametrize("failure", [f for name, f in FAILED_WHOLLY.items() if name != "chosen probes"])
-def test_a_comparison_sees_what_came_to_nothing(failure):
+def test_comparison_sees_what_came_to_nothing(failure):
     before = suite(1, dict.fromkeys(PROBES, "pass"))
     assert any(change.failure for change in compare(CELL.name, [before], [failure]))
     assert compare(CELL.name, [before], [failure.model_copy(update={"trouble": TROUBLE})]) == []
 
 
-def test_a_probe_that_passes_by_itself_answers_no_failure():
+def test_probe_that_passes_by_itself_answers_no_failure():
     climbed, failed = [*CLIMB], suite(9, {"device": "pass", "blas": "fail", "two_gpu_step": "pass"})
     for probe in PROBES:
         found = standing(*climbed, failed, suite(10, {probe: "pass"}, whole=False))
         assert (found.level, found.failures) == ("proven", ("blas",))
 
 
-def test_a_suite_that_left_a_probe_out_or_contradicts_itself_answers_no_failure():
+def test_suite_that_left_a_probe_out_or_contradicts_itself_answers_no_failure():
     failed = suite(9, {"device": "pass", "blas": "fail"})
     for status in ("not-applicable", "not checked"):
         assert standing(*CLIMB, failed, suite(10, {"device": "pass", "blas": status}, passed=True)).failures == (
@@ -87,17 +87,17 @@ def test_a_suite_that_left_a_probe_out_or_contradicts_itself_answers_no_failure(
     assert standing(*CLIMB, ended, suite(10, {"conv": "fail"}, passed=True)).failures == ("the suite", "conv")
 
 
-def test_a_suite_on_two_cards_whose_pair_was_not_tried_is_no_level_of_two():
+def test_suite_on_two_cards_whose_pair_was_not_tried_is_no_level_of_two():
     alone = suite(3, {"device": "pass", "two_gpu_step": "not-applicable"})
     assert (alone.passed, standing(*CLIMB[:2], alone).level) == (True, "smoked")
 
 
-def test_a_whole_suite_on_one_card_answers_no_failure_of_two():
+def test_whole_suite_on_one_card_answers_no_failure_of_two():
     found = standing(*CLIMB, suite(9, dict.fromkeys(PROBES, "pass") | {"two_gpu_step": "fail"}), smoke(10))
     assert (found.level, found.failures) == ("proven", ("two_gpu_step",))
 
 
-def test_a_failure_without_a_card_counts_on_every_card():
+def test_failure_without_a_card_counts_on_every_card():
     other = rocm(name="SIMULATED Radeon RX 7900 XTX")
     both = [*CLIMB[:3], smoke(4, hardware=other)]
     assert {s.level for s in standings(CELL, both, rendered=True)} == {"smoked"}
@@ -119,7 +119,7 @@ def test_trouble_of_the_host_is_counted_and_changes_nothing(kind, stage):
         assert (after.level, after.at, after.failing, after.troubles) == (before.level, before.at, before.failing, 1)
 
 
-def test_the_cards_that_took_part_are_named_and_those_that_did_not():
+def test_cards_that_took_part_are_named_and_those_that_did_not():
     def paired(hours, cards, present="abc", **more):
         two = Verdict(probe="two_gpu_step", status="pass", cards=tuple(cards), present=tuple(present))
         return record("smoke", hours, verdicts=(two,), hardware=rocm(cards=3), **more)
@@ -134,7 +134,7 @@ def test_the_cards_that_took_part_are_named_and_those_that_did_not():
     assert (failed.level, failed.took_part, failed.left_out) == ("proven", (), ())
 
 
-def test_the_cards_of_another_probe_took_no_part_in_the_step_of_two():
+def test_cards_of_another_probe_took_no_part_in_the_step_of_two():
     two = Verdict(probe="two_gpu_step", status="pass", cards=("a", "b"), present=("a", "b"))
     other = Verdict(probe="transfer", status="pass", cards=("c",), present=("c", "d"))
     lost = Verdict(probe="two_gpu_step", status="not-applicable", cards=("e",), present=("f",))
@@ -186,7 +186,7 @@ def expected(runs: list[Record]) -> bool:
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(RUNS, max_size=7), st.lists(st.integers(0, 50), min_size=1, max_size=7), st.randoms())
-def test_a_level_is_what_whole_runs_bear_out_in_the_order_of_their_numbers(runs, clock, shuffled):
+def test_level_is_what_whole_runs_bear_out_in_the_order_of_their_numbers(runs, clock, shuffled):
     records = numbered(runs, clock)
     shuffled.shuffle(records)
     assert (RUNG[standing(*records).level] >= RUNG["smoked"]) == expected(runs)
@@ -194,7 +194,7 @@ def test_a_level_is_what_whole_runs_bear_out_in_the_order_of_their_numbers(runs,
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(RUNS, max_size=6), RUNS, st.lists(st.integers(0, 50), min_size=1, max_size=7))
-def test_one_more_run_raises_nothing_unless_it_is_whole_and_passed_and_lowers_where_it_failed(runs, last, clock):
+def test_additional_run_raises_only_if_whole_and_passed_and_lowers_where_it_failed(runs, last, clock):
     before, after = standing(*numbered(runs, clock)), standing(*numbered([*runs, last], clock))
     if last.trouble is not None:
         assert (after.level, after.failing, after.failures) == (before.level, before.failing, before.failures)
@@ -208,7 +208,7 @@ def test_one_more_run_raises_nothing_unless_it_is_whole_and_passed_and_lowers_wh
         assert RUNG[after.level] <= RUNG[before.level]
 
 
-def test_a_clock_set_back_hides_no_failure(tmp_path):
+def test_clock_set_back_hides_no_failure(tmp_path):
     path = tmp_path / "evidence.db"
     for made in (*CLIMB[:3], smoke(-99, status="fail")):
         store.add(path, [made])
@@ -217,7 +217,7 @@ def test_a_clock_set_back_hides_no_failure(tmp_path):
     assert standing(*store.read(path)).level == "smoked"
 
 
-def test_imported_records_keep_their_order_and_stand_by_time_beside_others(tmp_path):
+def test_imported_records_keep_their_order_and_sort_by_time_among_others(tmp_path):
     theirs, ours = tmp_path / "theirs.db", tmp_path / "ours.db"
     for made in (smoke(5), smoke(2, status="fail")):  # their clock was set back
         store.add(theirs, [made])

@@ -10,17 +10,19 @@ import signal
 import pytest
 import requests
 
+from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import common, evidence, jobs
-from rocmatrix.cli.options.jobs import Build
-from rocmatrix.cli.options.records import Evidence
+from rocmatrix.cli.commands.build import Build
+from rocmatrix.cli.commands.evidence import Evidence
+from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.containers import engine
-from rocmatrix.evidence import exchange, from_events, store
+from rocmatrix.evidence import from_events, import_export, store
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Job, Trouble
 from rocmatrix.matrix.resolver.resolve import Request
@@ -39,7 +41,7 @@ def path(tmp_path, monkeypatch):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr(common, "known_matrix", lambda: cells.MATRIX)
     monkeypatch.setattr(evidence, "known_matrix", lambda: cells.MATRIX)
-    monkeypatch.setattr(store, "_told", set())
+    monkeypatch.setattr(store, "_reported", set())
     return path
 
 
@@ -54,12 +56,13 @@ def smoking(path, monkeypatch, tmp_path):
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
         monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
-        jobs.smoke(Wanted(program=SMOKE, request=Request(), where="native", options=options))
+        wanted = JobRequest(program=SMOKE, request=Request(), where="native", options=options)
+        jobs.smoke(wanted, Smoke())
 
     return smoke
 
 
-def test_a_smoke_is_recorded_before_its_outcome_is_told(smoking, path):
+def test_smoke_is_recorded_before_its_outcome_is_reported(smoking, path):
     smoking(VERDICT)
     with pytest.raises(SystemExit):
         smoking({**VERDICT, "status": "fail"}, status=1, probe=["blas"])
@@ -70,7 +73,7 @@ def test_a_smoke_is_recorded_before_its_outcome_is_told(smoking, path):
 
 
 @pytest.mark.parametrize("status", ["pass", "fail"])
-def test_a_store_that_cannot_be_written_changes_no_outcome(smoking, path, status, capsys):
+def test_store_that_cannot_be_written_changes_no_outcome(smoking, path, status, capsys):
     path.mkdir()
     failed = status == "fail"
     try:
@@ -86,7 +89,7 @@ def test_a_store_that_cannot_be_written_changes_no_outcome(smoking, path, status
 @pytest.mark.parametrize(
     ("status", "sealed", "kept"), [("pass", True, True), ("pass", False, False), ("fail", False, True)]
 )
-def test_a_pass_in_a_derived_image_does_not_count_as_the_cells_own(smoking, path, status, sealed, kept):
+def test_pass_in_a_derived_image_does_not_count_as_the_cells_own(smoking, path, status, sealed, kept):
     inputs, failed = "5" * 64, status == "fail"
     container = launch.Container(
         id="c" * 64, image="sha256:" + "9" * 64, labels={"org.rocmatrix.inputs": inputs}, sealed=sealed
@@ -114,7 +117,7 @@ def test_garbled_output_fails_and_is_on_record(smoking, path, event):
     assert not made.passed
 
 
-def test_output_of_which_no_record_can_be_made_fails_what_was_asked(smoking, path, monkeypatch):
+def test_output_that_gives_no_record_fails_the_command(smoking, path, monkeypatch):
     whole, asked = from_events.numbers_of, ("blas", "conv")
 
     def broken(told):
@@ -130,7 +133,7 @@ def test_output_of_which_no_record_can_be_made_fails_what_was_asked(smoking, pat
 
 
 @pytest.mark.parametrize("ended", [137, 1, 0, 139])
-def test_a_suite_that_died_before_a_verdict_has_failed_every_probe(smoking, path, ended):
+def test_suite_that_died_before_a_verdict_has_failed_every_probe(smoking, path, ended):
     with pytest.raises(SystemExit):
         smoking(status=ended, asked=("blas", "conv"))
     (made,) = store.read(path)
@@ -150,7 +153,7 @@ def test_trouble_of_the_host_is_set_aside_unless_a_probe_had_failed(smoking, pat
     assert from_events.NO_VERDICT not in {v.status for v in made.verdicts}
 
 
-def test_a_signal_of_a_persons_is_recorded_and_ends_the_program(smoking, path, monkeypatch):
+def test_signal_of_a_user_is_recorded_and_ends_the_program(smoking, path, monkeypatch):
     def stopped(*_, **__):
         raise launch.Interrupted(launch.stopped_by_signal())
 
@@ -161,7 +164,7 @@ def test_a_signal_of_a_persons_is_recorded_and_ends_the_program(smoking, path, m
     assert (made.passed, made.trouble.stage) == (False, "signal")
 
 
-def test_a_program_that_was_killed_leaves_a_failure(smoking, path, monkeypatch):
+def test_program_that_was_killed_leaves_a_failure(smoking, path, monkeypatch):
     """As a card does that takes the machine down: the note of the start is all that is left."""
     child = os.fork()
     if child == 0:
@@ -176,7 +179,7 @@ def test_a_program_that_was_killed_leaves_a_failure(smoking, path, monkeypatch):
     assert len(store.read(path)) == 1
 
 
-def test_a_run_that_goes_on_is_not_lost_and_one_that_came_back_leaves_no_note(smoking, path):
+def test_running_run_is_not_lost_and_a_returned_one_leaves_no_note(smoking, path):
     during = []
 
     def run(*_, **__):
@@ -190,7 +193,7 @@ def test_a_run_that_goes_on_is_not_lost_and_one_that_came_back_leaves_no_note(sm
     assert [r.passed for r in store.read(path)] == [True]
 
 
-def test_a_lost_run_stands_before_the_next_one(smoking, path):
+def test_lost_run_stands_before_the_next_one(smoking, path):
     child = os.fork()
     if child == 0:
         smoking(run=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
@@ -199,7 +202,7 @@ def test_a_lost_run_stands_before_the_next_one(smoking, path):
     assert [r.passed for r in store.read(path)] == [False, True]
 
 
-def test_a_mistyped_flag_leaves_nothing(smoking, path):
+def test_mistyped_flag_leaves_nothing(smoking, path):
     with pytest.raises(SystemExit):
         smoking({"event": "error", "code": "RM590"}, status=2)
     keeping.settle()
@@ -207,13 +210,13 @@ def test_a_mistyped_flag_leaves_nothing(smoking, path):
 
 
 @pytest.mark.parametrize("status", [0, 2])
-def test_an_error_of_usage_after_a_verdict_excuses_nothing(smoking, path, status):
+def test_error_of_usage_after_a_verdict_excuses_nothing(smoking, path, status):
     with pytest.raises(SystemExit):
         smoking({**VERDICT, "status": "fail"}, {"event": "error", "code": "RM590"}, status=status)
     assert [r.passed for r in store.read(path)] == [False]
 
 
-def test_a_build_is_recorded_and_one_that_did_nothing_is_not_again(path):
+def test_build_is_recorded_and_one_that_did_nothing_is_not_again(path):
     keeping.keep_build(cells.CPU, BUILT)
     idle = build.Built(tag="t", inputs=BUILT.inputs, argv=(), image=IMAGE)
     keeping.keep_build(cells.CPU, idle)
@@ -224,7 +227,7 @@ def test_a_build_is_recorded_and_one_that_did_nothing_is_not_again(path):
 
 
 @pytest.mark.parametrize("stage", [None, "registry"])
-def test_a_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatch, stage):
+def test_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatch, stage):
     """The base was remembered: no flag names it."""
     labels = {"org.rocmatrix.base": "mirror/debian"}
     planned = build.Built(tag="t", inputs="6" * 64, argv=(), labels=labels)
@@ -236,7 +239,7 @@ def test_a_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatc
 
     monkeypatch.setattr(build, "build", fail)
     with pytest.raises(SystemExit):
-        jobs.build(Build(cell=cells.CPU.name))
+        build_command.build(Build(cell=cells.CPU.name))
     (made,) = store.read(path)
     assert (made.kind, made.passed, made.marks, made.inputs) == ("build", False, ("other-base",), planned.inputs)
     assert (made.trouble.stage if made.trouble else None) == stage
@@ -259,7 +262,7 @@ PROVEN = engine.Image(id="sha256:" + "9" * 64, labels={"org.rocmatrix.inputs": "
     ],
     ids=str,
 )
-def test_a_proof_that_ended_before_its_verdict_is_recorded_by_what_ended_it(path, error, stage):
+def test_proof_that_ended_before_its_verdict_is_recorded_by_what_ended_it(path, error, stage):
     with pytest.raises(type(error)), keeping.proving(cells.CPU, PROVEN):
         raise error
     (made,) = store.read(path)
@@ -272,7 +275,7 @@ def show(**given):
     evidence.evidence(Evidence(**given))
 
 
-def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
+def test_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
     store.add(path, [record("build"), record("prove", 1)])
     show(export=str(tmp_path / "sent.json"))
     other = str(tmp_path / "other.db")
@@ -286,8 +289,8 @@ def test_the_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
     assert len(told["records"]) == 2
 
 
-def test_a_refused_file_adds_nothing(path, tmp_path, capsys):
-    text = exchange.written([record("build"), record("prove", 1)])
+def test_refused_file_adds_nothing(path, tmp_path, capsys):
+    text = import_export.written([record("build"), record("prove", 1)])
     (tmp_path / "sent.json").write_text(text.replace('"kind": "prove"', '"kind": "smoke"'))
     with pytest.raises(SystemExit):
         show(take=str(tmp_path / "sent.json"))
@@ -297,7 +300,7 @@ def test_a_refused_file_adds_nothing(path, tmp_path, capsys):
     assert not path.exists()
 
 
-def test_an_older_image_that_is_up_to_date_again_becomes_the_newest_build_on_record(path):
+def test_older_image_that_is_up_to_date_again_becomes_the_newest_build_on_record(path):
     keeping.keep_build(cells.CPU, BUILT)
     newer = dataclasses.replace(BUILT, inputs="7" * 64, image=dataclasses.replace(IMAGE, id="sha256:" + "7" * 64))
     keeping.keep_build(cells.CPU, newer)

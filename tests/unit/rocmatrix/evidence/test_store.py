@@ -36,7 +36,7 @@ def path(tmp_path):
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch):
-    monkeypatch.setattr(store, "_told", set())
+    monkeypatch.setattr(store, "_reported", set())
 
 
 def writer(path, first, last):
@@ -63,7 +63,7 @@ def test_log_is_bounded_from_its_beginning(path):
     assert path.stat().st_size < LOG_BYTES / 4
 
 
-def test_writers_at_once_lose_nothing_of_a_file_that_none_has_made_yet(path):
+def test_writers_at_once_lose_nothing_of_a_file_that_does_not_exist_yet(path):
     writers = [writer(path, first, first + 20) for first in range(0, 80, 20)]
     said = [process.communicate()[0].split() for process in writers]
     assert [process.returncode for process in writers] == [0] * 4

@@ -155,7 +155,7 @@ def test_topology_is_found_at_each_level_of_a_recording(tmp_path, top):
     assert detect(tmp_path / "recording").architectures == ("gfx1100", "gfx1100")
 
 
-def test_this_machine_can_be_read():
+def test_hardware_of_this_machine_can_be_read():
     hardware = detect()
     assert bool(hardware.cards) == (hardware.reason is None)
     assert hardware.kernel

@@ -83,7 +83,7 @@ def test_card_without_an_id_is_chosen_natively_by_the_number_it_has_among_all(tm
 
 
 @pytest.mark.parametrize("build", [machines.strix_halo, machines.two_rx_7900_xt, machines.mi50])
-def test_one_kind_of_card_alone_hides_nothing(tmp_path, build):
+def test_cards_of_one_kind_hide_nothing(tmp_path, build):
     hardware = survey(build(tmp_path))
     assert not hardware.hides_integrated
     assert without_integrated(hardware, {}) == {}
@@ -103,7 +103,7 @@ def test_recording_that_starts_inside_sys_is_read_too(tmp_path):
     assert [card.adapter.link.width for card in hardware.cards] == [8, 8]
 
 
-def test_nothing_is_found_without_an_address_or_a_node(tmp_path):
+def test_device_without_an_address_or_a_node_is_not_found(tmp_path):
     assert read_adapter(sysfs.Machine(tmp_path), address=None, minor=None) is None
 
 

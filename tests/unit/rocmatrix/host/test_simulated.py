@@ -9,7 +9,7 @@ from rocmatrix.nightly import bake
 from tests.fixtures import cells, sysfs
 
 
-def test_a_real_machine_has_no_mark_and_the_tags_that_people_use(monkeypatch):
+def test_real_machine_has_no_mark_and_the_tags_that_people_use(monkeypatch):
     monkeypatch.delenv(simulated.VARIABLE, raising=False)
     assert not simulated.here().simulated
     assert build.tag(cells.CPU) == f"rocmatrix:{cells.CPU.name}"
@@ -17,7 +17,7 @@ def test_a_real_machine_has_no_mark_and_the_tags_that_people_use(monkeypatch):
     assert "simulated" not in from_events.marks_of(cells.CPU, labels={})
 
 
-def test_a_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_path, monkeypatch):
+def test_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_path, monkeypatch):
     sysfs.two_rx_7900_xt(tmp_path)
     monkeypatch.setenv(simulated.VARIABLE, str(tmp_path))
     host = simulated.here()
@@ -38,7 +38,7 @@ def test_a_simulated_machine_gives_its_own_nodes_and_marks_all_that_is_made(tmp_
     assert from_events.marks_of(cells.CPU, labels={}) == ("simulated",)
 
 
-def test_an_image_of_a_simulation_is_marked_on_a_real_machine_and_the_other_way(tmp_path, monkeypatch):
+def test_image_of_a_simulation_is_marked_on_a_real_machine_and_the_other_way(tmp_path, monkeypatch):
     monkeypatch.delenv(simulated.VARIABLE, raising=False)
     assert from_events.marks_of(cells.CPU, labels={labels.SIMULATED: "yes"}) == ("simulated",)
     monkeypatch.setenv(simulated.VARIABLE, str(tmp_path))

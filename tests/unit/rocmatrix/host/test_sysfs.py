@@ -11,18 +11,18 @@ WORDS = st.from_regex(r"[a-z_]{1,12}", fullmatch=True)
 
 
 @given(st.dictionaries(WORDS, UNSIGNED))
-def test_every_unsigned_64_bit_property_is_read_back(properties):
+def test_unsigned_64_bit_properties_are_read_back(properties):
     text = "".join(f"{key} {value}\n" for key, value in properties.items())
     assert parse_properties(text) == properties
 
 
 @given(st.text())
-def test_any_text_parses_to_unsigned_numbers(text):
+def test_text_of_any_kind_parses_to_unsigned_numbers(text):
     assert all(value >= 0 for value in parse_properties(text).values())
 
 
 @pytest.mark.parametrize("text", ["", "-1", "0x10", "1.5", "٣", "9" * 5000])
-def test_what_the_kernel_never_writes_is_no_number(text):
+def test_value_that_the_kernel_never_writes_is_no_number(text):
     assert not is_unsigned(text)
 
 

@@ -26,14 +26,14 @@ def test_two_cards_over_pcie(tmp_path):
     assert "~ through another node" in text
 
 
-def test_nearest_of_several_ways_is_drawn(tmp_path):
+def test_shortest_of_several_links_is_drawn(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machines.link(machine, 1, 2, kind=machines.XGMI, weight=15)
     picture = drawn(machine)
     assert (picture.ways[0, 1].kind, picture.ways[1, 0].kind) == ("XGMI", "PCIe")
 
 
-def test_pair_without_a_way_is_named(tmp_path):
+def test_pair_without_a_link_is_named(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     (tmp_path / sysfs.TOPOLOGY / "1/p2p_links/0/properties").unlink()
     picture = drawn(machine)
@@ -41,7 +41,7 @@ def test_pair_without_a_way_is_named(tmp_path):
     assert 'class="cell-none"' in topology_svg.svg(picture)
 
 
-def test_no_card_has_its_reason_and_hidden_ones_are_counted(tmp_path):
+def test_missing_card_has_its_reason_and_hidden_ones_are_counted(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machine.withhold(1)
     assert "1 card(s) more are hidden by the container" in topology.text(drawn(machine))
@@ -84,7 +84,7 @@ def test_names_from_the_machine_are_text_and_never_markup(tmp_path):
     assert "<script>" not in topology_svg.svg(drawn(machine))
 
 
-def test_recorded_machine_has_two_hives_and_their_ways():
+def test_recorded_machine_has_two_hives_and_their_links():
     if not RECORDED.is_dir():
         pytest.skip(f"the recorded tree is not here: {RECORDED}")
     picture = topology.picture(detect(RECORDED))

@@ -40,7 +40,7 @@ INPUTS = [f"images/{CPU.name}/{name}" for name in build.CELL_FILES] + [
 
 
 @pytest.mark.parametrize("path", INPUTS)
-def test_each_input_changes_the_hash(checkout, path):
+def test_inputs_each_change_the_hash(checkout, path):
     before = build.input_hash(CPU, checkout)
     change(checkout / path)
     assert build.input_hash(CPU, checkout) != before
@@ -77,12 +77,12 @@ def test_cell_that_was_not_rendered_is_rm101(checkout):
         build.input_hash(CPU, checkout)
 
 
-def test_what_prunes_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
+def test_prune_program_counts_for_pruned_cells_alone(monkeypatch, tmp_path):
     shutil.copytree(ROOT / "rocmatrix", tmp_path / "rocmatrix", ignore=shutil.ignore_patterns("__pycache__"))
     before = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     monkeypatch.setattr(build, "PRUNER", tmp_path / "rocmatrix")
     assert [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)] == before
-    with (tmp_path / "rocmatrix" / "verify" / "inside" / "prune.py").open("a") as file:
+    with (tmp_path / "rocmatrix" / "verify" / "pruning" / "prune.py").open("a") as file:
         file.write("# changed")
     after = [build.input_hash(cell, ROOT) for cell in (CPU, GFX1100)]
     assert (after[0] == before[0], after[1] == before[1]) == (True, False)
@@ -128,12 +128,12 @@ def test_base_that_is_nowhere_is_fetched(monkeypatch):
     assert base.chosen(None, "u:3", None) == base.OtherBase(name="u:3", id="sha256:u:3")
 
 
-def test_without_another_base_the_dockerfile_has_its_own():
+def test_dockerfile_without_another_base_has_its_own():
     argv = build.buildx_argv(GFX1100, root=Path("/c"), wheelhouse=Path("/w"), inputs="abc")
     assert not any("docker-image" in word for word in argv)
 
 
-def test_every_context_of_the_command_is_a_stage_of_the_dockerfile():
+def test_contexts_of_the_command_are_stages_of_the_dockerfile():
     argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", base="mirror/u:1")
     names = {word.partition("=")[0] for flag, word in pairwise(argv) if flag == "--build-context"}
     dockerfile = (ROOT / "images" / GFX1100.name / "Dockerfile").read_text().splitlines()
@@ -161,7 +161,7 @@ def held(inputs, *, sealed=True):
     [(held("abc"), True), (held("abd"), False), (held(None), False), (held("abc", sealed=False), False), (None, False)],
     ids=["these", "others", "none", "derived", "no image"],
 )
-def test_only_a_sealed_image_of_these_inputs_is_the_one_that_was_built(image, same, tmp_path):
+def test_sealed_image_of_these_inputs_is_the_only_one_that_counts_as_built(image, same, tmp_path):
     planned = build.Built(tag="t", inputs="abc", argv=())
     assert build.is_of(image, "abc") is same
     if same:
@@ -203,7 +203,7 @@ def test_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkou
     assert failed.value.trouble.stage == "engine"
 
 
-def test_what_was_forced_is_a_label_and_an_input():
+def test_forced_rule_is_a_label_and_an_input():
     argv = build.buildx_argv(GFX1100, root=ROOT, wheelhouse=Path("/w"), inputs="abc", forced=["rule-a", "rule-b"])
     assert f"{build.FORCED_LABEL}=rule-a,rule-b" in argv
     assert not any(build.FORCED_LABEL in word for word in build.build(GFX1100, root=ROOT, dry_run=True).argv)
@@ -266,7 +266,7 @@ def test_failed_build_is_rm202_with_its_last_lines(tmp_path):
     assert len(log.read_text().splitlines()) == 99
 
 
-def test_words_in_the_log_do_not_decide(tmp_path):
+def test_text_in_the_log_does_not_decide(tmp_path):
     build.run_buildx(program("print('ERROR: failed to solve: no space left on device')"), log=tmp_path / "b.log")
 
 
@@ -308,7 +308,7 @@ def test_builder_reads_nothing_from_the_terminal(tmp_path):
     build.run_buildx(program("import sys; assert sys.stdin.read() == ''"), log=tmp_path / "b.log")
 
 
-def test_build_that_is_up_to_date_imports_no_engine_before_it_asks_one():
+def test_up_to_date_build_imports_the_engine_client_only_when_needed():
     imports = "from rocmatrix.images import build; from rocmatrix.containers import engine"
     code = f"{imports}; import rocmatrix.matrix.loading.load; import sys; assert 'docker' not in sys.modules"
     subprocess.run(program(code), check=True, cwd=ROOT)

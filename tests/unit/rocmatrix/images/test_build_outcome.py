@@ -11,7 +11,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build
-from rocmatrix.images.room import LEAST_FREE, Room
+from rocmatrix.images.disk_space import LEAST_FREE, Room
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
@@ -48,11 +48,11 @@ class Client:
         ({"image": image(), "rebuilt": True, "seconds": 61.6}, "built t in 62 s (inputs abcabcabcabc)"),
     ],
 )
-def test_the_outcome_is_one_line(changes, words):
+def test_outcome_is_one_line(changes, words):
     assert build.Built(tag="t", inputs="abc" * 8, argv=(), **changes).words == words
 
 
-def test_a_plan_is_not_rebuilt_and_took_no_time():
+def test_plan_is_not_rebuilt_and_took_no_time():
     assert (PLANNED.rebuilt, PLANNED.seconds, PLANNED.image, PLANNED.labels) == (False, 0.0, None, {})
 
 
@@ -60,7 +60,7 @@ def test_a_plan_is_not_rebuilt_and_took_no_time():
     ("code", "stage"),
     [("RM202", "engine"), ("RM204", "registry"), ("RM104", "registry"), ("RM205", "disk"), ("RM206", "disk")],
 )
-def test_what_is_not_buildkits_own_is_trouble_of_the_host_by_its_code(code, stage):
+def test_error_outside_buildkit_is_trouble_of_the_host_by_its_code(code, stage):
     error = RocmatrixError(code, what="one", where="two", why="three", next="four")
     found = build.failed(error, PLANNED, Client(), ROOM)
     assert isinstance(found, build.BuildFailedError)
@@ -69,7 +69,7 @@ def test_what_is_not_buildkits_own_is_trouble_of_the_host_by_its_code(code, stag
 
 
 @pytest.mark.parametrize("code", ["RM101", "RM102", "RM103", "RM203"])
-def test_what_was_refused_before_a_build_began_stays_what_it_is(code):
+def test_refusal_before_a_build_keeps_its_kind(code):
     error = RocmatrixError(code, what="one")
     assert build.failed(error, PLANNED, Client(), ROOM) is error
 
@@ -86,7 +86,7 @@ def test_what_was_refused_before_a_build_began_stays_what_it_is(code):
         (1, None, ConnectionError("gone"), "engine"),
     ],
 )
-def test_what_ended_buildkit_is_known_by_its_status_the_room_and_the_engine(status, least, gone, stage):
+def test_end_of_buildkit_is_known_by_its_status_the_disk_and_the_engine(status, least, gone, stage):
     error = build.BuildKitError(status, what="a", where="b", why="no space left on device", next="d")
     room = Room(folder=None, least=least)
     found = build.failed(error, PLANNED, Client(gone), room)
@@ -114,13 +114,13 @@ def made(cell, tmp_path, *, held=None, planned=PLANNED):
     return build._build(Client(), planned, cell, held=held, wheels=tmp_path / "a" / "w", log=tmp_path / "log")
 
 
-def test_an_image_of_these_inputs_is_reused_and_nothing_is_asked_for(called, tmp_path):
+def test_image_of_these_inputs_is_reused_and_nothing_is_downloaded(called, tmp_path):
     found = made(CPU, tmp_path, held=image())
     assert (found.image, found.rebuilt, found.inputs, called) == (image(), False, PLANNED.inputs, [])
 
 
 @pytest.mark.parametrize("held", [None, image("other"), image(sealed=False)])
-def test_an_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(called, tmp_path, held):
+def test_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(called, tmp_path, held):
     found = made(CPU, tmp_path, held=held)
     assert called == [
         "buildx",
@@ -141,7 +141,7 @@ def test_another_base_is_not_fetched_a_second_time_and_an_unlocked_cell_fetches_
     assert [step for step in called if step[0] in ("obtain", "fetch")] == []
 
 
-def test_a_build_that_brings_other_inputs_is_refused_with_its_log(called, tmp_path, monkeypatch):
+def test_build_that_brings_other_inputs_is_refused_with_its_log(called, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "sealed", lambda *_: image("other"))
     with pytest.raises(RocmatrixError, match="RM202") as caught:
         made(CPU, tmp_path)
@@ -174,7 +174,7 @@ def few(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_the_hash_of_inputs_is_over_the_base_forced_rules_and_each_file_by_name(few):
+def test_hash_of_inputs_is_over_the_base_forced_rules_and_each_file_by_name(few):
     files = [*(f"cell/{name}" for name in build.CELL_FILES), "trainer/a.py", "trainer/b/c.py"]
     content = [name.removeprefix("cell/") for name in files]
     lines = [
@@ -186,7 +186,7 @@ def test_the_hash_of_inputs_is_over_the_base_forced_rules_and_each_file_by_name(
         assert build.input_hash(CPU, few, base=None if own == CPU.base.reference else own, forced=forced) == expected
 
 
-def test_the_prune_stage_counts_by_names_of_its_own(few):
+def test_prune_stage_counts_by_names_of_its_own(few):
     assert [name for name, _ in build.pruner_files(GFX1100)] == [f"pruner/{name}" for name in build.PRUNER_FILES]
     assert all(path.is_file() for _, path in build.pruner_files(GFX1100))
     assert list(build.pruner_files(CPU)) == []
@@ -205,7 +205,7 @@ def reached(monkeypatch):
     return seen
 
 
-def test_a_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, reached):
+def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, reached):
     planned = build.build(CPU, root=few, base="asked", forced=["r"])
     assert reached.asked == [(reached.client, "asked", reached.held)]
     assert reached.client.closed == [True]
@@ -224,7 +224,7 @@ def test_a_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, r
     assert planned.tag == build.tag(CPU)
 
 
-def test_without_another_base_the_cells_own_counts(few, reached, monkeypatch):
+def test_base_of_the_cell_counts_where_no_other_is_given(few, reached, monkeypatch):
     monkeypatch.setattr(build, "chosen", lambda *_: None)
     planned = build.build(CPU, root=few, wheelhouse=few / "w")
     assert (planned.inputs, reached.told["wheels"]) == (build.input_hash(CPU, few), few / "w")
@@ -233,7 +233,7 @@ def test_without_another_base_the_cells_own_counts(few, reached, monkeypatch):
 
 @pytest.mark.parametrize("code", ["RM204", "RM201"])
 @pytest.mark.parametrize("asked", ["mirror/u:9", None])
-def test_a_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(
+def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(
     few, reached, monkeypatch, code, asked
 ):
     def refuse(*_):
@@ -250,7 +250,7 @@ def test_a_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wron
         assert caught.value.planned.inputs == build.input_hash(CPU, few, base=asked)
 
 
-def test_an_unlocked_cell_is_planned_where_that_is_allowed_alone(few, capsys):
+def test_unlocked_cell_is_planned_where_that_is_allowed_alone(few, capsys):
     with pytest.raises(RocmatrixError, match="RM102") as caught:
         build.build(UNLOCKED, root=few, dry_run=True)
     assert caught.value.where == f"matrix/locks.yaml, {UNLOCKED.lock_name}, Python {UNLOCKED.python}"
@@ -258,7 +258,7 @@ def test_an_unlocked_cell_is_planned_where_that_is_allowed_alone(few, capsys):
     assert build.build(UNLOCKED, root=few, dry_run=True, allow_unlocked=True).image is None
 
 
-def test_a_dry_run_on_another_base_names_it_without_an_id(few, capsys):
+def test_dry_run_on_another_base_names_it_without_an_id(few, capsys):
     planned = build.build(CPU, root=few, base="mirror/u:9", dry_run=True)
     assert planned.labels == {build.INPUTS_LABEL: planned.inputs, build.BASE_LABEL: "mirror/u:9"}
     assert planned.inputs == build.input_hash(CPU, few, base="mirror/u:9")
@@ -266,21 +266,21 @@ def test_a_dry_run_on_another_base_names_it_without_an_id(few, capsys):
 
 
 @pytest.mark.parametrize("line", ["#12 [runtime 1/2] RUN x", "#1 [internal] load"])
-def test_a_step_is_cut_to_the_width_of_a_line(line, tmp_path, capfd):
+def test_step_is_cut_to_the_width_of_a_line(line, tmp_path, capfd):
     long = line + "y" * 300
     build.run_buildx(["echo", long], log=tmp_path / "a" / "b" / "log")
     assert capfd.readouterr().err == f"  {long.partition(' ')[2][: build.STEP_WIDTH]}\n"
     assert (tmp_path / "a" / "b" / "log").read_text() == long + "\n"
 
 
-def test_the_room_on_the_disk_is_looked_at_with_every_line(tmp_path):
+def test_free_disk_is_checked_with_every_line(tmp_path):
     looks = []
     watched = SimpleNamespace(look=lambda: looks.append(1))
     build.run_buildx(["printf", "a\\nb\\nc\\n"], log=tmp_path / "log", watched=watched)
     assert len(looks) == 3
 
 
-def test_a_builder_ended_by_a_signal_has_a_negative_status(tmp_path):
+def test_builder_ended_by_a_signal_has_a_negative_status(tmp_path):
     with pytest.raises(build.BuildKitError) as caught:
         build.run_buildx(["sh", "-c", "kill -9 $$"], log=Path(tmp_path) / "log")
     assert caught.value.status == -9

@@ -45,7 +45,7 @@ def written(folder):
 
 def answering(monkeypatch, answer):
     asked = []
-    monkeypatch.setattr(lock, "ask_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
+    monkeypatch.setattr(lock, "query_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
     return asked
 
 
@@ -83,7 +83,7 @@ def test_recorded_versions_are_kept_unless_upgrading():
     assert lock.question(MATRIX, target, upgrade=True).constraints == ()
 
 
-def test_what_fails_is_reported_by_release_and_does_not_stop_the_others(checkout, monkeypatch):
+def test_failure_is_reported_by_release_and_does_not_stop_the_others(checkout, monkeypatch):
     answering(monkeypatch, recorded_versions)
     result = lock.lock(MATRIX, checkout, targets=lock.all_targets(MATRIX), today=TODAY)
     assert result.done
@@ -126,7 +126,7 @@ def test_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
         ("torch-2.14.0.dev20260601+rocm7.2-cp312-cp312-linux_x86_64.whl", "x/whl/nightly/rocm7.2", "RM107"),
     ],
 )
-def test_candidates_are_refused_and_expired_nightlies_say_so(file, place, code):
+def test_candidates_are_refused_and_expired_nightlies_reported(file, place, code):
     with pytest.raises(RocmatrixError) as caught:
         origin.refuse_unreleased(file, [place], today=TODAY)
     assert caught.value.code == code
@@ -284,7 +284,7 @@ def test_newer_version_changes_a_lock_only_where_upgrading(checkout, indexes, mo
     assert "numpy-2.0-py3-none-any.whl" in matrix_file.load(checkout).locks[target.key]["3.12"]
 
 
-def test_every_locked_cell_has_a_complete_lock():
+def test_locked_cells_have_a_complete_lock():
     assert len(LOCKED) >= 12
     for cell in LOCKED:
         names = {wheel.name.lower().replace("_", "-") for _, wheel in cell.wheels}
@@ -293,7 +293,7 @@ def test_every_locked_cell_has_a_complete_lock():
         assert (cell.release.rocm is None) != any("triton" in name for name in names), cell.name
 
 
-def test_every_wheel_of_a_cell_fits_its_python():
+def test_wheels_of_a_cell_fit_its_python():
     for cell in MATRIX.cells:
         tag = "cp" + cell.python.replace(".", "")
         for file, _ in cell.wheels:
@@ -316,6 +316,6 @@ def test_wheels_of_releases_are_those_that_the_releases_name():
                 assert "triton" not in wheel.name or companions[wheel.name] == wheel.version, name
 
 
-def test_no_registry_host_is_recorded():
+def test_locks_record_no_registry_host():
     text = (ROOT / "matrix/wheels.yaml").read_text() + (ROOT / "matrix/locks.yaml").read_text()
     assert "://" not in text

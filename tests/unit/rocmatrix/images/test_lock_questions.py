@@ -24,7 +24,7 @@ def target(release, python="3.12", architecture=None):
     return lock.Target(release=release, python=python, architecture=architecture)
 
 
-def test_a_target_is_one_release_one_python_and_one_architecture_where_each_has_its_own():
+def test_target_is_one_release_one_python_and_one_architecture_where_each_has_its_own():
     assert target(BUNDLED).key == "rocm7.2-torch2.12.1"
     assert target(BY_DEVICE, architecture="gfx1100").key == "rocm10.0-torch2.13.0-gfx1100"
     assert target(BUNDLED).words == "rocm7.2-torch2.12.1, Python 3.12"
@@ -32,7 +32,7 @@ def test_a_target_is_one_release_one_python_and_one_architecture_where_each_has_
     assert hash(target(BUNDLED)) == hash(target(BUNDLED)) != hash(target(BUNDLED, "3.13"))
 
 
-def test_beside_a_recorded_torch_its_other_packages_are_asked_for_at_the_recorded_versions():
+def test_packages_of_a_recorded_torch_are_requested_at_the_recorded_versions():
     files = MATRIX.locks["rocm7.2-torch2.12.1"]["3.12"]
     wheels = [MATRIX.wheels[file] for file in files]
     asked = lock.question(MATRIX, target(BUNDLED), upgrade=False)
@@ -43,7 +43,7 @@ def test_beside_a_recorded_torch_its_other_packages_are_asked_for_at_the_recorde
     assert 0 < len(asked.constraints) < len(wheels)
 
 
-def test_a_torch_that_is_not_recorded_is_asked_for_at_the_releases_own_index():
+def test_unrecorded_torch_is_requested_at_the_releases_own_index():
     asked = lock.question(MATRIX, target(UNRECORDED, "3.13"), upgrade=False)
     pins = tuple(name + bounds for name, bounds in UNRECORDED.pins.items())
     assert asked.requirements == (UNRECORDED.requirement(None), *lock.TRAINER_REQUIREMENTS, *pins)
@@ -51,7 +51,7 @@ def test_a_torch_that_is_not_recorded_is_asked_for_at_the_releases_own_index():
 
 
 @pytest.mark.parametrize("architecture", ["gfx1100", "gfx1151"])
-def test_rocm_in_packages_of_its_own_is_asked_for_with_torch_even_where_that_is_recorded(architecture):
+def test_rocm_packages_are_requested_with_torch_even_where_that_is_recorded(architecture):
     torch = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "torch")
     one = target(BY_DEVICE, architecture=architecture)
     matrix = MATRIX.model_copy(update={"locks": {one.key: {"3.12": [torch]}}})
@@ -60,7 +60,7 @@ def test_rocm_in_packages_of_its_own_is_asked_for_with_torch_even_where_that_is_
     assert asked.index == BY_DEVICE.index
 
 
-def test_the_targets_in_use_are_those_of_cells_with_every_recorded_python_in_order():
+def test_targets_in_use_are_those_of_cells_with_every_recorded_python_in_order():
     found = lock.used_targets(MATRIX)
     assert len(found) == len(set(found))
     for cell in MATRIX.cells:
@@ -72,7 +72,7 @@ def test_the_targets_in_use_are_those_of_cells_with_every_recorded_python_in_ord
         assert {t.release.name for t in mine} == {cell.release.name}
 
 
-def test_all_targets_are_those_in_use_and_every_bundled_release_with_every_python():
+def test_targets_are_those_in_use_and_every_bundled_release_with_every_python():
     found = lock.all_targets(MATRIX)
     used = lock.used_targets(MATRIX)
     assert found[: len(used)] == used
@@ -88,7 +88,7 @@ def test_all_targets_are_those_in_use_and_every_bundled_release_with_every_pytho
     assert len(later) > 2
 
 
-def test_the_targets_of_a_cell_are_its_releases_pythons():
+def test_targets_of_a_cell_are_its_releases_pythons():
     assert [t.python for t in lock.cell_targets(MATRIX, "rocm7.2-torch2.12.1-gfx1100")] == sorted(
         {"3.12", *MATRIX.locks["rocm7.2-torch2.12.1"]}, key=Version
     )
@@ -116,7 +116,7 @@ def wheels(release, *rows, matrix=MATRIX, python="3.12", architecture=None):
     return lock._wheels(matrix, one, asked, list(rows), today=TODAY)
 
 
-def test_a_lock_keeps_the_recorded_torch_and_takes_the_rest_from_the_answer():
+def test_lock_keeps_the_recorded_torch_and_takes_the_rest_from_the_answer():
     found = wheels(BUNDLED, row("numpy"), row("tqdm"))
     kept = {file for file in MATRIX.locks["rocm7.2-torch2.12.1"]["3.12"] if MATRIX.wheels[file].index == "pytorch"}
     assert kept
@@ -125,7 +125,7 @@ def test_a_lock_keeps_the_recorded_torch_and_takes_the_rest_from_the_answer():
     assert (found[row("numpy").file].index, found[row("numpy").file].sha256) == ("python", "ab" * 32)
 
 
-def test_an_answer_from_the_releases_own_index_keeps_nothing_recorded(monkeypatch):
+def test_answer_from_the_releases_own_index_keeps_nothing_recorded(monkeypatch):
     seen = []
     some = next(w for w in MATRIX.wheels.values() if w.index == "python")
 
@@ -145,7 +145,7 @@ def test_an_answer_from_the_releases_own_index_keeps_nothing_recorded(monkeypatc
     assert set(seen) == {(asked.index, TODAY)}
 
 
-def test_what_asking_raised_is_raised():
+def test_error_of_a_query_is_raised():
     error = RocmatrixError("RM104", what="torch")
     one = target(BUNDLED)
     with pytest.raises(RocmatrixError) as caught:
@@ -153,7 +153,7 @@ def test_what_asking_raised_is_raised():
     assert caught.value is error
 
 
-def test_a_file_of_other_bytes_than_recorded_names_both_hashes_and_where_each_was_read():
+def test_file_of_other_bytes_than_recorded_names_both_hashes_and_where_each_was_read():
     file = next(f for f, w in MATRIX.wheels.items() if w.index == "python")
     recorded = MATRIX.wheels[file]
     other = recorded.model_copy(update={"sha256": "cd" * 32, "sources": ["here", "there"]})
@@ -175,7 +175,7 @@ def written(tmp_path, done, *, locks, wheels):
     return yaml.safe_load(read["wheels"]), yaml.safe_load(read["locks"])
 
 
-def test_what_is_written_is_ordered_and_holds_what_a_lock_or_a_release_needs(tmp_path):
+def test_written_lock_is_ordered_and_holds_what_a_lock_or_a_release_needs(tmp_path):
     some = next(w for w in MATRIX.wheels.values() if w.index == "python")
 
     def make(index, digit, source="s"):
@@ -203,9 +203,9 @@ def test_what_is_written_is_ordered_and_holds_what_a_lock_or_a_release_needs(tmp
     assert list(groups[0]) == ["index", "sources", "confidence", "sha256"]
 
 
-def test_locking_asks_each_question_once_and_writes_what_was_answered(tmp_path, monkeypatch):
+def test_locking_queries_each_target_once_and_writes_the_answer(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(lock, "ask_all", lambda qs: {q: asked.append(q) or [row("numpy")] for q in qs})
+    monkeypatch.setattr(lock, "query_all", lambda qs: {q: asked.append(q) or [row("numpy")] for q in qs})
     (tmp_path / "matrix").mkdir()
     result = lock.lock(MATRIX, tmp_path, targets=[target(BUNDLED)])
     assert [q.python for q in asked] == ["3.12"]

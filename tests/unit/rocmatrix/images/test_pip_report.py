@@ -72,7 +72,7 @@ def test_index_that_is_out_of_reach_is_asked_once(monkeypatch):
     pip = Pip(UNREACHABLE)
     monkeypatch.setattr(resolution.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]
-    answers = resolution.ask_all(questions)
+    answers = resolution.query_all(questions)
     assert pip.calls == 1
     assert {answer.code for answer in answers.values()} == {"RM104"}
     assert answers[questions[1]].why == "https://a.example cannot be reached: [Errno -2] Name or service not known"
@@ -82,5 +82,5 @@ def test_index_without_the_version_is_asked_for_every_python(monkeypatch):
     pip = Pip("ERROR: No matching distribution found for torch==9")
     monkeypatch.setattr(resolution.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]
-    assert {answer.code for answer in resolution.ask_all([*questions, *questions]).values()} == {"RM105"}
+    assert {answer.code for answer in resolution.query_all([*questions, *questions]).values()} == {"RM105"}
     assert pip.calls == 2

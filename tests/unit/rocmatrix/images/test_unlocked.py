@@ -31,7 +31,7 @@ def test_dry_run_is_refused_as_the_build_would_be(dry_run):
     ("name", "allow"),
     [("rocm10.0-torch2.13.0-gfx1100", True), ("rocm7.2-torch2.12.1-gfx1100", False), ("cpu-torch2.13.0", False)],
 )
-def test_what_may_be_built_is_planned(name, allow, capsys):
+def test_allowed_unlocked_cell_is_planned(name, allow, capsys):
     planned = build.build(MATRIX.cell(name), root=ROOT, dry_run=True, allow_unlocked=allow)
     assert planned.image is None
     assert f"rocmatrix:{name}" in capsys.readouterr().out

@@ -207,7 +207,7 @@ def test_unreachable_index_is_a_clear_error_in_seconds(cell, served, tmp_path):
     assert names(tmp_path / "w") == []
 
 
-def test_only_torch_is_asked_of_its_own_index():
+def test_torch_index_is_queried_for_torch_only():
     for _, wheel in GFX1100.wheels:
         asked = [source.name for source in wheelhouse.sources(wheel, GFX1100.release)]
         assert asked[0] == wheelhouse.CONFIGURED.name
@@ -234,7 +234,7 @@ def test_cell_without_a_lock_is_rm102(cell, tmp_path):
     assert not (tmp_path / "w").exists()
 
 
-def test_what_a_killed_fetch_left_is_removed(cell, tmp_path):
+def test_leftovers_of_a_killed_fetch_are_removed(cell, tmp_path):
     folder = tmp_path / "w"
     (folder / ".fetch-dead").mkdir(parents=True)
     (folder / ".fetch-dead" / "torch.whl").write_bytes(b"half")

@@ -11,7 +11,7 @@ from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster as submit
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
@@ -29,15 +29,15 @@ KUBERNETES = KubernetesDestination(nodes=2, groups=(44, 992), site=Site(claim="r
 def prepare(tmp_path, monkeypatch):
     """Return a function that makes the job of a machine; the native one is made without an environment."""
 
-    def natively(wanted, **_):
+    def native_job(wanted, **_):
         argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
         return Job(argv=argv, environment={"PYTHONPATH": "/checkout", "PYTHONSAFEPATH": "1", "A": "b"}, why="w")
 
-    monkeypatch.setattr(job, "natively", natively)
+    monkeypatch.setattr(job, "native_job", native_job)
 
     def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
         options = {"output": str(tmp_path / "runs"), **options}
-        wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
+        wanted = JobRequest(program=TRAIN, request=Request(), where="", options=options)
         hardware = survey(machine(tmp_path / "machine"))
         return submit.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
 
@@ -60,7 +60,7 @@ def test_slurm_gets_the_native_command_behind_torchrun(prepare, tmp_path):
     assert "export A=" not in text  # the shell of whoever submits stays here
 
 
-def test_one_rank_a_card_unless_another_number_is_asked_for(prepare):
+def test_rank_count_is_one_a_card_unless_another_is_given(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
     assert {"--gres=gpu:2", "--nproc-per-node=2"} <= set(file_of(prepare(SLURM, **machine)).split())
     told = replace(SLURM, processes=3, cards=4)
@@ -93,7 +93,7 @@ def test_kubernetes_gets_a_job_or_a_train_job(prepare, nodes, kind):
     assert "--run=My_Run.1" in file_of(made)
 
 
-def test_the_same_run_is_named_once_and_goes_on(prepare):
+def test_run_on_several_nodes_is_named_once_and_resumes(prepare):
     made = [file_of(prepare(SLURM)) for _ in range(2)]
     names = [next(word for word in text.split() if word.startswith("--run=")) for text in made]
     assert names[0] != names[1]
@@ -101,7 +101,7 @@ def test_the_same_run_is_named_once_and_goes_on(prepare):
     assert "--resume=old" in file_of(prepare(SLURM, resume="old"))
 
 
-def test_every_setting_of_a_container_comes_with_its_reason(prepare):
+def test_settings_of_a_container_come_with_their_reasons(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
     for to in (KUBERNETES, replace(SLURM, under="docker"), replace(SLURM, under="apptainer")):
         rows = prepare(to, **machine).rows
@@ -110,7 +110,7 @@ def test_every_setting_of_a_container_comes_with_its_reason(prepare):
     assert prepare(SLURM).rows == ()
 
 
-def test_a_pod_runs_as_the_images_user_or_as_named(prepare):
+def test_pod_runs_as_the_images_user_or_as_named(prepare):
     assert "runAsUser: 10001" in file_of(prepare(KUBERNETES))
     text = file_of(prepare(replace(KUBERNETES, user="1234:5678")))
     assert "runAsUser: 1234" in text
@@ -118,7 +118,7 @@ def test_a_pod_runs_as_the_images_user_or_as_named(prepare):
 
 
 @pytest.mark.parametrize("groups", [(992,), (44, 109), ()])
-def test_a_machine_without_cards_sends_what_it_is_told_of_the_nodes(prepare, groups):
+def test_machine_without_cards_sends_the_given_facts_of_the_nodes(prepare, groups):
     made = prepare(replace(KUBERNETES, cards=4, groups=groups), cell=cells.GFX1100)
     trainer = yaml.safe_load(file_of(made))["spec"]["trainer"]
     assert trainer["resourcesPerNode"] == {"limits": {"amd.com/gpu": "4"}}
@@ -129,7 +129,7 @@ def test_a_machine_without_cards_sends_what_it_is_told_of_the_nodes(prepare, gro
 
 
 @pytest.mark.parametrize("under", ["docker", "apptainer"])
-def test_a_login_node_without_cards_sends_to_nodes_that_have_some(prepare, under):
+def test_login_node_without_cards_sends_to_nodes_that_have_some(prepare, under):
     to = replace(SLURM, under=under, cards=2)
     assert "--gres=gpu:2" in file_of(prepare(to, cell=cells.GFX1100))
     typed = replace(SLURM, under=under, slurm=SlurmRequest(gres="gpu:mi300x:8"))
@@ -190,7 +190,7 @@ def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
         (SLURM, {"run": "a b"}, "RM424"),
     ],
 )
-def test_what_cannot_be_sent_is_refused(prepare, to, options, code):
+def test_job_that_cannot_be_sent_is_refused(prepare, to, options, code):
     with pytest.raises(RocmatrixError) as refused:
         prepare(to, **options)
     assert refused.value.code == code
@@ -207,6 +207,6 @@ def test_what_cannot_be_sent_is_refused(prepare, to, options, code):
         (SlurmDestination, {"cards": 2, "slurm": SlurmRequest(gres="gpu:8")}),
     ],
 )
-def test_a_wrong_word_is_named(kind, wrong):
+def test_wrong_value_is_refused(kind, wrong):
     with pytest.raises(RocmatrixError, match="RM404"):
         kind(**wrong)

@@ -20,13 +20,13 @@ def cpu_spec(folder, cell=cells.CPU):
     return run_spec(cell, hardware, Chosen(image="i", command=["smoke"], run_folder=Path("/srv"), user="1000:1000"))
 
 
-def test_the_user_is_oneself(monkeypatch):
+def test_user_is_oneself(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 1234)
     monkeypatch.setattr(os, "getgid", lambda: 56)
     assert devcontainer.user_of(None, environment={}) == "1234:56"
 
 
-def test_with_sudo_it_is_who_called_it(monkeypatch):
+def test_user_under_sudo_is_the_caller(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
     monkeypatch.setattr(os, "getgid", lambda: 0)
     assert devcontainer.user_of(None, environment={"SUDO_UID": "1001", "SUDO_GID": "1002"}) == "1001:1002"
@@ -40,7 +40,7 @@ def test_root_and_names_are_refused(asked, code):
         devcontainer.user_of(asked)
 
 
-def test_the_folder_holds_both_files_and_is_written_again(tmp_path):
+def test_folder_holds_both_files_and_is_written_again(tmp_path):
     texts = devcontainer.files(cpu_spec(tmp_path / "m"))
     for _ in range(2):
         devcontainer.write(tmp_path / "new" / ".devcontainer", texts)
@@ -50,7 +50,7 @@ def test_the_folder_holds_both_files_and_is_written_again(tmp_path):
     assert dockerfile in written
 
 
-def test_somebody_elses_file_stays(tmp_path):
+def test_foreign_file_stays(tmp_path):
     (tmp_path / "devcontainer.json").write_text("{}")
     with pytest.raises(RocmatrixError, match="RM413"):
         devcontainer.write(tmp_path, devcontainer.files(cpu_spec(tmp_path / "m")))
@@ -58,14 +58,14 @@ def test_somebody_elses_file_stays(tmp_path):
     assert not (tmp_path / "Dockerfile").exists()
 
 
-def test_every_argument_of_the_dockerfile_is_given(tmp_path):
+def test_dockerfile_arguments_are_all_given(tmp_path):
     texts = devcontainer.files(cpu_spec(tmp_path))
     given = json.loads(without_comments(texts["devcontainer.json"]))["build"]["args"]
     declared = {line.split()[1] for line in texts["Dockerfile"].splitlines() if line.startswith("ARG ")}
     assert set(given) == declared
 
 
-def test_the_smoke_leaves_out_the_two_card_step_on_one_card(tmp_path):
+def test_smoke_leaves_out_the_two_card_step_on_one_card(tmp_path):
     request = Request(rocm=None, torch=None, gpu=None, cell=None)
     one = devcontainer.smoke_argv(cells.GFX906, survey(sysfs.mi50(tmp_path / "one")), request)
     two = devcontainer.smoke_argv(cells.GFX1100, survey(sysfs.two_rx_7900_xt(tmp_path / "two")), request)

@@ -21,12 +21,12 @@ def spec_on(machine, cell=cells.GFX1100, *, by_cdi_name=False, **choices):
     return session.spec_for(asked, cell=cell, hardware=survey(machine), root=machine.root, by_cdi_name=by_cdi_name)
 
 
-def test_without_a_command_there_is_a_shell(tmp_path):
+def test_job_without_a_command_is_a_shell(tmp_path):
     spec = spec_on(sysfs.two_rx_7900_xt(tmp_path))
     assert (spec.entrypoint, spec.command) == ("bash", ())
 
 
-def test_the_first_word_replaces_the_images_program(tmp_path):
+def test_first_argument_replaces_the_images_program(tmp_path):
     spec = spec_on(sysfs.two_rx_7900_xt(tmp_path), command=("python", "-c", "print('a  b')"))
     assert (spec.entrypoint, spec.command) == ("python", ("-c", "print('a  b')"))
 
@@ -41,7 +41,7 @@ def test_cards_can_be_asked_for_by_their_cdi_names(tmp_path):
     assert [row.value for row in spec.of(CdiDevice)] == ["amd.com/gpu=0", "amd.com/gpu=1"]
 
 
-def test_a_missing_card_and_missing_data_are_told(tmp_path):
+def test_missing_card_and_missing_data_are_reported(tmp_path):
     with pytest.raises(RocmatrixError, match="RM303"):
         spec_on(sysfs.two_rx_7900_xt(tmp_path), cards=(7,))
     with pytest.raises(RocmatrixError, match="--data names nothing"):
@@ -61,15 +61,9 @@ def test_card_numbers(typed, numbers):
 
 
 @pytest.mark.parametrize("typed", ["a", "0,", "-1", "0;1", "²"])
-def test_what_is_no_number_is_told(typed):
+def test_card_that_is_no_number_is_reported(typed):
     with pytest.raises(RocmatrixError, match="RM404"):
         card_numbers(typed)
-
-
-def test_groups_that_the_user_is_not_in_are_found(tmp_path):
-    spec = spec_on(sysfs.mi50(tmp_path), cells.GFX906)
-    assert session.missing_groups(spec, [44, 1000]) == (109,)
-    assert session.missing_groups(spec, [44, 109]) == ()
 
 
 @pytest.mark.parametrize(("enforce", "selinux"), [("1\n", True), ("0\n", False), (None, False)])
@@ -90,16 +84,16 @@ def test_input_is_handed_on_and_a_terminal_only_where_there_is_one(tmp_path, mon
     assert session.attached_argv(spec)[2:4] == ["--interactive", "--tty"]
 
 
-def test_the_programs_status_is_handed_on():
+def test_programs_status_is_handed_on():
     assert session.attached([sys.executable, "-c", "raise SystemExit(7)"]) == 7
 
 
-def test_a_missing_client_is_told():
+def test_missing_client_is_reported():
     with pytest.raises(RocmatrixError, match="RM201"):
         session.attached(["no-such-engine"])
 
 
-def test_a_termination_reaches_the_program_and_is_waited_for():
+def test_termination_reaches_the_program_and_is_waited_for():
     inner = (
         "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); time.sleep(60)"
     )
@@ -113,10 +107,10 @@ def test_a_termination_reaches_the_program_and_is_waited_for():
 
 
 @pytest.mark.parametrize("status", [125, 126, 127])
-def test_the_engines_own_statuses_have_words(status):
+def test_engine_statuses_have_a_message(status):
     assert session.refused(status).code == "RM207"
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 124, 130, 137])
-def test_the_programs_statuses_are_its_own(status):
+def test_programs_statuses_are_its_own(status):
     assert session.refused(status) is None

@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import native_env as native
 from rocmatrix.jobs import job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.resolve import Request
@@ -19,7 +19,7 @@ MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 
 def wanted(program="train", **choices):
     given = {"request": Request(), "where": "auto", "options": {}, "dry_run": True} | choices
-    return Wanted(program=PROGRAMS[program], **given)
+    return JobRequest(program=PROGRAMS[program], **given)
 
 
 def test_options_become_flags():
@@ -34,9 +34,9 @@ def own_python(monkeypatch):
     )
 
 
-def test_a_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_path, monkeypatch):
+def test_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    prepared = job.natively(
+    prepared = job.native_job(
         wanted(options={"epochs": "3"}),
         matrix=MATRIX,
         cell=cells.CPU,
@@ -52,7 +52,7 @@ def test_a_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_p
 def test_places_move_into_the_container(tmp_path):
     options = {"output": str(tmp_path / "out"), "data": str(tmp_path / "bars.csv")}
     (tmp_path / "bars.csv").write_text("stand-in")
-    prepared = job.in_container(
+    prepared = job.container_job(
         wanted(options=options),
         cell=cells.CPU,
         hardware=survey(sysfs.no_driver(tmp_path / "host")),
@@ -65,7 +65,7 @@ def test_places_move_into_the_container(tmp_path):
 
 
 @pytest.mark.parametrize(("host", "left_out"), [(sysfs.mi50, True), (sysfs.two_rx_7900_xt, False)])
-def test_the_two_card_step_needs_two_cards(host, left_out, tmp_path):
+def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
     hardware = survey(host(tmp_path))
     cell = next(c for c in MATRIX.cells if c.architecture == hardware.architectures[0])
     options, note = job.probes_for(wanted("smoke"), cell=cell, hardware=hardware)
@@ -81,7 +81,7 @@ def test_probes_named_by_hand_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
-def test_a_rocm_cell_must_find_rocm(name, expected):
+def test_rocm_cell_must_find_rocm(name, expected):
     assert job.provenance(SMOKE, cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
 
 
@@ -92,24 +92,24 @@ def cpu_build_only(monkeypatch):
     monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: fallback)
 
 
-def test_a_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
+def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
     host = survey(sysfs.mi50(tmp_path))
-    prepared = job.natively(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+    prepared = job.native_job(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
     assert "--expect=rocm" in prepared.argv
 
 
 @pytest.mark.parametrize("asked", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
-def test_a_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
+def test_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM403"):
-        job.natively(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+        job.native_job(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
 
 
 def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
     missing = wanted(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM404"):
-        job.in_container(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
+        job.container_job(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
 
 
 def test_cards_are_chosen_natively_too(tmp_path):
@@ -124,13 +124,13 @@ def test_cards_are_chosen_natively_too(tmp_path):
 FOREIGN = native.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
 
 
-def test_a_foreign_environment_has_no_cell_and_says_why():
+def test_foreign_environment_has_no_cell_and_reports_why():
     told = job.native_provenance(wanted(forced=("rule-a",)), runner=FOREIGN, asked=cells.CPU)
     assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in told
     assert not any(word.startswith(("--cell=", "--forced=")) for word in told)
 
 
-def test_overridden_rules_are_told_where_the_cell_is_the_one_they_speak_of():
+def test_overridden_rules_are_reported_for_their_cell():
     own = native.Native(python="python3", cell=cells.CPU, why="stand-in")
     assert "--forced=rule-a,rule-b" in job.native_provenance(
         wanted(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
@@ -142,10 +142,10 @@ def test_overridden_rules_are_told_where_the_cell_is_the_one_they_speak_of():
 def container_argv(tmp_path, **choices):
     job_wanted = wanted(**choices)
     host = survey(sysfs.no_driver(tmp_path / "host"))
-    return job.in_container(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
+    return job.container_job(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
 
 
-def test_overridden_rules_are_told_in_a_container(tmp_path):
+def test_overridden_rules_are_reported_in_a_container(tmp_path):
     assert "--forced=rule-a" in container_argv(tmp_path, forced=("rule-a",))
     assert not any("--forced" in word for word in container_argv(tmp_path, forced=("a",), program="smoke"))
 
@@ -162,12 +162,12 @@ def test_callback_files_are_mounted_read_only_each_under_its_number(tmp_path):
     assert not any("/callbacks/" in word for word in container_argv(tmp_path, options={"callback": "none"}))
 
 
-def test_a_callback_file_that_is_not_there_is_refused(tmp_path):
+def test_callback_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(RocmatrixError, match="RM404"):
         container_argv(tmp_path, options={"callback": f"{tmp_path}/nowhere.py:A"})
 
 
-def test_a_recipe_file_is_mounted_and_one_by_name_is_in_the_image(tmp_path):
+def test_recipe_file_is_mounted_and_one_by_name_is_in_the_image(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("train:\n  epochs: 1\n")
     argv = container_argv(tmp_path, options={"recipe": str(file)})

@@ -21,7 +21,7 @@ def run(code, log):
     return launch.run([sys.executable, "-c", code], show=lambda _: None, log=log)
 
 
-def test_both_streams_are_kept_whole(tmp_path, capfd):
+def test_streams_are_both_kept_whole(tmp_path, capfd):
     log = tmp_path / "logs" / "train-cell.log"
     done = run(TALK + "sys.stderr.write('y' * 600_000)", log)
     assert done.log == log

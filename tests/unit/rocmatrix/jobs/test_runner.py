@@ -30,12 +30,12 @@ def test_place_has_a_reason(asked, cards, obstacle, where, reason):
     assert reason in decision.why
 
 
-def test_another_word_is_refused():
+def test_unknown_runner_is_refused():
     with pytest.raises(RocmatrixError, match="RM404"):
         launch.decide("docker", cards=(), engine=None)
 
 
-def test_events_arrive_in_order_and_words_pass_through(capfd):
+def test_events_arrive_in_order_and_text_passes_through(capfd):
     code = 'print("{\\"event\\": \\"a\\"}"); print("words"); print("[1]"); print("{\\"event\\": \\"b\\", \\"n\\": 2}")'
     seen = []
     done = launch.run([sys.executable, "-c", code + "; raise SystemExit(7)"], show=seen.append)

@@ -9,24 +9,24 @@ from rocmatrix.jobs import stderr_tee as tee
 
 
 def run(code, onto):
-    with tee.teed(onto) as words:
+    with tee.tee_stderr(onto) as words:
         subprocess.run([sys.executable, "-c", code], stderr=words.writable, check=False)
     return words.tail
 
 
-def test_words_pass_through_and_are_kept(capfd):
+def test_text_passes_through_and_is_kept(capfd):
     assert run("import sys; sys.stderr.write('one\\ntwo\\n')", sys.stderr) == b"one\ntwo\n"
     assert capfd.readouterr().err == "one\ntwo\n"
 
 
-def test_only_the_end_is_kept(capfd):
+def test_tee_keeps_only_the_end(capfd):
     tail = run("import sys; sys.stderr.write('x' * 600_000 + 'end')", sys.stderr)
     assert len(tail) == tee.KEPT_BYTES
     assert tail.endswith(b"xend")
     assert len(capfd.readouterr().err) == 600_003
 
 
-def test_what_is_a_terminal_stays_one():
+def test_terminal_stays_a_terminal():
     master, slave = os.openpty()
     with os.fdopen(slave, "w") as terminal:
         tail = run("import sys; sys.stderr.write(str(sys.stderr.isatty()))", terminal)

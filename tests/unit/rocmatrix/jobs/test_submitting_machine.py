@@ -14,7 +14,7 @@ import pytest
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import cluster, job
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
@@ -67,7 +67,7 @@ def destinations():
 def emitted(tmp_path, machine, cell):
     hardware = survey(machine(tmp_path / "machine"))
     options = {"output": "/shared/runs", "run": "r"}
-    wanted = Wanted(program=TRAIN, request=Request(), where="", options=options)
+    wanted = JobRequest(program=TRAIN, request=Request(), where="", options=options)
     for to in destinations():
         made = cluster.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
         yield to, hardware, "\n".join(made.files.values())
@@ -75,7 +75,7 @@ def emitted(tmp_path, machine, cell):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("machine", "cell"), MACHINES)
-def test_an_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
+def test_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
     files = list(emitted(tmp_path, machine, cell))
     assert len(files) == 32
     for to, hardware, text in files:
@@ -85,14 +85,14 @@ def test_an_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("to", [SlurmDestination()])
-def test_a_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
-    def natively(wanted, **_):
+def test_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
+    def native_job(wanted, **_):
         argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
         return Job(argv=argv, environment={"PYTHONPATH": f"{ROOT}:{OWN_WORDS[2]}"}, why="")
 
-    monkeypatch.setattr(job, "natively", natively)
+    monkeypatch.setattr(job, "native_job", native_job)
     hardware = survey(sysfs.no_driver(tmp_path / "machine"))
-    wanted = Wanted(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
+    wanted = JobRequest(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
     made = cluster.prepare(wanted, replace(to), matrix=cells.MATRIX, cell=cells.CPU, hardware=hardware)
     (text,) = made.files.values()
     assert not {word for word in OWN_WORDS if word in text}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.matrix.card_names import architecture_of
+from rocmatrix.matrix.card_names import architecture_of, card_of
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -47,8 +47,55 @@ def test_cards_answer_to_the_names_people_use(name, gfx):
     assert architecture_of(ARCHITECTURES, name) == gfx
 
 
+@pytest.mark.parametrize(
+    ("name", "gfx", "card"),
+    [
+        ("AMD Ryzen AI 9 HX 470 w/ Radeon 890M", "gfx1150", "Ryzen AI 9 HX 470"),  # a processor and its own GPU
+        ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "gfx1151", "Ryzen AI Max+ 395"),
+        ("Ryzen AI Max 395", "gfx1151", "Ryzen AI Max+ 395"),
+        ("Intel Core i7 with RX 6600", "gfx1032", "Radeon RX 6600"),
+        ("AMD Radeon(TM) 890M Graphics", "gfx1150", None),
+        ("4x AMD Radeon AI PRO R9700", "gfx1201", "Radeon AI PRO R9700"),
+        ("2 x RX 7900 XT", "gfx1100", "Radeon RX 7900 XT"),
+        ("Framework Laptop 16 7700S", "gfx1102", "Radeon RX 7700S"),
+        ("Sapphire Nitro+ RX 7900 XTX", "gfx1100", "Radeon RX 7900 XTX"),
+        ("PowerColor Red Devil RX7800XT 16GB", "gfx1101", "Radeon RX 7800 XT"),
+        ("ASUS ROG Strix RX 6700 XT", "gfx1031", "Radeon RX 6700 XT"),
+        ("Instinct MI300X VF", "gfx942", "Instinct MI300X"),
+        ("W7900DS", "gfx1100", "Radeon Pro W7900 Dual Slot"),
+        ("Vega VII", "gfx906", "Radeon VII"),
+        ("RX 6800 M", "gfx1031", "Radeon RX 6800M"),  # not the RX 6800
+        ("Gigabyte Radeon RX 9070 Gaming OC 16G", "gfx1201", "Radeon RX 9070"),
+        ("AMD Instinct MI250X/MI250", "gfx90a", "Instinct MI250X"),
+        ("ROG Ally Z1 Extreme", "gfx1103", "Ryzen Z1 Extreme"),
+        ("AMD Radeon Graphics (gfx1036)", "gfx1036", None),
+        ("Navi 21 [Radeon RX 6800/6800 XT / 6900 XT] (rev c1)", "gfx1030", "Radeon RX 6800"),
+        ("AMD Ryzen 9 8945HS w/ Radeon 780M Graphics", "gfx1103", "amd ryzen 9 8945hs"),  # in no list
+        ("Radeon 780M", "gfx1103", None),
+    ],
+)
+def test_name_with_words_around_it_is_the_same_card(name, gfx, card):
+    assert architecture_of(ARCHITECTURES, name) == gfx
+    assert card_of(ARCHITECTURES, name, gfx) == card
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["RX 6800 XTX", "RX 580 2048SP", "RTX 7900 XT", "GTX 580", "Vega 8", "laptop", "gpu", "RX 16", "4x", "with", "+"],
+)
+def test_name_with_a_word_that_changes_it_is_no_card(name):
+    with pytest.raises(RocmatrixError, match="RM010"):
+        architecture_of(ARCHITECTURES, name)
+
+
+def test_processor_next_to_a_card_of_another_architecture_names_both():
+    with pytest.raises(RocmatrixError, match="RM010") as caught:
+        architecture_of(ARCHITECTURES, "Ryzen 9 7900X with RX 7900 XT")
+    assert "Ryzen 9 7900X (gfx1036)" in caught.value.what and "Radeon RX 7900 XT (gfx1100)" in caught.value.what
+
+
 @pytest.mark.parametrize("gfx", ARCHITECTURES)
-def test_every_name_of_an_architecture_leads_to_it_or_names_its_rivals(gfx):
+def test_names_of_an_architecture_lead_to_it_or_name_its_rivals(gfx):
     for name in ARCHITECTURES[gfx].names:
         try:
             assert architecture_of(ARCHITECTURES, name) == gfx

@@ -45,7 +45,7 @@ def test_companions_people_ask_for_are_all_described():
     }  # fmt: skip
 
 
-def test_every_verdict_has_a_source_a_date_and_an_expiry():
+def test_verdicts_have_a_source_a_date_and_an_expiry():
     for companion in MATRIX.companions:
         for rule in companion.rules:
             assert all(len(source) > 3 for source in rule.evidence.sources), rule.id

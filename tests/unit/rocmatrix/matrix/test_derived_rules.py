@@ -30,7 +30,7 @@ def test_rule_blocks_an_architecture_exactly_where_a_release_left_it_out():
             assert bool(blockers(architecture, release)) == expected, (architecture, release.name)
 
 
-def test_no_combination_of_a_release_is_called_unpaired():
+def test_combinations_of_a_release_are_never_called_unpaired():
     for release in MATRIX.releases:
         assert not [rule for rule in blockers(None, release) if rule.startswith("rocm-versions-of")]
 
@@ -69,11 +69,11 @@ def test_few_rules_replace_hundreds():
     assert len(RULES) < combinations / 10
 
 
-def test_no_release_at_all_gives_no_rule():
+def test_empty_release_list_gives_no_rule():
     assert derive.rules([], MATRIX.architectures, NO_LIBRARIES) == ()
 
 
-def test_every_torch_from_2_0_to_2_15_is_there():
+def test_torch_versions_from_2_0_to_2_15_are_all_there():
     minors = {Version(release.torch).release[:2] for release in MATRIX.releases}
     assert minors >= {(2, minor) for minor in range(16)}
 
@@ -87,7 +87,7 @@ def derived(*names, architectures=("gfx1030", "gfx1100", "gfx803")):
     return {rule.id: rule for rule in found}
 
 
-def test_each_rule_follows_from_its_releases_in_every_part():
+def test_rules_follow_from_their_releases_in_every_part():
     first, second = of("rocm6.1-torch2.5.1"), of("rocm6.2-torch2.5.1")
     found = derived(first.name, second.name, "cpu-torch2.13.0")
     assert list(found) == [
@@ -116,18 +116,18 @@ def test_each_rule_follows_from_its_releases_in_every_part():
     assert paired.evidence.date == max(first.evidence.date, second.evidence.date)
 
 
-def test_a_torch_with_a_release_that_is_not_known_whole_has_no_rule_on_its_pairs():
+def test_torch_with_a_release_that_is_not_known_whole_has_no_rule_on_its_pairs():
     assert "rocm-versions-of-torch-2.15.0" not in derived(
         *(release.name for release in MATRIX.releases if release.torch == "2.15.0")
     )
 
 
-def test_only_an_architecture_that_every_release_left_out_is_in_none():
+def test_architecture_in_no_rule_is_one_that_every_release_left_out():
     assert "gfx1100-in-no-release" not in derived("rocm6.1-torch2.5.1", "rocm6.2-torch2.5.1")
     assert [rule for rule in derived("cpu-torch2.13.0") if rule.endswith("in-no-release")] == []
 
 
-def test_each_entry_of_a_library_is_a_rule_of_its_own():
+def test_library_entries_are_each_a_rule():
     entries = [*MATRIX.libraries.rocblas, *MATRIX.libraries.rccl]
     found = derive.library_rules(MATRIX.libraries)
     assert [rule.id for rule in found] == [entry.id for entry in entries]
@@ -141,5 +141,5 @@ def test_each_entry_of_a_library_is_a_rule_of_its_own():
     assert everything[: -len(found)] == RELEASE_RULES
 
 
-def test_a_statement_asks_to_be_looked_at_again_after_a_year():
+def test_statement_is_due_for_review_after_a_year():
     assert derive.look_again("2026-11-21") == "2027-11-21"

@@ -39,6 +39,6 @@ def test_name_and_number_are_the_same_thing(major, minor, step):
 
 
 @pytest.mark.parametrize("number", [0, -1, 999, 111600, 110016])
-def test_number_that_is_none_is_refused(number):
+def test_number_that_is_no_target_version_is_refused(number):
     with pytest.raises(ValueError, match="not a gfx_target_version"):
         gfx.from_target_version(number)

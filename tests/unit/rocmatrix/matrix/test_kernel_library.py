@@ -11,7 +11,7 @@ from tests.fixtures.cells import GFX906, GFX1100, MATRIX
 FIRST = {"bytes": 1000, "date": "2026-11-21", "of": "a test"}
 
 
-def test_every_rocm_cell_needs_torch_and_rocblas_at_least():
+def test_rocm_cells_need_torch_and_rocblas_at_least():
     for cell in MATRIX.cells:
         names = [library.library for library in MATRIX.kernel_libraries_of(cell)]
         assert names == [] if cell.architecture is None else {"torch", "rocBLAS"} <= set(names), cell.name
@@ -23,7 +23,7 @@ def test_bundled_cells_are_pruned_and_others_choose_at_install_time():
     assert all(cell.one_architecture for cell in rocm)
 
 
-def test_hipblaslt_is_not_asked_of_cards_that_it_was_not_built_for():
+def test_hipblaslt_is_not_required_on_cards_that_it_was_not_built_for():
     assert "hipBLASLt" not in [library.library for library in MATRIX.kernel_libraries_of(GFX906)]
 
 
@@ -53,7 +53,7 @@ def test_index_is_looked_for_by_architecture():
     assert not rocblas.index_of("gfx110").search("/x/rocblas/library/TensileLibrary_lazy_gfx1100.dat")
 
 
-def test_pattern_that_is_none_is_refused():
+def test_text_that_is_no_regular_expression_is_refused():
     with pytest.raises(ValidationError, match="not a regular expression"):
         KernelLibrary.model_validate(MATRIX.kernels[0].model_dump() | {"files": "("})
 

@@ -39,7 +39,7 @@ def test_split_release_is_asked_for_by_architecture():
     assert release.index == "https://stable.repo.amd.com/rocm/whl-next/"
 
 
-def test_no_requirement_keeps_a_placeholder():
+def test_requirements_keep_no_placeholder():
     for release in MATRIX.releases:
         texts = [release.index, release.requirement("gfx1100"), *release.device_packages("gfx1100")]
         assert not any("{" in text or "}" in text for text in texts), release.name
@@ -52,7 +52,7 @@ def test_bundled_ends_where_rocm_comes_in_packages():
         assert bool(release.device_packages("gfx1100")) == split
 
 
-def test_what_is_not_known_of_2_15_is_left_open():
+def test_unknown_facts_of_2_15_are_left_open():
     unknown = [release for release in MATRIX.releases if release.torch == "2.15.0"]
     assert unknown
     assert all(release.architectures is None and release.pythons == [] for release in unknown)

@@ -38,7 +38,7 @@ def axes(architecture, torch, rocm):
         ("rocm-7-has-its-own-wheels", "untested", axes("gfx1100", "2.10.0", "7.0")),
     ],
 )
-def test_the_reports_this_project_was_given_are_rules(rule, verdict, combination):
+def test_reports_this_project_was_given_are_rules(rule, verdict, combination):
     assert RULES[rule].verdict == verdict
     assert RULES[rule].when.matches(**combination)
     assert not RULES[rule].when.matches(**axes(None, "2.13.0", None))
@@ -49,7 +49,7 @@ def test_the_reports_this_project_was_given_are_rules(rule, verdict, combination
     ["gfx1100-torch-2.5.1-hipblas", "backend-hccl", "gfx1151-windows", "gfx1151-native", "rocm-7-has-its-own-wheels",
      "invented-variables", "gfx115x-bf16-zeros", "torch-2.5.1-rocm-6.3"],
 )  # fmt: skip
-def test_a_report_that_a_source_contradicts_says_both_and_which_stands(rule):
+def test_report_that_a_source_contradicts_names_both_and_which_stands(rule):
     claim = RULES[rule].claim
     assert claim is not None
     assert not claim.stands
@@ -59,14 +59,14 @@ def test_a_report_that_a_source_contradicts_says_both_and_which_stands(rule):
     assert "refuted" in RULES[rule].words
 
 
-def test_a_caution_leaves_the_verdict_alone():
+def test_caution_leaves_the_verdict_alone():
     cautions = [rule for rule in MATRIX.rules if rule.when.given]
     assert cautions
     assert verdict_of(cautions) == "untested"
     assert verdict_of([*cautions, RULES["gfx906-mi50-torch-2.4.1"]]) == "works"
 
 
-def test_the_weightiest_verdict_counts():
+def test_weightiest_verdict_counts():
     named = ("gfx906-mi50-torch-2.4.1", "gfx906-still-built", "gfx942-torch-2.6-rocm-6.2.4", "gfx906-mi50-torch-2.5.1")
     works, untested, degraded, broken = (RULES[name] for name in named)
     assert verdict_of([untested, works]) == "works"
@@ -74,7 +74,7 @@ def test_the_weightiest_verdict_counts():
     assert verdict_of([degraded, works, broken]) == "broken"
 
 
-def test_a_rule_of_another_package_does_not_speak_of_torch():
+def test_rule_of_another_package_does_not_apply_to_torch():
     rule = RULES["tensorflow-rocm-python"]
     combination = axes("gfx1100", "2.12.1", "7.2")
     assert not rule.when.matches(**combination)
@@ -90,7 +90,7 @@ def test_a_rule_of_another_package_does_not_speak_of_torch():
         ("an iGPU is visible", False, "where an iGPU is visible: it stops. Reported: it runs; refuted"),
     ],
 )
-def test_the_words_of_a_rule_name_its_circumstance_and_what_became_of_a_claim(given, stands, words):
+def test_text_of_a_rule_names_its_condition_and_the_outcome_of_a_claim(given, stands, words):
     rule = MATRIX.rules[0]
     claim = None if stands is None else Claim(says="it runs", stands=stands, evidence=rule.evidence)
     when = rule.when.model_copy(update={"given": given})
@@ -108,7 +108,7 @@ def test_the_words_of_a_rule_name_its_circumstance_and_what_became_of_a_claim(gi
         (["degraded", "broken", "works"], "broken"),
     ],
 )
-def test_the_most_severe_of_the_deciding_verdicts_is_taken(verdicts, expected):
+def test_most_severe_of_the_deciding_verdicts_is_taken(verdicts, expected):
     open_rule = MATRIX.rules[0].model_copy(update={"when": MATRIX.rules[0].when.model_copy(update={"given": None})})
     caution = open_rule.when.model_copy(update={"given": "somewhere"})
     rules = [open_rule.model_copy(update={"verdict": verdict}) for verdict in verdicts]
@@ -116,12 +116,12 @@ def test_the_most_severe_of_the_deciding_verdicts_is_taken(verdicts, expected):
     assert verdict_of([*rules, open_rule.model_copy(update={"verdict": "broken", "when": caution})]) == expected
 
 
-def test_every_rule_expires_after_it_was_read():
+def test_rules_expire_after_they_were_read():
     for rule in (*MATRIX.rules, *MATRIX.derived_rules):
         assert rule.expires > rule.evidence.date
 
 
-def test_a_rule_holds_through_the_day_it_expires_and_asks_from_the_next_on():
+def test_rule_holds_through_the_day_it_expires_and_is_due_from_the_next():
     rule = MATRIX.rules[0].model_copy(update={"expires": "2026-11-22"})
     assert not rule.expired("2026-11-21")
     assert not rule.expired("2026-11-22")
@@ -140,6 +140,6 @@ def test_a_rule_holds_through_the_day_it_expires_and_asks_from_the_next_on():
         (None, None, True),
     ],
 )
-def test_a_range_holds_prereleases_as_it_holds_releases(version, bounds, held):
+def test_range_holds_prereleases_as_it_holds_releases(version, bounds, held):
     """A candidate of a release is served by the same index, and a rule on the range speaks of it, too."""
     assert within(version, bounds) is held

@@ -31,7 +31,7 @@ def test_card_is_listed_only_where_its_own_line_names_it(gfx, rocm, card, listin
     assert MATRIX.support_of(gfx, rocm, card=card).listing == listing
 
 
-def test_every_rocm_line_of_a_release_has_a_list_that_was_read():
+def test_rocm_lines_of_a_release_have_a_list_that_was_read():
     lines = {release.rocm for release in MATRIX.releases if release.rocm}
     assert lines == {rocm for table in MATRIX.support for rocm in table.rocm}
 
@@ -62,12 +62,12 @@ def test_name_means_one_card_or_the_architecture(name, gfx, card):
     assert card_of(MATRIX.architectures, name, gfx) == card
 
 
-def test_every_chip_is_a_name_of_its_architecture():
+def test_chips_are_names_of_their_architecture():
     for gfx, entry in MATRIX.architectures.items():
         assert set(entry.chips) <= set(entry.names), gfx
 
 
-def test_no_listed_name_is_a_chip():
+def test_listed_names_are_no_chips():
     for table in MATRIX.support:
         for gfx in {*table.listed, *table.maintained}:
             assert not set(table.cards(gfx)) & set(MATRIX.architectures[gfx].chips)

@@ -19,7 +19,7 @@ def made(chosen=CHOSEN, **more):
     return bake.bake_file(chosen, root=ROOT, wheelhouses=FOLDERS, night="n1", **more)
 
 
-def test_every_cell_is_a_target_with_its_inputs_and_a_tag_of_its_own():
+def test_cells_are_each_a_target_with_its_inputs_and_its_tag():
     content = made()
     names = content["group"]["default"]["targets"]
     assert len(names) == len(CHOSEN)

@@ -16,7 +16,7 @@ IMAGES = st.lists(
 
 
 @given(IMAGES, st.sets(st.sampled_from("abcdef")), st.integers(0, 300), st.sets(TAGS))
-def test_only_own_images_go_only_as_many_as_needed_and_none_that_is_needed(images, recorded, budget, needed):
+def test_own_images_go_only_as_needed_and_never_one_in_use(images, recorded, budget, needed):
     mine = own(images, recorded)
     for image in mine:
         assert all(tag.startswith(OWN_TAGS) for tag in image.tags)
@@ -33,7 +33,7 @@ def test_stranger_without_a_tag_stays():
     assert own([Held(id="x", tags=(), size=1)], recorded={"y"}) == []
 
 
-def test_only_a_named_builder_is_pruned():
+def test_builder_is_pruned_only_if_named():
     assert "--builder=mine" in prune_argv("mine", 5)
 
 

@@ -19,7 +19,7 @@ from rocmatrix.evidence.level import standings
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import labels
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.nightly import stages
@@ -69,7 +69,7 @@ class Chain:
             "REHEARSAL_FOLDER": str(self.folder),
             "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
         }
-        wanted = Wanted(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
+        wanted = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
         with keeping.watched(wanted, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
             return keep(launch.run(argv, environment=environment, show=lambda _: None))
@@ -97,13 +97,13 @@ def proven(chain):
     return chain
 
 
-def test_a_chain_in_which_every_check_looked_rises(proven):
+def test_chain_in_which_every_check_ran_rises(proven):
     assert proven.smoke().passed
     assert (proven.standing.level, proven.standing.failing) == ("two-gpu", ())
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_a_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_it_back(proven, probe):
+def test_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_it_back(proven, probe):
     proven.smoke()
     for scene in ({"probes": {probe: "fail"}}, {"omit": [probe]}, {"omit": [probe], "status": 0}):
         assert not proven.smoke(**scene).passed
@@ -125,14 +125,14 @@ def test_a_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_give
         {"cut": PROBES[-1]},
     ],
 )
-def test_a_suite_that_shows_nothing_raises_nothing(proven, scene):
+def test_suite_that_shows_nothing_raises_nothing(proven, scene):
     assert not proven.smoke(**scene).passed
     assert proven.standing.level == "proven"
     assert proven.standing.failing == ("smoke",)
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_check_of_a_proof_that_fails_or_never_looked_proves_nothing(chain, check):
+def test_check_of_a_proof_that_fails_or_never_ran_proves_nothing(chain, check):
     chain.build()
     whole = {name: Check(name=name, summary="simulated") for name in CHECKS}
     failed = whole | {check: Check(name=check, summary="simulated", findings=(Finding(code="RM210", what="wrong"),))}
@@ -147,7 +147,7 @@ def test_a_check_of_a_proof_that_fails_or_never_looked_proves_nothing(chain, che
     assert chain.standing.level == "two-gpu"
 
 
-def test_without_a_build_on_record_there_is_no_rung_at_all(chain):
+def test_cell_without_a_build_on_record_has_no_rung(chain):
     chain.prove()
     chain.smoke()
     assert chain.standing.level == "rendered"
@@ -155,7 +155,7 @@ def test_without_a_build_on_record_there_is_no_rung_at_all(chain):
     assert (chain.standing.level, chain.standing.failing) == ("rendered", ("build",))
 
 
-def test_what_passed_in_an_image_that_no_build_or_proof_names_is_set_aside(proven):
+def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside(proven):
     assert proven.smoke(image=OTHER).passed
     assert (proven.standing.level, proven.standing.set_aside) == ("proven", 1)
     assert not proven.smoke(image=OTHER, probes={"blas": "fail"}).passed
@@ -192,7 +192,7 @@ def night(chain):
     ],
     ids="-".join,
 )
-def test_no_tag_moves_without_a_proof_and_a_smoke_of_the_same_image(chain, steps, monkeypatch):
+def test_tag_moves_only_with_a_proof_and_a_smoke_of_the_same_image(chain, steps, monkeypatch):
     does = {
         "build": chain.build,
         "prove": chain.prove,

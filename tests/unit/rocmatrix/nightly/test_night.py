@@ -108,7 +108,7 @@ def test_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(
     assert [stage for name, stage in lines(done) if name == CELLS[2].name] == ["smoke", "promote"]
 
 
-def test_without_room_cells_are_left_out_and_nothing_is_built(path, done):
+def test_night_without_disk_leaves_cells_out_and_builds_nothing(path, done):
     running, _ = night(path, Simulated(done, full="RM632 no room"))
     assert not done.exists()
     assert {leg.state for leg in running.legs.values()} == {"left out"}
@@ -213,7 +213,7 @@ def test_clock_set_back_changes_neither_the_night_to_resume_nor_the_one_before(p
     assert journal.begin(PLAN) == (newest, True)
 
 
-def test_a_night_on_a_simulated_machine_is_compared_with_none_on_a_real_one(path, done):
+def test_night_on_a_simulated_machine_is_never_compared_with_a_real_one(path, done):
     real, _ = night(path, Simulated(done))
     journal = Journal(path)
     simulated = plan.Plan(cells=PLAN.cells, inputs=PLAN.inputs, simulated=True)

@@ -17,7 +17,7 @@ def test_failed_smoke_of_a_night_names_its_log_and_its_likely_cause(tmp_path, mo
     log.write_text("RuntimeError: HIP error: invalid device function\n")
     failed = {"event": "probe", "probe": "blas", "status": "fail"}
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
-    monkeypatch.setattr(job, "in_container", lambda *_, **__: Job(argv=[], environment=None, why="simulated"))
+    monkeypatch.setattr(job, "container_job", lambda *_, **__: Job(argv=[], environment=None, why="simulated"))
     monkeypatch.setattr(launch, "run", lambda *_, **__: Finished(status=1, events=(failed,), log=log))
     stages = OnEngine(
         matrix=MATRIX, root=job.ROOT, night="n", hardware=survey(sysfs.no_driver(tmp_path / "host")), needed=(),
@@ -36,7 +36,7 @@ class Night(OnEngine):
         return INPUTS
 
 
-def test_a_night_takes_as_it_is_only_what_a_build_on_record_made_and_no_proof_refused(tmp_path):
+def test_night_takes_as_it_is_only_what_a_build_on_record_made_and_no_proof_refused(tmp_path):
     path = tmp_path / "evidence.db"
     night = Night(
         matrix=MATRIX, root=job.ROOT, night="n", hardware=survey(sysfs.no_driver(tmp_path / "host")), needed=(),

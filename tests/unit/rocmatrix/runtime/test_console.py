@@ -49,7 +49,7 @@ def test_ctrl_c_ends_with_130(capsys):
     assert "Stopped" in capsys.readouterr().err
 
 
-def test_every_code_has_a_meaning_and_a_next_step():
+def test_codes_have_a_meaning_and_a_next_step():
     for entry in CATALOG.values():
         assert entry.meaning.endswith(".")
         assert entry.next.endswith(".")

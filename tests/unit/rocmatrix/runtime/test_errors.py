@@ -16,19 +16,19 @@ def held(topic: str) -> tuple[CatalogEntry, ...]:
     return found
 
 
-def test_no_code_is_used_twice_and_no_topic_is_left_out():
+def test_codes_are_unique_and_in_a_topic():
     together = [entry.code for topic in TOPICS for entry in held(topic)]
     assert together
     assert sorted(together) == list(CATALOG)
 
 
-def test_every_topic_is_in_numeric_order():
+def test_topics_are_in_numeric_order():
     for topic in TOPICS:
         numbers = [int(entry.code.removeprefix("RM")) for entry in held(topic)]
         assert numbers == sorted(numbers), topic
 
 
-def test_no_code_is_the_trainers():
+def test_codes_are_none_of_the_trainers():
     assert not [code for code in CATALOG if code.startswith("RM5")]
 
 

@@ -75,7 +75,7 @@ def test_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
     assert precious.read_text() == "kept"
 
 
-def test_a_lock_of_another_user_that_can_only_be_read_keeps_others_out_all_the_same(tmp_path, monkeypatch, holder):
+def test_lock_of_another_user_that_can_only_be_read_keeps_others_out_all_the_same(tmp_path, monkeypatch, holder):
     path = tmp_path / "lock"
     with held(path, open_to_all=True):
         assert path.stat().st_mode & 0o777 == 0o666

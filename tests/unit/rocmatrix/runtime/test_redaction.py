@@ -24,7 +24,7 @@ from rocmatrix.runtime.redaction import redacted
         ("on deep7 by karla", "on <name> by <name>"),
     ],
 )  # fmt: skip
-def test_what_names_someone_is_taken_out(text, shown):
+def test_personal_data_is_removed(text, shown):
     assert redacted(text, ("deep7", "karla")) == shown
 
 
@@ -39,7 +39,7 @@ def test_what_names_someone_is_taken_out(text, shown):
         "/opt/rocm-6.4.1/lib/librocblas.so.4",
     ],
 )
-def test_what_the_diagnosis_needs_stays(text):
+def test_facts_for_the_diagnosis_stay(text):
     assert redacted(text, ("deep7",)) == text
 
 

@@ -62,13 +62,13 @@ def test_locked_set_passes_with_what_the_environment_brings():
         ({"torch": None}, "locked and not installed: torch"),
     ],
 )
-def test_any_difference_to_the_lock_fails(change, words):
+def test_difference_to_the_lock_fails(change, words):
     installed = {name: version for name, version in (LOCKED | change).items() if version is not None}
     (finding,) = packages.check(installed, cells.CPU).findings
     assert (finding.code, words in finding.words) == ("RM216", True), finding.words
 
 
-def test_nothing_installed_and_nothing_locked_both_fail():
+def test_empty_install_and_empty_lock_both_fail():
     assert packages.check({}, cells.CPU).status == "failed"
     (finding,) = packages.check(LOCKED, UNLOCKED).findings
     assert (finding.code, "no lock to compare with" in finding.what) == ("RM216", True)
@@ -95,16 +95,16 @@ def test_clean_image_passes():
         entry("/opt/direct_url.json", b'{"url": "file:///home/me"}', kind="folder"),
     ],
 )
-def test_what_resembles_a_stray_is_none(there):
+def test_path_that_resembles_a_stray_is_none(there):
     assert strays([*CLEAN, there]).findings == ()
 
 
-def test_every_rule_of_hygiene_is_broken_once_here():
+def test_hygiene_rules_are_each_broken_once_here():
     assert PLANTED.keys() == hygiene.RULES.keys()
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_what_is_planted_is_found(rule):
+def test_planted_file_is_found(rule):
     (finding,) = strays([*CLEAN, PLANTED[rule]]).findings
     assert (finding.code, finding.what, finding.places) == ("RM217", rule, (PLANTED[rule].path,))
 
@@ -141,7 +141,7 @@ def test_nodes_are_known_by_their_numbers(numbers, found):
     assert bool(strays([*CLEAN, node]).findings) is found
 
 
-def test_no_file_to_look_at_fails():
+def test_empty_file_list_fails():
     assert [finding.code for finding in strays([]).findings] == ["RM221"]
 
 
@@ -190,7 +190,7 @@ def test_label_of_another_cell_fails(name):
     assert (finding.code, len(finding.places)) == ("RM219", 1)
 
 
-def test_no_labels_and_root_fail():
+def test_missing_labels_and_root_fail():
     (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
     assert len(finding.places) == 6
 

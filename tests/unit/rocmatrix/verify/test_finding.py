@@ -22,11 +22,11 @@ def finding(count):
         (SHOWN + 2, "wrong: /p0, /p1, /p2, /p3, /p4 and 2 more"),
     ],
 )
-def test_a_finding_shows_a_few_places_and_counts_the_rest(count, end):
+def test_finding_shows_a_few_places_and_counts_the_rest(count, end):
     assert finding(count).words == f"RM216 {TITLE}: {end}"
 
 
-def test_a_finding_as_data_holds_every_place():
+def test_finding_as_data_holds_every_place():
     expected = {"code": "RM216", "title": TITLE, "what": "wrong", "places": [f"/p{n}" for n in range(9)]}
     assert finding(9).described() == expected
     assert Finding(code="RM216", what="w", places=("/a\x1b",)).described()["places"] == ["/a\\x1b"]
@@ -36,7 +36,7 @@ def test_a_finding_as_data_holds_every_place():
     ("text", "shown"),
     [("/a b/é", "/a b/é"), ("/a\n", "/a\\n"), ("\x1b[31m", "\\x1b[31m"), ("\u202e", "\\u202e"), ("", "")],
 )
-def test_what_is_unprintable_is_escaped(text, shown):
+def test_unprintable_text_is_escaped(text, shown):
     assert printable(text) == shown
     assert Finding(code="RM216", what="w", places=(text,)).words.endswith(f": {shown}" if shown else ": w")
 
@@ -45,7 +45,7 @@ def test_what_is_unprintable_is_escaped(text, shown):
     ("findings", "skipped", "status"),
     [((), False, "passed"), ((), True, "not checked"), (1, False, "failed"), (1, True, "failed")],
 )
-def test_a_check_has_failed_where_anything_was_found_and_passed_where_it_was_made(findings, skipped, status):
+def test_check_has_failed_where_anything_was_found_and_passed_where_it_was_made(findings, skipped, status):
     found = (finding(1),) if findings else ()
     check = Check(name="n", summary="s", findings=found, notes=("x", "y"), skipped=skipped, data={"bytes": 1})
     assert check.status == status

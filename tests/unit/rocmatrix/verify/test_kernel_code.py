@@ -133,5 +133,5 @@ def test_cpu_image_holds_no_device_code_and_has_a_torch():
     assert codes({}, architecture=None) == {"RM221"}
 
 
-def test_nothing_at_all_fails():
+def test_empty_image_fails():
     assert codes({}) == {"RM211", "RM214"}

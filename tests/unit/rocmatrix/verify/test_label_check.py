@@ -25,13 +25,13 @@ def labels(cell):
 
 
 @pytest.mark.parametrize("cell", [cells.CPU, cells.GFX1100, UNLOCKED], ids=lambda cell: cell.name)
-def test_a_cells_own_labels_and_user_pass(cell):
+def test_cells_own_labels_and_user_pass(cell):
     assert label_check.check(labels(cell), user="10001:10001", cell=cell) == Check(name="labels", summary=SUMMARY)
 
 
 @pytest.mark.parametrize("name", ["cell", "torch", "rocm", "architecture", "lock"])
 @pytest.mark.parametrize("said", ["other", None])
-def test_a_label_that_differs_or_is_missing_is_named_with_both_values(name, said):
+def test_label_that_differs_or_is_missing_is_named_with_both_values(name, said):
     right = labels(cells.GFX1100)
     wrong = {key: value for key, value in (right | {f"org.rocmatrix.{name}": said}).items() if value}
     place = f"{name} is {said!r}, not {right[f'org.rocmatrix.{name}']!r}"

@@ -19,13 +19,13 @@ def finding(what, *places):
     return (Finding(code="RM216", what=what, places=places),)
 
 
-def test_the_locked_set_passes_with_both_counts():
+def test_locked_set_passes_with_both_counts():
     count = len(LOCKED)
     assert outcome() == Check(name="packages", summary=f"{count} installed, {count} locked")
 
 
 @pytest.mark.parametrize("name", ["pip", "setuptools"])
-def test_what_the_environment_brings_is_left_out_unless_it_is_locked(name):
+def test_package_of_the_environment_is_left_out_unless_locked(name):
     count = len(LOCKED)
     version = LOCKED.get(name, "99")
     assert outcome(**{name: version}).summary == f"{count} installed, {count} locked"
@@ -33,7 +33,7 @@ def test_what_the_environment_brings_is_left_out_unless_it_is_locked(name):
         assert outcome(**{name: "1"}).status == "failed"
 
 
-def test_each_kind_of_difference_is_a_finding_of_its_own_with_names_in_order():
+def test_differences_of_each_kind_are_a_finding_with_names_in_order():
     found = outcome(torch="1.0", numpy="1.0", sympy=None, filelock=None, wheel="3", leftpad="2")
     assert found.summary == f"{len(LOCKED)} installed, {len(LOCKED)} locked"
     assert found.findings == (
@@ -47,13 +47,13 @@ def test_each_kind_of_difference_is_a_finding_of_its_own_with_names_in_order():
     )
 
 
-def test_versions_are_compared_as_versions_and_what_is_none_by_its_letters():
+def test_versions_are_compared_as_versions_and_other_text_by_its_letters():
     assert outcome(numpy=f"{LOCKED['numpy']}.0").status == "passed"
     assert outcome(numpy="not a version").status == "failed"
     assert (packages._same("odd", "odd"), packages._same("odd", "even")) == (True, False)
 
 
-def test_a_cell_without_a_lock_cannot_pass():
+def test_cell_without_a_lock_cannot_pass():
     found = packages.check(LOCKED, UNLOCKED)
     what = f"the cell has no lock to compare with: {UNLOCKED.unlocked_because}"
     assert found == Check(name="packages", summary="no lock", findings=finding(what))

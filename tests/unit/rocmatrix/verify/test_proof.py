@@ -26,7 +26,7 @@ def test_proof_needs_a_check_that_passed_and_none_that_failed():
     assert not verdict()
 
 
-def test_no_engine_is_named(monkeypatch):
+def test_missing_engine_is_named(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with pytest.raises(RocmatrixError) as raised:
         proof.of_image(cells.MATRIX, cells.CPU, "x", today="2026-11-21", root=Path())

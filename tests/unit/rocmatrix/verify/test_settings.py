@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.containers import seal
+from rocmatrix.containers import label_integrity
 from rocmatrix.verify import settings
 from tests.fixtures import cells
 
@@ -33,12 +33,12 @@ def recipe(cell):
 def check(config, cell=cells.CPU, base=None):
     image = {"RootFS": {"Layers": ["a"]}, "Config": config}
     config["Labels"] = {**(config.get("Labels") or {})}
-    config["Labels"][seal.LABEL] = seal.of(image)
+    config["Labels"][label_integrity.LABEL] = label_integrity.of(image)
     return settings.check(image, cell, base)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
-def test_what_a_recipe_sets_passes_and_it_sets_nothing_else(cell):
+def test_settings_of_a_recipe_pass_and_no_others(cell):
     config, instructions = recipe(cell)
     assert check(config, cell).findings == ()
     assert instructions == {"FROM", "RUN", "ENV", "LABEL", "COPY", "WORKDIR", "USER", "ENTRYPOINT", "CMD"}
@@ -54,7 +54,7 @@ def test_layers_are_as_many_as_the_recipe_makes():
 
 
 @pytest.mark.parametrize("missing", ["User", "Entrypoint", "Cmd", "WorkingDir"])
-def test_what_is_missing_is_named(missing):
+def test_missing_setting_is_named(missing):
     config, _ = recipe(cells.CPU)
     del config[missing]
     (finding,) = check(config).findings
@@ -83,7 +83,7 @@ def test_variable_that_is_missing_is_named():
     assert finding.places == ("PYTHONPATH is not set",)
 
 
-def test_what_the_base_sets_is_inherited_and_nothing_else_may_be():
+def test_inherited_settings_are_those_of_the_base_only():
     base = {"Env": ["PATH=/base/bin", "LANG=C.UTF-8"], "Volumes": {"/data": {}}}
     config, _ = recipe(cells.CPU)
     config["Env"] = [pair for pair in config["Env"] if not pair.startswith("PATH=")]
@@ -97,8 +97,8 @@ def test_seal_that_does_not_fit_is_named():
     config, _ = recipe(cells.CPU)
     image = {"RootFS": {"Layers": ["a"]}, "Config": config}
     (finding,) = settings.check(image, cells.CPU, None).findings
-    assert (finding.code, finding.places, "not made by" in finding.what) == ("RM663", (seal.LABEL,), True)
-    config["Labels"][seal.LABEL] = "0" * 64
+    assert (finding.code, finding.places, "not made by" in finding.what) == ("RM663", (label_integrity.LABEL,), True)
+    config["Labels"][label_integrity.LABEL] = "0" * 64
     (finding,) = settings.check(image, cells.CPU, None).findings
     assert "derived from" in finding.what
 
@@ -106,6 +106,6 @@ def test_seal_that_does_not_fit_is_named():
 def test_image_for_another_platform_is_named():
     config, _ = recipe(cells.CPU)
     image = {"RootFS": {"Layers": ["a"]}, "Config": config, "Os": "linux", "Architecture": "arm64"}
-    config["Labels"][seal.LABEL] = seal.of(image)
+    config["Labels"][label_integrity.LABEL] = label_integrity.of(image)
     (finding,) = settings.check(image, cells.CPU, None).findings
     assert finding.places == ("it is for linux/arm64",)

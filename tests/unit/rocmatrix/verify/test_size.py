@@ -21,34 +21,34 @@ def outcome(size, known=None, **more):
 
 
 @pytest.mark.parametrize("size", [0, -1])
-def test_an_image_without_a_byte_fails_whatever_else_is_given(size):
+def test_image_without_a_byte_fails_whatever_else_is_given(size):
     empty = Finding(code="RM218", what="the image holds no byte")
     expected = Check(name="size", summary="no byte", findings=(empty,), data={"bytes": size})
     assert outcome(size, accept="why not") == outcome(size, baseline()) == expected
 
 
-def test_one_byte_is_a_size():
+def test_single_byte_is_a_size():
     assert outcome(1).status == "not checked"
 
 
-def test_a_size_that_a_person_took_keeps_the_reason_and_the_entry():
+def test_accepted_size_keeps_the_reason_and_the_entry():
     expected = Check(name="size", summary="accepted: new kernels: 9 bytes", data={"bytes": 9}, notes=(ENTRY.format(9),))
     assert outcome(9, baseline(), accept="new kernels") == expected
 
 
-def test_a_first_size_is_left_unchecked_with_its_entry():
+def test_first_size_is_left_unchecked_with_its_entry():
     summary = "9 bytes: the first size on record of this cell; later images are compared with it"
     expected = Check(name="size", summary=summary, skipped=True, data={"bytes": 9}, notes=(ENTRY.format(9),))
     assert outcome(9) == expected
 
 
 @pytest.mark.parametrize(("size", "share"), [(500, "0.500"), (1050, "1.050")])
-def test_a_size_within_the_limit_passes_with_its_share(size, share):
+def test_size_within_the_limit_passes_with_its_share(size, share):
     expected = Check(name="size", summary=WORDS.format(size, share), data={"bytes": size, "baseline": 1000})
     assert outcome(size, recorded=RECORDED) == expected
 
 
-def test_a_size_beyond_the_limit_fails_with_both_numbers():
+def test_size_beyond_the_limit_fails_with_both_numbers():
     what = "1051 bytes are more than 1.05 times the 1000 recorded on 2026-11-21"
     assert outcome(1051, recorded=RECORDED) == Check(
         name="size",
@@ -58,7 +58,7 @@ def test_a_size_beyond_the_limit_fails_with_both_numbers():
     )
 
 
-def test_a_baseline_counts_by_its_newest_size_and_its_own_limit():
+def test_baseline_counts_by_its_newest_size_and_its_own_limit():
     assert outcome(1100, baseline(limit=1.1, limit_reason="for the test")).status == "passed"
     assert outcome(1101, baseline(limit=1.1, limit_reason="for the test")).status == "failed"
     assert outcome(900, baseline()).summary == "900 bytes, 0.900 of the 1000 of 2026-11-21 (a test)"

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.analysis.compare import Step, number, parting_of
+from trainer.analysis.compare import Step, divergence_of, number
 from trainer.cli import main
 from trainer.engine.batch_hash import LINK_BYTES, Chain
 
@@ -75,14 +75,14 @@ def test_first_difference_is_named(
     assert main(["compare", str(one), str(two)]) == 1
     event, words = outcome(capsys)
     assert (event["same"], event["step"], event["epoch"], event["what"]) == (False, step, 1, what)
-    assert f"parted at step {step}, epoch 1" in words
+    assert f"diverged at step {step}, epoch 1" in words
 
 
 def test_last_bit_of_a_loss_counts() -> None:
     one, other = (Step(step=1, epoch=1, link="aaaaaaaa", loss=loss) for loss in ("3f800000", "3f800001"))
-    parting = parting_of([one], [other])
-    assert parting.step == 1
-    assert parting.losses == (1.0, number("3f800001"))
+    divergence = divergence_of([one], [other])
+    assert divergence.step == 1
+    assert divergence.losses == (1.0, number("3f800001"))
 
 
 @pytest.mark.parametrize("content", [None, "no json\n", "{}\n", "3\n"])

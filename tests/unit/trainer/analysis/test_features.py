@@ -165,7 +165,7 @@ def test_synthetic_bars_are_what_they_claim() -> None:
 
 
 @pytest.mark.parametrize("which", ["table", "daily"])
-def test_only_features_of_intraday_bars_are_written(which: str, minutes: Path, tmp_path: Path, capsys) -> None:
+def test_features_of_intraday_bars_are_the_only_ones_written(which: str, minutes: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "f.arrow"
     assert main(["features", f"--data={minutes}", f"--out={out}", f"--features={which}"]) == 2
     told = capsys.readouterr().err

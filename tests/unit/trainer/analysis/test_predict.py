@@ -86,11 +86,11 @@ def test_forecasts_are_those_of_training(run: Path, tmp_path: Path) -> None:
     assert np.allclose([made[date] for date in dates], expected, rtol=0, atol=1e-6)
 
 
-def test_the_latest_bars_which_have_no_target_yet_get_a_forecast(run: Path, tmp_path: Path) -> None:
+def test_latest_bars_which_have_no_target_yet_get_a_forecast(run: Path, tmp_path: Path) -> None:
     assert list(forecasts(run, tmp_path))[-1] == SAMPLE.read_text().splitlines()[-1].partition(",")[0]
 
 
-def test_a_forecast_knows_nothing_of_later_bars(run: Path, tmp_path: Path) -> None:
+def test_forecast_knows_nothing_of_later_bars(run: Path, tmp_path: Path) -> None:
     shorter = tmp_path / "shorter.csv"
     shorter.write_text("\n".join(SAMPLE.read_text().splitlines()[:400]) + "\n")
     whole, cut = forecasts(run, tmp_path), forecasts(run, tmp_path, shorter)
@@ -98,7 +98,7 @@ def test_a_forecast_knows_nothing_of_later_bars(run: Path, tmp_path: Path) -> No
     assert np.allclose([whole[date] for date in cut], list(cut.values()), rtol=0, atol=1e-6)
 
 
-def test_without_an_output_file_forecasts_are_events(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_forecasts_without_an_output_file_are_events(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["predict", "--model", str(run), "--data", str(SAMPLE)]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -119,7 +119,7 @@ def test_onnx_takes_raw_features_and_gives_forecasts_in_the_targets_unit(run: Pa
     assert json.loads((run / "metadata.json").read_text())["metrics"]["onnx"]["largest_difference"] < 1e-4
 
 
-def test_the_five_lines_of_the_readme_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
+def test_five_lines_of_the_readme_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len([line for line in code.splitlines() if line]) == 5
     assert "trainer" not in code and "rocmatrix" not in code
@@ -138,14 +138,14 @@ def test_the_five_lines_of_the_readme_load_the_model_in_plain_torch(run: Path, m
 
 
 @pytest.mark.parametrize("damage", [b"", b"x"])
-def test_a_damaged_model_is_not_used(copy_of, damage: bytes, capsys) -> None:
+def test_damaged_model_is_not_used(copy_of, damage: bytes, capsys) -> None:
     folder = copy_of()
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + damage)
     assert "metadata.json records" in refused(capsys, "RM547", "--model", str(folder), "--data", str(SAMPLE))
 
 
-def test_a_folder_without_a_model(tmp_path: Path, capsys) -> None:
+def test_folder_without_a_model_is_refused(tmp_path: Path, capsys) -> None:
     refused(capsys, "RM546", "--model", str(tmp_path), "--data", str(SAMPLE))
     refused(capsys, "RM546", "--model", str(SAMPLE), "--data", str(SAMPLE))
     (tmp_path / "metadata.json").write_bytes(b"\xff{")
@@ -163,17 +163,17 @@ def test_a_folder_without_a_model(tmp_path: Path, capsys) -> None:
         (lambda record: record["artifacts"].pop("model.safetensors"), "RM547", "no such file"),
     ],
 )
-def test_a_model_that_does_not_fit_is_refused(copy_of, change, code: str, says: str, capsys) -> None:
+def test_model_that_does_not_fit_is_refused(copy_of, change, code: str, says: str, capsys) -> None:
     assert says in refused(capsys, code, "--model", str(copy_of(change)), "--data", str(SAMPLE))
 
 
-def test_too_few_bars_are_counted(run: Path, tmp_path: Path, capsys) -> None:
+def test_bars_that_are_too_few_are_counted(run: Path, tmp_path: Path, capsys) -> None:
     short = tmp_path / "short.csv"
     short.write_text("\n".join(SAMPLE.read_text().splitlines()[:20]) + "\n")
     assert "needs 59" in refused(capsys, "RM517", "--model", str(run), "--data", str(short))
 
 
-def test_an_output_that_cannot_be_written_leaves_nothing(run: Path, mount_tmpfs, capsys) -> None:
+def test_output_that_cannot_be_written_leaves_nothing(run: Path, mount_tmpfs, capsys) -> None:
     disk = mount_tmpfs("size=4096")
     (disk / "old.csv").write_text("as before")
     refused(capsys, "RM543", "--model", str(run), "--data", str(SAMPLE), "--output", str(disk / "old.csv"))
@@ -181,7 +181,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(run: Path, mount_tmpfs,
     assert (disk / "old.csv").read_text() == "as before"
 
 
-def test_the_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path, capsys) -> None:
+def test_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path, capsys) -> None:
     data = tmp_path / "t.csv"
     data.write_bytes(SAMPLE.read_bytes())
     (tmp_path / "link.csv").symlink_to(data)
@@ -192,7 +192,7 @@ def test_the_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path
         assert output.read_bytes() == before
 
 
-def test_a_mistake_in_the_path_of_the_output_is_named(run: Path, tmp_path: Path, capsys) -> None:
+def test_mistake_in_the_path_of_the_output_is_named(run: Path, tmp_path: Path, capsys) -> None:
     words = ("--model", str(run), "--data", str(SAMPLE), "--output")
     assert "there is no folder" in refused(capsys, "RM500", *words, str(tmp_path / "nodir" / "x.csv"))
     assert "is a folder" in refused(capsys, "RM500", *words, str(tmp_path))

@@ -17,11 +17,11 @@ from tests.fixtures.training import ROWS, OnMeasured, gone_on, interrupted, join
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule, parse_batch_schedule
 from trainer.config.recipe import as_recipe, from_assignment, from_recipe
 from trainer.config.train import TrainConfig
-from trainer.data.loading.placement import Feed, laid
+from trainer.data.loading.placement import Feed, place
 from trainer.data.loading.sampler import Sampler
 from trainer.device.memory import OutOfMemory
 from trainer.distributed.collectives import Ranks
-from trainer.distributed.watchdog.heartbeat import Beats, read_beat
+from trainer.distributed.watchdog.heartbeat import HeartbeatWriter, read_beat
 from trainer.engine.batch_size_change import require_rows, rows_at_most
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
@@ -88,7 +88,7 @@ class Log(Callback):
 
 
 @pytest.mark.parametrize("text", ["10:64,30:256", "2:1", "none"])
-def test_a_schedule_is_written_as_it_is_read(text: str) -> None:
+def test_schedule_is_written_as_it_is_read(text: str) -> None:
     assert str(parse_batch_schedule(text)) == text
 
 
@@ -96,12 +96,12 @@ def test_a_schedule_is_written_as_it_is_read(text: str) -> None:
     "text",
     ["", "64", "ten:64", "10:64,", "30:256,10:64", "10:64,10:128", "10:0", "1:64", "10:-1", f"9:{2**31}", "²:3"],
 )
-def test_what_is_no_schedule_is_refused(text: str) -> None:
+def test_text_that_is_no_schedule_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="is not"):
         parse_batch_schedule(text)
 
 
-def test_the_sizes_are_those_of_the_epochs_that_the_run_counts() -> None:
+def test_sizes_are_those_of_the_epochs_that_the_run_counts() -> None:
     sampler = Sampler(rows=ROWS, batch_size=8, seed=0, schedule=parse_batch_schedule("3:16,5:50"))
     assert [sampler.size(epoch) for epoch in range(6)] == [8, 8, 16, 16, 50, 50]
     assert [sampler.count(epoch) for epoch in range(6)] == [7, 7, 4, 4, 1, 1]
@@ -113,19 +113,19 @@ def test_the_sizes_are_those_of_the_epochs_that_the_run_counts() -> None:
         assert sampler.sizes(epoch).tolist() == [float(len(rows)) for rows in sampler.batches(epoch)]
 
 
-def test_the_order_of_rows_is_the_same_whatever_the_schedule() -> None:
+def test_row_order_is_the_same_whatever_the_schedule() -> None:
     plain, other = (Sampler(rows=ROWS, batch_size=8, seed=4, schedule=each) for each in (CONSTANT, GROWING))
     for epoch in range(4):
         assert torch.equal(torch.cat(list(plain.batches(epoch))), torch.cat(list(other.batches(epoch))))
 
 
-def test_without_a_schedule_the_batches_are_those_of_all_time() -> None:
+def test_batches_without_a_schedule_are_those_before_schedules_existed() -> None:
     """The hash over all batches of three epochs, from before there were schedules."""
     assert fit(scheduled("eager", CONSTANT))[-1].batches == "5ef2b0cd961e71105aaabda500ffad11"
 
 
 @pytest.mark.parametrize("step", ["eager", "direct"])
-def test_a_schedule_that_changes_nothing_gives_the_very_bytes(step: str) -> None:
+def test_schedule_that_changes_nothing_gives_the_very_bytes(step: str) -> None:
     want = ended(scheduled(step, CONSTANT))
     assert ended(scheduled(step, BatchSchedule(changes=((2, 8),)))) == want
     assert ended(scheduled(step, BatchSchedule(changes=((9, 16),)))) == want
@@ -134,7 +134,7 @@ def test_a_schedule_that_changes_nothing_gives_the_very_bytes(step: str) -> None
 
 @pytest.mark.parametrize("at", [3, 7, 8, 9, 11])
 @pytest.mark.parametrize(("before", "after"), [("eager", "eager"), ("direct", "direct"), ("direct", "plain")])
-def test_a_stopped_run_goes_on_before_at_and_after_a_change(at: int, before: str, after: str) -> None:
+def test_stopped_run_resumes_before_at_and_after_a_change(at: int, before: str, after: str) -> None:
     makes = {"plain": lambda **more: training(model=small(), batch_schedule=GROWING, **more)}
     first, second = (makes.get(each, partial(scheduled, each)) for each in (before, after))
     want = ended(first())
@@ -152,7 +152,7 @@ def test_several_steps_at_a_time_are_single_ones_at_each_size() -> None:
     assert ended(made) == ended(plain)
 
 
-def test_each_size_is_chosen_for_itself_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_are_each_chosen_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "trainer.engine.steps.step_strategy.MOST_FLOPS", {"cpu": 6 * 73 * 20}
     )  # fewer than a step over 50 rows takes
@@ -166,7 +166,7 @@ def test_each_size_is_chosen_for_itself_and_said(monkeypatch: pytest.MonkeyPatch
     assert ended(made) == ended(training(model=small(), batch_schedule=GROWING))
 
 
-def test_a_size_that_is_not_possible_is_told_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_that_is_not_possible_is_reported_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "trainer.engine.steps.manual_autograd.why_not", lambda made: "no" if made.sampler.batch_size == 50 else None
     )
@@ -194,7 +194,7 @@ class StandIn(GraphSteps):
         return Captured(graph=Graph(), rows=rows, losses=losses)  # type: ignore[arg-type]
 
 
-def test_each_size_has_a_graph_of_its_own_with_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_each_have_a_graph_with_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.engine.steps.cuda_graph.addresses", lambda training: ())
     monkeypatch.setattr("trainer.engine.steps.cuda_graph.why_not", lambda training: None)
     monkeypatch.setattr("trainer.engine.steps.cuda_graph.GraphSteps", StandIn)
@@ -207,13 +207,13 @@ def test_each_size_has_a_graph_of_its_own_with_a_stand_in(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["host", "mapped"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_every_feed_follows(name: str, workers: int) -> None:
+def test_placements_all_follow(name: str, workers: int) -> None:
     made = training(batch_schedule=GROWING, loader_workers=workers)
-    made.train = laid([made.train], Feed(name=name, reason="test"), torch.device("cpu"))
+    made.train = place([made.train], Feed(name=name, reason="test"), torch.device("cpu"))
     assert ended(made) == ended(training(batch_schedule=GROWING))
 
 
-def test_the_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.CaptureFixture[str]) -> None:
     keeper = Log()
     made = training(batch_schedule=GROWING, callbacks=Callbacks([keeper]))
     history = fit(made)
@@ -228,14 +228,14 @@ def test_the_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.Cap
 
 
 def test_weights_of_batches_get_room_too() -> None:
-    made = training(batch_schedule=GROWING, weigh=lambda targets: targets.new_tensor(float(len(targets))))
+    made = training(batch_schedule=GROWING, batch_weight=lambda targets: targets.new_tensor(float(len(targets))))
     found = weights(made)
     plain = training(batch_schedule=GROWING)
     assert same(found, weights(plain))
     assert made.state.history[-1].facts() == plain.state.history[-1].facts()
 
 
-def test_a_cosine_ends_with_the_last_step() -> None:
+def test_cosine_ends_with_the_last_step() -> None:
     def made(**more: Any) -> Training:
         run = training(batch_schedule=GROWING, **more)
         shape = Shape(name="cosine", steps=run.sampler.steps(run.epochs), warmup=0, decay=1)
@@ -259,7 +259,7 @@ class Short(nn.Sequential):
         return outputs
 
 
-def test_what_memory_allowed_stays_the_limit_of_larger_batches() -> None:
+def test_size_that_memory_allowed_stays_the_limit_of_larger_batches() -> None:
     made = training(model=Short(*small()), batch_schedule=GROWING, guarded=True)
     sizes = []
     made.callbacks = Callbacks([Sizes(sizes)])
@@ -281,7 +281,7 @@ def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_asked_for() -> None:
     assert rows_at_most(made) == 9
 
 
-def test_a_batch_of_more_rows_than_there_are_is_refused_by_name() -> None:
+def test_batch_of_more_rows_than_there_are_is_refused_by_name() -> None:
     require_rows(GROWING, 50)
     with pytest.raises(TrainerError, match="RM500") as caught:
         require_rows(GROWING, 49)
@@ -301,7 +301,7 @@ def test_recipes_and_set_give_it_as_the_flag_does(tmp_path: Path) -> None:
         from_assignment("train.batch_schedule=3:50,2:16")
 
 
-def test_a_resumed_run_keeps_its_schedule() -> None:
+def test_resumed_run_keeps_its_schedule() -> None:
     stored = {"config": json.loads(json.dumps(TrainConfig.of(batch_schedule=GROWING).as_dict()))}
     assert stored["config"]["batch_schedule"] == "2:16,3:50"
     assert with_settings_of(TrainConfig.of(), "one", stored).loop.batch_schedule == GROWING
@@ -317,7 +317,7 @@ def test_ranks_with_other_schedules_are_not_alike() -> None:
     assert "batch_schedule" in alike()
 
 
-def test_who_lets_batches_grow_is_not_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growing_batches_get_no_suggestion_to_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.engine.steps.batch_size_probe.LARGER", 2)
     monkeypatch.setattr("trainer.engine.steps.batch_size_probe.FEWEST", 1)
     for schedule, want in ((CONSTANT, True), (BatchSchedule(changes=((2, 12),)), True), (GROWING, False)):
@@ -325,10 +325,10 @@ def test_who_lets_batches_grow_is_not_told_to(monkeypatch: pytest.MonkeyPatch) -
         assert can_be_timed(made, choose_step("eager", made)) == want
 
 
-def test_the_watchdog_learns_anew_after_a_change(tmp_path: Path) -> None:
+def test_watchdog_learns_anew_after_a_change(tmp_path: Path) -> None:
     ranks = Ranks()
-    with Beats(tmp_path / "rank-0") as beats:
-        ranks.beats = beats
+    with HeartbeatWriter(tmp_path / "rank-0") as beats:
+        ranks.heartbeat = beats
         seen: list[int] = []
 
         def look(_: Epoch) -> None:

@@ -50,18 +50,18 @@ def test_intervals(text: str, interval: Interval) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1d", "-5", "s", "1.5h"])
-def test_interval_that_is_none(text: str) -> None:
+def test_text_that_is_no_interval_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="neither steps"):
         parse_interval(text)
 
 
 @pytest.mark.parametrize("text", ["", "last", "last=-1", "worst=1", "last=2;best=1"])
-def test_policy_that_is_none(text: str) -> None:
+def test_text_that_is_no_policy_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="not a policy"):
         parse_retention(text)
 
 
-def test_newest_stays_though_none_was_asked_for() -> None:
+def test_newest_checkpoint_stays_though_no_count_was_given() -> None:
     found = [(5, 3.0), (10, 1.0), (15, 2.0)]
     assert Retention(last=0).kept(found) == {15}
     assert Retention(last=0, best=1).kept(found) == {10, 15}

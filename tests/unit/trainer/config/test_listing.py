@@ -19,11 +19,11 @@ def read(flag: str, text: str) -> object:
     return dict(FLAGS)[flag]["type"](text)
 
 
-def test_every_setting_is_a_flag_of_its_name() -> None:
+def test_settings_are_each_a_flag_of_their_name() -> None:
     assert [flag.removeprefix("--").replace("-", "_") for flag, _ in FLAGS] == list(settings())
 
 
-def test_a_flag_that_is_not_given_leaves_no_trace() -> None:
+def test_flag_that_is_not_given_leaves_no_trace() -> None:
     assert all(argument["default"] is SUPPRESS for _, argument in FLAGS)
 
 
@@ -120,14 +120,14 @@ def test_help_fits_its_columns_and_ends_with_examples(
     assert ("FURTHER SETTINGS" in lines) == (arguments[-1].endswith("all"))
 
 
-def test_a_value_is_shown_by_its_type_or_its_choices() -> None:
+def test_value_is_shown_by_its_type_or_its_choices() -> None:
     shown = {each["name"]: each["type"] for each in options() if each["command"] == "train"}
     assert (shown["epochs"], shown["learning_rate"], shown["data"]) == ("INT", "FLOAT", "PATH")
     assert (shown["schedule"], shown["micro_batch"]) == ("{constant,cosine,linear,wsd,inverse-sqrt}", "INT|auto")
     assert not [name for name, value in shown.items() if not value or value == "STRING"]
 
 
-def test_options_name_what_a_person_gives_and_not_what_the_host_does() -> None:
+def test_options_list_settings_of_the_user_and_not_of_the_host() -> None:
     names = [each["name"] for each in options() if each["command"] == "train"]
     assert "cell" not in names
     assert names[:2] == ["recipe", "set"]

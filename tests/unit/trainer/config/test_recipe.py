@@ -32,11 +32,11 @@ def refused(code: str, *parts: str, call) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_recipe_of_the_project_is_read(name: str) -> None:
+def test_recipes_of_the_project_are_all_read(name: str) -> None:
     assert from_recipe(find(name))
 
 
-def test_the_sample_recipe_is_the_defaults() -> None:
+def test_sample_recipe_is_the_defaults() -> None:
     assert resolve({"recipe": "sample"}) == TrainConfig.of()
 
 
@@ -44,7 +44,7 @@ def test_recipes_at_the_top_are_those_of_the_package() -> None:
     assert (PACKAGE.parent / "recipes").resolve() == RECIPES.resolve()
 
 
-def test_what_was_typed_wins_over_the_recipe_and_the_recipe_over_the_default(write) -> None:
+def test_typed_value_wins_over_the_recipe_and_the_recipe_over_the_default(write) -> None:
     path = write("train:\n  epochs: 7\n  batch_size: 8\nmodel:\n  hidden_layers: [4, 4]\n")
     config = resolve({"recipe": str(path), "epochs": 9, "set": ["train.seed=3"]})
     own = config.values()
@@ -90,22 +90,22 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     refused("RM502", "x.yaml", call=lambda: from_recipe(tmp_path / "x.yaml"))
 
 
-def test_an_unknown_recipe_names_the_nearest() -> None:
+def test_unknown_recipe_names_the_nearest() -> None:
     refused("RM502", "did you mean quick?", call=lambda: find("quik"))
 
 
 @pytest.mark.parametrize(
     ("text", "code"), [("train.epochs", "RM504"), ("epochs=3", "RM503"), ("train.epochs=0", "RM504")]
 )
-def test_assignments_that_say_nothing_usable(text: str, code: str) -> None:
+def test_assignment_without_a_usable_value_is_refused(text: str, code: str) -> None:
     refused(code, call=lambda: from_assignment(text))
 
 
-def test_an_empty_recipe_changes_nothing(write) -> None:
+def test_empty_recipe_changes_nothing(write) -> None:
     assert resolve({"recipe": str(write("# nothing\ntrain:\n"))}) == TrainConfig.of()
 
 
-def test_every_setting_but_provenance_may_stand_in_a_recipe() -> None:
+def test_settings_but_provenance_may_stand_in_a_recipe() -> None:
     assert {each.name for each in settings().values()} - {each.name for each in keys().values()} == {
         "cell", "cell_absent", "forced", "image", "commit",
     }  # fmt: skip
@@ -126,7 +126,7 @@ def test_every_setting_but_provenance_may_stand_in_a_recipe() -> None:
     )
 )
 @settings_of_hypothesis(deadline=None)
-def test_a_configuration_written_as_a_recipe_is_read_back_equal(tmp_path_factory, config: TrainConfig) -> None:
+def test_configuration_written_as_a_recipe_is_read_back_equal(tmp_path_factory, config: TrainConfig) -> None:
     path = tmp_path_factory.mktemp("recipe") / "recipe.yaml"
     path.write_text(as_recipe(config))
     assert resolve({"recipe": str(path)}) == config

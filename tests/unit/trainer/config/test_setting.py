@@ -12,18 +12,18 @@ from trainer.run.rank_setup import alike
 from trainer.run.resume_settings import named
 
 
-def test_every_setting_has_what_resuming_does_with_it() -> None:
+def test_settings_state_what_resuming_does_with_them() -> None:
     assert all(isinstance(each.resume, OnResume) for each in settings().values())
     counted = sum(len(named(each)) for each in OnResume)
     assert counted == len(settings()) > 100
 
 
-def test_what_resuming_does_is_documented_for_each_value() -> None:
+def test_resume_behaviours_are_documented_for_each_value() -> None:
     words = inspect.getdoc(OnResume) or ""
     assert all(f"{each.name}: " in words for each in OnResume)
 
 
-def test_what_decides_no_weights_is_listed() -> None:
+def test_settings_that_decide_no_weights_are_listed() -> None:
     """A new setting is fixed, or is named here: one that decides weights and may change would mix two runs."""
     assert {each: named(each) for each in OnResume if each not in (OnResume.FIXED, OnResume.NEW)} == {
         OnResume.LENGTH: ["epochs", "max_steps"],
@@ -40,13 +40,13 @@ def test_what_decides_no_weights_is_listed() -> None:
     }
 
 
-def test_what_decides_the_weights_is_alike_on_all_ranks() -> None:
+def test_settings_that_decide_the_weights_are_alike_on_all_ranks() -> None:
     assert set(named(OnResume.FIXED, OnResume.LENGTH)) < set(alike())
     assert {"micro_batch", "parallel", "comms", "activation_checkpointing"} <= set(alike())
     assert not {"output", "threads", "device"} & set(alike())
 
 
-def test_a_field_without_a_flag_is_no_setting() -> None:
+def test_field_without_a_flag_is_no_setting() -> None:
     class Section:
         pass
 

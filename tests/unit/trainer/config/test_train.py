@@ -35,19 +35,19 @@ def classes(section: type[Any]) -> set[type[Any]]:
     return {section}.union(*(classes(type(each)) for each in found if is_dataclass(each)))
 
 
-def test_a_configuration_without_settings_is_that_of_all_defaults() -> None:
+def test_configuration_without_settings_is_that_of_all_defaults() -> None:
     assert TrainConfig.of() == TrainConfig()
     own = TrainConfig().values()
     assert TrainConfig.of(**{name: each.default for name, each in settings().items() if name in own}) == TrainConfig()
 
 
 @pytest.mark.parametrize("section", [TrainConfig, *BY_KIND, *OF_EVERY_KIND])
-def test_a_section_has_at_most_twelve_fields(section: type[Any]) -> None:
+def test_section_has_at_most_twelve_fields(section: type[Any]) -> None:
     for each in classes(section):
         assert len(fields(each)) <= MOST_FIELDS, each
 
 
-def test_a_setting_stands_in_one_section_of_a_kind() -> None:
+def test_setting_stands_in_one_section_of_a_kind() -> None:
     for kind in ({}, {"target": "y"}, {"task": "lm"}, {"network": "transformer"}):
         made = TrainConfig.of(**kind)
         counted = [name for section in made_sections(made) for name in section]
@@ -72,14 +72,14 @@ def made_sections(config: TrainConfig) -> list[list[str]]:
         ({"task": "lm", "network": "transformer", "target": "y"}, TokensConfig, DecoderConfig),
     ],
 )
-def test_the_sections_of_data_and_network_are_those_of_their_kind(
+def test_sections_of_data_and_network_are_those_of_their_kind(
     values: dict[str, Any], data: type[Any], model: type[Any]
 ) -> None:
     made = TrainConfig.of(**values)
     assert (type(made.data), type(made.model)) == (data, model)
 
 
-def test_a_name_that_no_setting_has_is_refused() -> None:
+def test_name_that_no_setting_has_is_refused() -> None:
     with pytest.raises(TypeError, match=r"epoch$"):
         TrainConfig.of(epoch=3)
 
@@ -95,14 +95,14 @@ def test_other_values_leave_the_rest_and_may_change_the_kind() -> None:
     assert bars.having() == bars
 
 
-def test_the_settings_are_json() -> None:
+def test_settings_are_json() -> None:
     stored = json.loads(json.dumps(TrainConfig.of(output=Path("x")).as_dict()))
     assert stored["output"] == "x"
     assert stored["hidden_layers"] == [32, 16]
 
 
 @pytest.mark.parametrize("kind", [{}, {"target": "y"}, {"network": "transformer"}, {"task": "lm"}])
-def test_every_kind_records_the_same_settings_where_none_is_used(kind: dict[str, str]) -> None:
+def test_kinds_record_the_same_settings_where_none_is_used(kind: dict[str, str]) -> None:
     assert TrainConfig.of(**kind).as_dict() == {**TrainConfig().as_dict(), **kind}
 
 
@@ -139,14 +139,14 @@ def test_choices_of_the_command_line_are_the_keys_of_what_implements_them() -> N
     assert tuple(NEEDS) == choices.EXPORTS
 
 
-def test_the_familiar_flags_are_told_apart_from_those_with_an_effect() -> None:
+def test_familiar_flags_are_distinguished_from_those_with_an_effect() -> None:
     assert notices(TrainConfig.of(epochs=1, batch_size=8)) == []
     said = notices(TrainConfig.of(skip_gpu_cleanup=True))
     assert [sentence.partition(" has no effect: ")[0] for sentence in said] == ["--skip-gpu-cleanup"]
     assert all(FAMILIAR[name] in sentence for name, sentence in zip(("skip_gpu_cleanup",), said, strict=True))
 
 
-def test_where_a_value_came_from_is_no_setting() -> None:
+def test_origin_of_a_value_is_no_setting() -> None:
     assert "origin" not in TrainConfig.of(origin={"epochs": "flag"}).as_dict()
     assert TrainConfig.of(origin={"epochs": "flag"}) == TrainConfig()
 

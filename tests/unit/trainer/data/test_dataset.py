@@ -16,7 +16,7 @@ LOOKBACK = max(feature.lookback for feature in FEATURES)
 
 
 @pytest.mark.parametrize("horizon", [1, 5, 20])
-def test_every_row_joins_the_features_of_a_bar_with_the_volatility_after_it(
+def test_rows_join_the_features_of_a_bar_with_the_volatility_after_it(
     make_bars: Callable[..., Bars], horizon: int
 ) -> None:
     bars = make_bars(150)
@@ -41,7 +41,7 @@ def test_targets_need_the_future_they_name_and_no_more(make_bars: Callable[..., 
 
 
 @pytest.mark.parametrize("count", [1, LOOKBACK, LOOKBACK + 5])
-def test_too_few_bars_give_no_rows(make_bars: Callable[..., Bars], count: int) -> None:
+def test_bars_that_are_too_few_give_no_rows(make_bars: Callable[..., Bars], count: int) -> None:
     rows = make_dataset(make_bars(count), 5)
     assert len(rows) == 0
     assert rows.features.shape == (0, len(FEATURES))

@@ -43,7 +43,7 @@ def test_parts_are_in_order_and_an_embargo_apart(count: int, embargo: int) -> No
     assert len(train) + len(validation) + len(test) + 2 * embargo == count
 
 
-def test_no_training_target_has_seen_a_validation_bar(make_bars: Callable[..., Bars]) -> None:
+def test_training_targets_have_seen_no_validation_bar(make_bars: Callable[..., Bars]) -> None:
     bars, horizon = make_bars(400), 5
     split = split_by_time(make_dataset(bars, horizon), embargo=horizon)
     later = {name: values.copy() for name, values in vars(bars).items()}
@@ -56,13 +56,13 @@ def test_no_training_target_has_seen_a_validation_bar(make_bars: Callable[..., B
 
 
 @pytest.mark.parametrize(("count", "embargo"), [(0, 5), (1, 5), (60, 5), (500, 100)])
-def test_too_few_rows_are_refused_with_their_number(count: int, embargo: int) -> None:
+def test_rows_that_are_too_few_are_refused_with_their_number(count: int, embargo: int) -> None:
     with pytest.raises(TrainerError, match="RM517") as caught:
         split_by_time(numbered(count), embargo)
     assert f"{count} usable rows" in caught.value.what
 
 
-def test_the_parts_are_70_15_and_15_percent_less_the_embargo() -> None:
+def test_parts_are_70_15_and_15_percent_less_the_embargo() -> None:
     split = split_by_time(numbered(200), 3)
     assert [part.target.tolist() for part in (split.train, split.validation, split.test)] == [
         list(range(137)),
@@ -72,7 +72,7 @@ def test_the_parts_are_70_15_and_15_percent_less_the_embargo() -> None:
     assert split.embargo == 3
 
 
-def test_a_part_of_the_fewest_rows_is_enough_and_one_less_is_not() -> None:
+def test_part_of_the_fewest_rows_is_enough_and_one_less_is_not() -> None:
     split = split_by_time(numbered(67), 0)
     assert [len(part) for part in (split.train, split.validation, split.test)] == [47, FEWEST, FEWEST]
     with pytest.raises(TrainerError) as caught:
@@ -81,14 +81,14 @@ def test_a_part_of_the_fewest_rows_is_enough_and_one_less_is_not() -> None:
     assert f"each part needs {FEWEST} rows after an embargo of 0" in caught.value.why
 
 
-def test_an_embargo_longer_than_a_part_leaves_nothing_of_it() -> None:
+def test_embargo_longer_than_a_part_leaves_nothing_of_it() -> None:
     with pytest.raises(TrainerError, match="split into 0 / 0 / 15 for"):
         split_by_time(numbered(100), 80)
     with pytest.raises(TrainerError, match="split into 45 / 0 / 15 for"):
         split_by_time(numbered(100), 25)
 
 
-def test_a_target_that_never_changes_is_refused() -> None:
+def test_target_that_never_changes_is_refused() -> None:
     with pytest.raises(TrainerError, match="RM518") as caught:
         split_by_time(replace(numbered(500), target=np.full(500, -13.8)), 5)
     assert caught.value.what == "all 345 training targets are -13.8"
@@ -98,7 +98,7 @@ def test_a_target_that_never_changes_is_refused() -> None:
         split_by_time(replace(numbered(200), target=target), 3)
 
 
-def test_a_target_that_changes_in_the_training_part_alone_is_taken() -> None:
+def test_target_that_changes_in_the_training_part_alone_is_taken() -> None:
     target = np.arange(200.0)
     target[137:] = 5.0
     assert len(split_by_time(replace(numbered(200), target=target), 3).train) == 137
@@ -122,7 +122,7 @@ def test_rows_beyond_one_piece_and_of_32_bits_are_summed_in_64() -> None:
     np.testing.assert_allclose(scaler.std, [1.0, exact[:, 1].std()], rtol=1e-9)
 
 
-def test_the_scaler_that_leaves_values_as_they_are() -> None:
+def test_identity_scaler_leaves_values_unchanged() -> None:
     values = np.array([0.0, -3.0, 7.5])
     scaler = Scaler.identity()
     assert scaler.scale(values).tolist() == scaler.unscale(values).tolist() == values.tolist()
@@ -130,10 +130,10 @@ def test_the_scaler_that_leaves_values_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(("spread", "std"), [(1e-12, 1e-12), (9e-13, 1.0), (0.0, 1.0)])
-def test_a_spread_below_a_billionth_of_a_thousandth_is_none(spread: float, std: float) -> None:
+def test_spread_below_a_billionth_of_a_thousandth_counts_as_zero(spread: float, std: float) -> None:
     assert Scaler.fit(np.array([spread, -spread])).std == std
 
 
-def test_a_column_that_never_changes_is_only_centred() -> None:
+def test_column_that_never_changes_is_only_centred() -> None:
     scaled = Scaler.fit(np.full((50, 1), 0.1)).scale(np.full((50, 1), 0.1))
     assert np.abs(scaled).max() < 1e-12

@@ -91,7 +91,7 @@ def test_best_weights_on_the_host_spare_a_cards_memory_alone(monkeypatch) -> Non
         require_memory(count(100), "cpu", best_on_host=True, remedy=remedy)
 
 
-def test_where_nothing_is_known_of_the_memory_nothing_is_refused(monkeypatch) -> None:
+def test_unknown_memory_refuses_nothing(monkeypatch) -> None:
     monkeypatch.setattr(limits, "free_memory", lambda device: None)
     require_memory(count(10**12), "cpu", remedy=remedy)
 

@@ -61,7 +61,7 @@ def at_steps(run: Training, limits: dict[int, int], where: str = "forward") -> T
 
 @pytest.mark.parametrize("where", ["forward", "backward"])
 @pytest.mark.parametrize("most", [7, 4, 3, 2])
-def test_the_weights_equal_a_run_started_at_the_smaller_size_bit_for_bit(where: str, most: int) -> None:
+def test_weights_are_bit_identical_to_a_run_started_at_the_smaller_size(where: str, most: int) -> None:
     run = at_steps(limited(), {1: most}, where)
     size = {7: 4, 4: 4, 3: 2, 2: 2}[most]
     assert same(weights(run), weights(training("fp64", micro_batch=size)))
@@ -69,7 +69,7 @@ def test_the_weights_equal_a_run_started_at_the_smaller_size_bit_for_bit(where: 
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_at_random_steps_the_rest_is_that_of_a_run_told_the_size_there(seed: int) -> None:
+def test_oom_at_random_steps_leaves_the_rest_as_a_run_given_the_size_there(seed: int) -> None:
     """The reference never runs out: it is stopped before the step, and gone on with at the smaller size."""
     rng = random.Random(seed)
     step, most, where = rng.randrange(2, 21), rng.randrange(2, 8), rng.choice(["forward", "backward"])
@@ -82,7 +82,7 @@ def test_at_random_steps_the_rest_is_that_of_a_run_told_the_size_there(seed: int
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_without_batch_norm_it_even_equals_a_run_started_at_the_smaller_size(seed: int) -> None:
+def test_network_without_batch_norm_even_equals_a_run_started_at_the_smaller_size(seed: int) -> None:
     """Steps before the failure were summed in other pieces, so this holds to rounding: 1e-12 in fp64."""
     rng = random.Random(seed)
 
@@ -92,15 +92,15 @@ def test_without_batch_norm_it_even_equals_a_run_started_at_the_smaller_size(see
         torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-12)
 
 
-def test_without_the_roll_back_the_weights_would_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_without_the_roll_back_would_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     def only_gradients(self: Any, model: nn.Module, device: torch.device) -> None:
         model.zero_grad(set_to_none=True)
 
-    monkeypatch.setattr("trainer.device.memory.Undo.apply", only_gradients)
+    monkeypatch.setattr("trainer.device.memory.StepSnapshot.apply", only_gradients)
     assert not same(weights(at_steps(limited(), {1: 4})), weights(training("fp64", micro_batch=4)))
 
 
-def test_it_is_told_and_remembered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_oom_is_reported_and_remembered(capsys: pytest.CaptureFixture[str]) -> None:
     weights(at_steps(limited(), {5: 2}))
     told = capsys.readouterr().out
     assert '"event": "out_of_memory", "step": 5, "from_rows": 8, "to_rows": 4, "memory": null' in told
@@ -109,7 +109,7 @@ def test_it_is_told_and_remembered(capsys: pytest.CaptureFixture[str]) -> None:
     assert gone_on(limited, files).state.micro_batch == MicroBatch(limit=8, size=2, calm=6, halvings=2)
 
 
-def test_one_row_that_does_not_fit_is_the_end_with_words() -> None:
+def test_single_row_that_does_not_fit_ends_the_run_with_a_message() -> None:
     with pytest.raises(TrainerError, match="RM523") as caught:
         weights(at_steps(plain(), {3: 0}))
     assert caught.value.where == "step 3, cpu"
@@ -124,7 +124,9 @@ def test_another_runtime_error_is_not_taken_for_it() -> None:
         weights(training(model=Broken(3, 1), guarded=True))
 
 
-def test_it_grows_back_after_calm_steps(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_micro_batch_grows_back_after_calm_steps(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = at_steps(limited(epochs=10), {2: 2, 3: 1000})
     run.state.micro_batch.patience = 10
     weights(run)
@@ -132,7 +134,7 @@ def test_it_grows_back_after_calm_steps(capsys: pytest.CaptureFixture[str], monk
     assert capsys.readouterr().out.count("micro_batch_grows") == 2
 
 
-def test_a_size_that_fails_again_is_tried_ever_more_seldom() -> None:
+def test_size_that_fails_again_is_tried_ever_more_seldom() -> None:
     run = at_steps(limited(epochs=30), {2: 4})
     run.state.micro_batch.patience = 10
     weights(run)
@@ -142,7 +144,7 @@ def test_a_size_that_fails_again_is_tried_ever_more_seldom() -> None:
 
 
 @given(st.integers(1, 10_000), st.lists(st.booleans(), max_size=60))
-def test_the_size_stays_between_one_and_the_limit(limit: int, events: list[bool]) -> None:
+def test_size_stays_between_one_and_the_limit(limit: int, events: list[bool]) -> None:
     micro_batch = first_size(None, limit)
     for shrinks in events:
         step: Callable[[], None] = micro_batch.shrink if shrinks else micro_batch.grow
@@ -150,17 +152,17 @@ def test_the_size_stays_between_one_and_the_limit(limit: int, events: list[bool]
         assert 1 <= micro_batch.size <= limit
 
 
-def test_what_the_allocator_was_told_is_recorded() -> None:
+def test_allocator_settings_are_recorded() -> None:
     told = {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PYTORCH_ALLOC_CONF": "", "PATH": "/bin"}
     assert allocator_settings(told) == {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}
     assert allocator_settings({}) == {}
 
 
-def test_a_cpu_has_no_report() -> None:
+def test_cpu_has_no_report() -> None:
     assert report(torch.device("cpu")) is None
 
 
-def test_a_guard_is_taken_on_accelerators_only() -> None:
+def test_guard_is_taken_on_accelerators_only() -> None:
     assert not training().guarded
     run = training()
     with pytest.raises(OutOfMemory):
@@ -194,7 +196,7 @@ def test_moments_that_do_not_fit_are_found_out_before_the_step(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 12])
-def test_a_first_step_that_fails_while_it_allocates_is_taken_back(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_first_step_that_fails_while_it_allocates_is_rolled_back(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """INJECTED into torch's own AdamW, between the moments of two weights: half of the state was there already."""
     want = weights(training("fp64", micro_batch=4))
     run = training("fp64", guarded=True)
@@ -206,7 +208,7 @@ def test_a_first_step_that_fails_while_it_allocates_is_taken_back(monkeypatch: p
 
 
 def test_left_as_torch_leaves_it_such_a_step_could_not_be_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.device.memory.Untouched.again", lambda self: True)
+    monkeypatch.setattr("trainer.device.memory.OptimizerUnchanged.again", lambda self: True)
     Budget(monkeypatch, torch, "zeros_like", {2})
     with pytest.raises(KeyError, match="exp_avg_sq"):
         weights(training("fp64", guarded=True))
@@ -228,7 +230,7 @@ def half_way(run: Training, step: int) -> Training:
     return run
 
 
-def test_a_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
+def test_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
     keeper_saw, asked = list[int](), list[int]()
 
     class Keeper(StopAt):
@@ -247,7 +249,7 @@ def test_a_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
 
 
 @pytest.mark.parametrize("name", ["fp64", "fp16"])
-def test_a_step_after_the_first_that_fails_before_it_changes_anything_is_taken_back(name: str) -> None:
+def test_step_after_the_first_that_fails_before_it_changes_anything_is_rolled_back(name: str) -> None:
     make = partial(training, name, guarded=True)
     run = make()
     real, failed = run.optimizer.step, []
@@ -265,7 +267,7 @@ def test_a_step_after_the_first_that_fails_before_it_changes_anything_is_taken_b
     assert same(found, weights(told))
 
 
-def test_a_fused_optimizer_with_moments_needs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fused_optimizer_with_moments_needs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     run = training("fp64", guarded=True)
     assert run.optimizer.param_groups[0]["fused"]
     weights(run)

@@ -95,7 +95,7 @@ def test_device_that_does_not_compute_the_format_is_reported(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("name", "scales"), [("fp64", False), ("fp32", False), ("bf16", False), ("fp16", True)])
-def test_only_fp16_scales_the_loss(name: str, scales: bool) -> None:
+def test_loss_is_scaled_in_fp16_only(name: str, scales: bool) -> None:
     made = Precision(name=name, reason="", device_type="cpu")
     assert (made.scaler() is not None) == scales
     assert made.weights == (torch.float64 if name == "fp64" else torch.float32)

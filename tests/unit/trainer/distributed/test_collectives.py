@@ -52,15 +52,15 @@ def test_tokens_on_two_ranks_make_the_update_of_one(answers: list[dict[str, Any]
     assert all(answer["tokens_off_by"] <= 1e-12 for answer in answers)
 
 
-def test_all_ranks_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
+def test_ranks_all_hold_the_same_weights(answers: list[dict[str, Any]]) -> None:
     assert all(answer["ranks_agree"] for answer in answers)
 
 
 def test_world_of_one_needs_no_vote() -> None:
     alone = Ranks()
-    assert alone.leads
-    assert alone.any(True, False) == (True, False)
-    assert alone.lead(lambda: 3) == 3
+    assert alone.is_main
+    assert alone.any_rank(True, False) == (True, False)
+    assert alone.run_on_main(lambda: 3) == 3
     assert alone.gather("a") == ["a"]
 
 
@@ -69,5 +69,5 @@ def test_error_of_the_leader_is_everybodys() -> None:
         raise TrainerError("RM540", what="there is a run called one", where="here")
 
     with pytest.raises(TrainerError, match="RM540") as caught:
-        Ranks().lead(refuse)
+        Ranks().run_on_main(refuse)
     assert (caught.value.what, caught.value.where) == ("there is a run called one", "here")

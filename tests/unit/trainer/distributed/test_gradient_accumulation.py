@@ -33,7 +33,7 @@ def gradient(inputs: Tensor, targets: Tensor, *, size: int, world_size: int, mas
     weight: float | Tensor = (~targets.isnan()).sum() if masked else len(targets)
     loss = torch.zeros((), dtype=torch.float64)
     for number in range(world_size):
-        share = rank(number, world_size).share(len(targets))
+        share = rank(number, world_size).rank_slice(len(targets))
         loss += accumulate(
             model,
             inputs[share],
@@ -55,7 +55,7 @@ def test_cuts_cover_every_row_once(rows: int, size: int) -> None:
 
 @given(st.integers(0, 100), st.integers(1, 9))
 def test_shares_cover_every_row_once(rows: int, world_size: int) -> None:
-    shares = [rank(number, world_size).share(rows) for number in range(world_size)]
+    shares = [rank(number, world_size).rank_slice(rows) for number in range(world_size)]
     assert [row for share in shares for row in range(rows)[share]] == list(range(rows))
     sizes = [share.stop - share.start for share in shares]
     assert max(sizes) - min(sizes) <= 1
@@ -63,7 +63,7 @@ def test_shares_cover_every_row_once(rows: int, world_size: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 5), st.integers(0, 99), st.booleans())
-def test_any_split_over_pieces_and_ranks_gives_the_same_update(
+def test_split_over_pieces_and_ranks_gives_the_same_update(
     rows: int, size: int, world_size: int, seed: int, masked: bool
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -84,7 +84,7 @@ def test_mean_of_means_would_not_pass() -> None:
     assert (whole - torch.stack(means).mean(0)).abs().max() > 1e-3
 
 
-def test_only_the_last_piece_receives_that_it_is_last() -> None:
+def test_last_piece_alone_is_marked_as_last() -> None:
     told: list[bool] = []
 
     def context(last: bool) -> nullcontext[None]:

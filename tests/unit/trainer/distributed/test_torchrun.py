@@ -200,7 +200,7 @@ def ended_by(monkeypatch: pytest.MonkeyPatch, program: str) -> int:
     return launch_module.launch([], ranks=2, max_restarts=1)
 
 
-def test_after_the_last_restart_there_is_a_clear_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_after_the_last_restart_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TrainerError, match="RM564") as caught:
         ended_by(monkeypatch, "import sys; sys.exit(1)")
     assert caught.value.what == "2 ranks failed in 2 attempt(s); torchrun's status is 1"
@@ -229,7 +229,7 @@ def test_command_is_plain_torchrun() -> None:
 @pytest.mark.parametrize(
     "asked", [["--ranks", "0"], ["--parallel", "tp"], ["--comms", "hccl"], ["--hang-timeout", "-1"]]
 )
-def test_what_there_is_not_is_a_persons_mistake(asked: list[str]) -> None:
+def test_impossible_value_is_a_users_mistake(asked: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "trainer", "train", *asked], cwd=ROOT, capture_output=True, text=True, check=False
     )

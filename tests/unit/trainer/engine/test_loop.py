@@ -10,25 +10,25 @@ from torch import nn
 
 from tests.fixtures.training import OnMeasured
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.loop import Part, Plan, Training, fit, new_training, run_epoch
+from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training, run_epoch
 from trainer.engine.state import Epoch
 from trainer.models.losses import mean_loss
 from trainer.runtime.errors import TrainerError
 
 
-def linear_part(rows: int, seed: int = 0, noise: float = 0.1) -> Part:
+def linear_part(rows: int, seed: int = 0, noise: float = 0.1) -> TensorPartition:
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(rows, 3, generator=generator)
     targets = inputs @ torch.tensor([[1.0], [-2.0], [0.5]]) + 0.3
-    return Part(inputs=inputs, targets=targets + noise * torch.randn(rows, 1, generator=generator))
+    return TensorPartition(inputs=inputs, targets=targets + noise * torch.randn(rows, 1, generator=generator))
 
 
-def training(model: nn.Module, train: Part, validation: Part, **changes: Any) -> Training:
+def training(model: nn.Module, train: TensorPartition, validation: TensorPartition, **changes: Any) -> Training:
     settings: dict[str, Any] = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 0}
     return new_training(model, train, validation, Plan(**(settings | changes)))
 
 
-def run(model: nn.Module, train: Part, validation: Part, **changes: Any) -> list[Epoch]:
+def run(model: nn.Module, train: TensorPartition, validation: TensorPartition, **changes: Any) -> list[Epoch]:
     report = changes.pop("on_epoch", lambda epoch: None)
     made = training(model, train, validation, **changes)
     made.callbacks = Callbacks([OnMeasured(report)])
@@ -40,7 +40,7 @@ def linear(seed: int = 0) -> nn.Linear:
     return nn.Linear(3, 1)
 
 
-def test_a_linear_model_reaches_the_closed_form() -> None:
+def test_linear_model_reaches_the_closed_form() -> None:
     train = linear_part(200)
     model = linear()
     run(model, train, train, epochs=150, batch_size=50)
@@ -52,14 +52,14 @@ def test_a_linear_model_reaches_the_closed_form() -> None:
 
 
 @pytest.mark.parametrize("batch_size", [7, 16, 100])
-def test_the_epochs_loss_counts_rows_not_batches(batch_size: int) -> None:
+def test_epochs_loss_counts_rows_not_batches(batch_size: int) -> None:
     train, model = linear_part(33), linear()
     before = mean_loss(model, train.inputs, train.targets)
     (epoch,) = run(model, train, train, epochs=1, batch_size=batch_size, learning_rate=1e-12)
     assert epoch.train_loss == pytest.approx(before, rel=1e-6)
 
 
-def test_every_row_is_used_once_an_epoch() -> None:
+def test_rows_are_each_used_once_an_epoch() -> None:
     seen: list[torch.Tensor] = []
     model = linear()
     model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
@@ -71,7 +71,7 @@ def test_every_row_is_used_once_an_epoch() -> None:
     assert not torch.equal(rows, train.inputs)
 
 
-def test_the_best_weights_are_kept_not_the_last() -> None:
+def test_best_weights_are_kept_not_the_last() -> None:
     train, validation = linear_part(20, noise=1.0), linear_part(20, seed=1, noise=1.0)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
@@ -90,7 +90,7 @@ def test_epochs_are_reported_as_they_end() -> None:
     assert all(epoch.seconds > 0 and epoch.rows_per_second == pytest.approx(40 / epoch.seconds) for epoch in history)
 
 
-def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
+def test_seed_decides_the_order_and_nothing_else_does() -> None:
     weights = []
     for seed, noise in ((0, 1), (0, 2), (1, 1)):
         model = linear()
@@ -102,7 +102,7 @@ def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
 
 
 @pytest.mark.parametrize("broken", ["train", "validation"])
-def test_a_loss_that_is_not_finite_stops_the_run(broken: str) -> None:
+def test_loss_that_is_not_finite_stops_the_run(broken: str) -> None:
     parts = {"train": linear_part(40), "validation": linear_part(10)}
     parts[broken].targets[0] = math.inf
     reported: list[Epoch] = []

@@ -20,17 +20,17 @@ def factors(name: str) -> list[float]:
     return [factor(replace(SHAPE, name=name), step) for step in range(SHAPE.steps)]
 
 
-def test_the_choices_are_those_that_are_implemented() -> None:
+def test_choices_are_those_that_are_implemented() -> None:
     assert tuple(AFTER_WARMUP) == SCHEDULES
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_a_warm_up_rises_in_equal_parts_to_the_full_rate(name: str) -> None:
+def test_warm_up_rises_in_equal_parts_to_the_full_rate(name: str) -> None:
     assert factors(name)[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(2, 10_000), st.floats(0, 0.9), st.floats(0.01, 1))
-def test_no_rate_is_above_the_full_one_or_negative_and_none_rises_after_the_warm_up(
+def test_rates_are_within_zero_and_the_full_one_and_never_rise_after_the_warm_up(
     name: str, steps: int, ratio: float, decay: float
 ) -> None:
     warmup = max(1, int(ratio * steps))
@@ -93,6 +93,6 @@ def test_settings_that_fit_are_taken() -> None:
     require_schedule(OptimizerConfig(schedule="wsd", decay_ratio=0.5, warmup_ratio=0.2), 100)
 
 
-def test_a_ratio_is_a_share_of_all_steps() -> None:
+def test_ratio_is_a_share_of_all_steps() -> None:
     shape = shape_of(OptimizerConfig(schedule="wsd", warmup_ratio=0.2, decay_ratio=0.25), 100)
     assert (shape.warmup, shape.decay) == (20, 20)

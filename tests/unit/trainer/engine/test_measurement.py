@@ -30,7 +30,7 @@ def tokens(**more: Any) -> Training:
     plan: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0}
     plan |= {name: more.pop(name) for name in (*plan, *OPTIONS, "micro_batch") if name in more}
     model = more.pop("model", None) or Toy()
-    how = {"loss_sum": token_loss, "weigh": counted} | more
+    how = {"loss_sum": token_loss, "batch_weight": counted} | more
     return new_training(model, sequences(50, 0), sequences(15, 1), Plan(**plan), **how)
 
 
@@ -52,7 +52,7 @@ OPTIONS = ("max_steps", "eval_every", "patience", "clip_norm", "best_on_host")
         ({"eval_every": 1, "max_steps": 9}, list(range(1, 10))),
     ],
 )
-def test_a_run_is_measured_after_the_steps_that_are_asked_for(more: dict[str, Any], steps: list[int | None]) -> None:
+def test_run_is_measured_after_the_given_steps(more: dict[str, Any], steps: list[int | None]) -> None:
     made, history = run_with(more)
     assert [epoch.step for epoch in history] == steps
     assert made.state.step == (steps[-1] or 3 * BATCHES)
@@ -64,7 +64,7 @@ def run_with(more: dict[str, Any]) -> tuple[Training, list[Epoch]]:
 
 
 @pytest.mark.parametrize("make", ["rows", "tokens"])
-def test_the_training_loss_of_measurements_is_that_of_their_batches(make: str) -> None:
+def test_training_loss_of_measurements_is_that_of_their_batches(make: str) -> None:
     losses: list[tuple[float, float]] = []
     made = {"rows": planned, "tokens": tokens}[make](eval_every=5)
     record(made, losses)
@@ -89,7 +89,7 @@ def record(made: Training, losses: list[tuple[float, float]]) -> None:
     def note(*_: Any) -> None:
         state = made.state
         rows = made.sampler.sizes(state.epoch)[state.batch].item()
-        weights_seen.append(rows if made.weigh is None else state.weights[state.batch].item())
+        weights_seen.append(rows if made.batch_weight is None else state.weights[state.batch].item())
 
     class Losses(Callback):
         def on_step_end(self, run: Any, taken: TakenSteps) -> None:
@@ -99,7 +99,7 @@ def record(made: Training, losses: list[tuple[float, float]]) -> None:
     made.optimizer.register_step_post_hook(note)
 
 
-def test_a_batch_weighs_the_tokens_that_count_however_it_is_cut() -> None:
+def test_batch_is_weighted_by_counted_tokens_however_it_is_cut() -> None:
     whole, pieces, single = (weights(tokens(micro_batch=size, model=still())) for size in (None, 3, 1))
     for name, value in whole.items():
         torch.testing.assert_close(pieces[name], value, rtol=1e-4, atol=1e-6)
@@ -114,7 +114,7 @@ def still() -> Toy:
     return made
 
 
-def test_the_loss_of_a_step_is_the_mean_over_tokens() -> None:
+def test_loss_of_a_step_is_the_mean_over_tokens() -> None:
     made = tokens(max_steps=1, learning_rate=1e-12, model=still())
     batch = made.sampler.order(0)[:8]
     inputs, targets = made.train.rows(batch, made.device)
@@ -125,7 +125,7 @@ def test_the_loss_of_a_step_is_the_mean_over_tokens() -> None:
     assert epoch.train_loss == pytest.approx(mean, rel=1e-6)
 
 
-def test_the_validation_loss_is_the_mean_over_tokens() -> None:
+def test_validation_loss_is_the_mean_over_tokens() -> None:
     made = tokens(max_steps=2, micro_batch=4)
     (epoch,) = fit(made)
     inputs, targets = made.validation.rows(torch.arange(15), made.device)
@@ -135,7 +135,7 @@ def test_the_validation_loss_is_the_mean_over_tokens() -> None:
     assert epoch.validation_loss == pytest.approx(mean, rel=1e-6)
 
 
-def test_a_loss_summed_in_16_bits_is_refused() -> None:
+def test_loss_summed_in_16_bits_is_refused() -> None:
     def rounded(outputs: Tensor, targets: Tensor) -> Tensor:
         return token_loss(outputs, targets).bfloat16()
 
@@ -157,7 +157,7 @@ def test_losses_are_summed_in_32_bits_under_autocast() -> None:
     assert epoch.train_loss != torch.tensor(epoch.train_loss).bfloat16().item()
 
 
-def test_an_early_stop_ends_the_run_after_measurements_without_gain() -> None:
+def test_early_stop_ends_the_run_after_measurements_without_gain() -> None:
     made, history = run_with({"epochs": 100, "learning_rate": 0.5, "patience": 3})
     losses = [epoch.validation_loss for epoch in history]
     assert len(history) < 100
@@ -165,7 +165,7 @@ def test_an_early_stop_ends_the_run_after_measurements_without_gain() -> None:
     assert made.state.batch == 0
 
 
-def test_without_patience_no_run_ends_early() -> None:
+def test_run_without_patience_never_ends_early() -> None:
     assert len(run_with({"epochs": 30, "learning_rate": 0.5})[1]) == 30
 
 
@@ -216,7 +216,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("make", [planned, tokens])
-def test_a_resumed_run_equals_the_undisturbed_one_to_the_bit(make: Any, way: str) -> None:
+def test_resumed_run_equals_the_undisturbed_one_to_the_bit(make: Any, way: str) -> None:
     def begin(**more: Any) -> Training:
         return make(**WAYS[way], **more)
 
@@ -233,7 +233,7 @@ def test_a_resumed_run_equals_the_undisturbed_one_to_the_bit(make: Any, way: str
         assert same(resumed.model.state_dict(), undisturbed.model.state_dict()), step
 
 
-def test_an_epoch_without_the_new_settings_has_the_fields_it_always_had() -> None:
+def test_epoch_without_the_new_settings_has_the_fields_it_always_had() -> None:
     _, history = run()
     assert list(json.loads(json.dumps(history[0].facts()))) == [
         *("epoch", "train_loss", "validation_loss", "best", "batches", "skipped")

@@ -37,7 +37,7 @@ def gradients(of: nn.Module) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("choice", RECOMPUTE)
-def test_the_gradients_are_the_same_bits_dropout_included(choice: str) -> None:
+def test_gradients_are_the_same_bits_dropout_included(choice: str) -> None:
     plain, tried = model(), model()
     checkpointed(tried, choice, layers(tried))
     expected = gradients(plain)
@@ -47,7 +47,7 @@ def test_the_gradients_are_the_same_bits_dropout_included(choice: str) -> None:
 
 
 @pytest.mark.parametrize(("choice", "calls"), [("off", 2), ("full", 4), ("selective", 4)])
-def test_layers_are_computed_again_in_backward_only_where_asked(choice: str, calls: int) -> None:
+def test_layers_are_recomputed_in_backward_on_request_only(choice: str, calls: int) -> None:
     tried = model()
     checkpointed(tried, choice, layers(tried))
     before = Counting.calls
@@ -85,7 +85,7 @@ def test_selective_keeps_the_results_of_products(monkeypatch: pytest.MonkeyPatch
         checkpointed(tried := model(), "selective", layers(tried))
 
 
-def test_a_copy_recomputes_itself_and_not_the_original() -> None:
+def test_copy_recomputes_itself_and_not_the_original() -> None:
     original = checkpointed(tried := model(), "full", layers(tried))
     other = copy.deepcopy(original)
     with torch.no_grad():
@@ -95,7 +95,7 @@ def test_a_copy_recomputes_itself_and_not_the_original() -> None:
     assert all(parameter.grad is None for parameter in original.parameters())
 
 
-def test_without_layers_there_is_nothing_to_recompute() -> None:
+def test_network_without_layers_has_nothing_to_recompute() -> None:
     with pytest.raises(TrainerError, match="RM563"):
         checkpointed(nn.ReLU(), "full", [])
 

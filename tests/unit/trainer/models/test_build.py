@@ -19,7 +19,7 @@ def described(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["mlp", "residual"])
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])
 @pytest.mark.parametrize("activation", ["ReLU", "GELU", "SiLU", "Tanh"])
-def test_every_kind_learns(kind: str, norm: str, activation: str) -> None:
+def test_kinds_all_learn(kind: str, norm: str, activation: str) -> None:
     torch.manual_seed(0)
     network = build(described(kind=kind, norm=norm, activation=activation, dropout=0.1))
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
@@ -42,7 +42,7 @@ def test_dropout_acts_in_training_only() -> None:
     assert torch.equal(network.eval()(rows), network(rows))
 
 
-def test_no_hidden_layers_is_one_linear() -> None:
+def test_network_without_hidden_layers_is_one_linear() -> None:
     assert [type(layer) for layer in build(described(widths=[3, 1]))] == [nn.Linear]
 
 
@@ -67,7 +67,7 @@ def test_code_0_is_the_zero_vector_and_stays_so() -> None:
     assert table.weight[2].abs().max() > 0
 
 
-def test_code_is_looked_up_and_numbers_keep_their_order() -> None:
+def test_code_is_embedded_and_numbers_keep_their_order() -> None:
     network = build(described(widths=[5, 1], embeddings=EMBEDDINGS))
     rows = torch.tensor([[10.0, 3.0, 20.0]])
     vector = network.embeddings[0].weight[3]

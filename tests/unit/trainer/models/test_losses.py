@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from trainer.distributed.gradient_accumulation import accumulate
-from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, mean_loss, weigh_of
+from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, batch_weight_of, loss_sum_of, mean_loss
 
 WEIGHTS = [0.5, 2.0, 1.25]
 
@@ -25,13 +25,13 @@ def test_classes_in_pieces_give_torchs_own_weighted_mean(weights: list[float] | 
     torch.manual_seed(1)
     model, twin = (nn.Linear(4, 3).double() for _ in range(2))
     twin.load_state_dict(model.state_dict())
-    weigh = weigh_of(weights)
+    batch_weight = batch_weight_of(weights)
     loss = accumulate(
         model,
         inputs,
         targets,
         size=size,
-        weight=len(targets) if weigh is None else weigh(targets),
+        weight=len(targets) if batch_weight is None else batch_weight(targets),
         loss_sum=loss_sum_of(CROSS_ENTROPY, weights),
         context=lambda last: contextlib.nullcontext(),
     )
@@ -40,7 +40,7 @@ def test_classes_in_pieces_give_torchs_own_weighted_mean(weights: list[float] | 
     expected.backward()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
     assert torch.allclose(model.weight.grad, twin.weight.grad, rtol=1e-10)  # type: ignore[arg-type]
-    measured = mean_loss(twin, inputs, targets, loss_sum_of(CROSS_ENTROPY, weights), weigh)
+    measured = mean_loss(twin, inputs, targets, loss_sum_of(CROSS_ENTROPY, weights), batch_weight)
     assert measured == pytest.approx(expected.item(), rel=1e-12)
 
 

@@ -57,7 +57,7 @@ def test_product_of_whole_numbers_is_exact(inputs: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("storage", ["dense", "bitmask", "int8"])
-def test_each_storage_gives_the_network_back(storage: str) -> None:
+def test_storages_each_give_the_network_back(storage: str) -> None:
     network = build(MLP)
     if storage == "int8":
         network = quantized(copy.deepcopy(network))

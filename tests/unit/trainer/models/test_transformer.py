@@ -73,7 +73,7 @@ def test_attention_is_softmax_of_products_in_each_head() -> None:
     assert torch.allclose(layer(tokens), layer.merge(mixed), atol=1e-12)
 
 
-def test_it_learns_what_columns_mean_together() -> None:
+def test_transformer_learns_what_columns_mean_together() -> None:
     """SYNTHETIC: the first output is a product of two columns, which no sum over columns gives."""
     made, rows = network(dropout=0.05), table(256)
     targets = torch.stack([rows[:, 0] * rows[:, 2], (rows[:, 1] == 2).float()], dim=1)
@@ -99,7 +99,7 @@ def test_kernels_agree_and_the_one_named_is_used() -> None:
 
 
 @pytest.mark.parametrize("choice", ["selective", "full"])
-def test_what_is_computed_again_uses_the_same_kernel(monkeypatch: pytest.MonkeyPatch, choice: str) -> None:
+def test_recomputation_uses_the_same_kernel(monkeypatch: pytest.MonkeyPatch, choice: str) -> None:
     made, rows, calls = network(dropout=0.2), table(4), list[str | None]()
 
     @contextlib.contextmanager
@@ -122,7 +122,7 @@ def test_what_is_computed_again_uses_the_same_kernel(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("kernel", [None, "flash", "math"])
-def test_no_rows_have_gradients_of_zero(kernel: str | None) -> None:
+def test_empty_batch_has_gradients_of_zero(kernel: str | None) -> None:
     """Ranks in lockstep compute empty pieces."""
     made = network()
     use_kernel(made, kernel)

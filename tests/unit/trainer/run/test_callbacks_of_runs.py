@@ -44,7 +44,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output / "r"
 
 
-def test_the_documented_example_runs_and_leaves_the_results_as_they_are(
+def test_documented_example_runs_and_leaves_the_results_as_they_are(
     tmp_path: Path, plain: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = tmp_path / "norm.py"
@@ -63,7 +63,7 @@ def test_the_documented_example_runs_and_leaves_the_results_as_they_are(
     assert "callback" not in json.loads((plain / "metadata.json").read_text())["config"]
 
 
-def test_a_run_that_a_callback_ends_is_complete_and_says_why(
+def test_run_that_a_callback_ends_is_complete_and_reports_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = tmp_path / "ends.py"
@@ -74,7 +74,7 @@ def test_a_run_that_a_callback_ends_is_complete_and_says_why(
     assert (tmp_path / "r" / "model.safetensors").exists()
 
 
-def test_a_failed_callback_can_be_mended_and_the_run_resumed(
+def test_failed_callback_can_be_mended_and_the_run_resumed(
     tmp_path: Path, plain: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = tmp_path / "mine.py"
@@ -95,7 +95,7 @@ def test_a_failed_callback_can_be_mended_and_the_run_resumed(
     assert (tmp_path / "r" / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
 
 
-def test_a_callback_that_is_gone_ends_a_resume_unless_none_is_given(
+def test_missing_callback_ends_a_resume_unless_callback_none_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = tmp_path / "mine.py"
@@ -109,7 +109,7 @@ def test_a_callback_that_is_gone_ends_a_resume_unless_none_is_given(
     assert events(capsys.readouterr().out)["callbacks_changed"]["changes"] == [f"{code}:Mine is not used any more"]
 
 
-def test_one_of_all_ranks_stops_both_from_rank_1_and_one_of_rank_0_is_called_there_alone(tmp_path: Path) -> None:
+def test_callback_of_all_ranks_stops_both_from_rank_1_and_one_of_rank_0_is_called_there_alone(tmp_path: Path) -> None:
     code = tmp_path / "mine.py"
     code.write_text(
         HEAD

@@ -16,7 +16,7 @@ from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
 from trainer.run import checkpoint_writer as checkpoint
-from trainer.run.checkpoint_writer import CheckpointKeeper, finish, newest_good, restore, tell_damaged
+from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, report_damaged, restore
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import stored
 
@@ -31,12 +31,12 @@ class Release(Callback):
         self.held.set()
 
 
-def keeper(run: Path, **changes: Any) -> CheckpointKeeper:
+def keeper(run: Path, **changes: Any) -> Checkpointer:
     settings: dict[str, Any] = {"interval": Interval(steps=5), "retention": Retention()}
-    return CheckpointKeeper(run=run, **(settings | changes))
+    return Checkpointer(run=run, **(settings | changes))
 
 
-def trained(made: CheckpointKeeper) -> Training:
+def trained(made: Checkpointer) -> Training:
     run = training(callbacks=Callbacks([made]))
     fit(run)
     return run
@@ -54,14 +54,14 @@ def test_keeping_checkpoints_changes_nothing(tmp_path: Path) -> None:
     assert same(trained(keeper(tmp_path)).model.state_dict(), weights(training()))
 
 
-def test_the_policy_decides_what_stays(tmp_path: Path) -> None:
+def test_policy_decides_what_stays(tmp_path: Path) -> None:
     trained(keeper(tmp_path))
     assert steps(tmp_path) == [20, 15]
     trained(keeper(tmp_path / "more", interval=Interval(steps=3), retention=Retention(last=1, every=6)))
     assert steps(tmp_path / "more") == [21, 18, 12, 6]
 
 
-def test_a_complete_run_keeps_only_what_was_asked_for(tmp_path: Path) -> None:
+def test_complete_run_keeps_only_what_was_requested(tmp_path: Path) -> None:
     (tmp_path / "run.json").touch()
     trained(keeper(tmp_path))
     finish(tmp_path, Retention(last=2, every=20))
@@ -71,7 +71,7 @@ def test_a_complete_run_keeps_only_what_was_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "run.json").exists()
 
 
-def test_the_best_is_that_of_the_lowest_validation_loss(tmp_path: Path) -> None:
+def test_best_is_that_of_the_lowest_validation_loss(tmp_path: Path) -> None:
     made = keeper(tmp_path, interval=Interval(steps=7), retention=Retention(last=1, best=1))
     run = training(callbacks=Callbacks([made]), epochs=9, learning_rate=0.3)
     history = fit(run)
@@ -91,7 +91,7 @@ def test_time_makes_a_checkpoint_due(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not keeper(tmp_path, interval=Interval()).checkpoint_due(run)
 
 
-def test_the_newest_good_one_is_used_and_the_damaged_one_told(
+def test_newest_good_checkpoint_is_used_and_the_damaged_one_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trained(keeper(tmp_path))
@@ -99,7 +99,7 @@ def test_the_newest_good_one_is_used_and_the_damaged_one_told(
     path = newest.path / "tensors.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     capsys.readouterr()
-    found = newest_good(tmp_path / "checkpoints", tell_damaged)
+    found = newest_good(tmp_path / "checkpoints", report_damaged)
     assert found is not None
     assert found[0] == 15
     captured = capsys.readouterr()
@@ -110,7 +110,7 @@ def test_the_newest_good_one_is_used_and_the_damaged_one_told(
     assert same(weights(run), weights(training()))
 
 
-def test_a_whole_checkpoint_of_something_else_is_not_used(tmp_path: Path) -> None:
+def test_whole_checkpoint_of_something_else_is_not_used(tmp_path: Path) -> None:
     files = {"state.json": [b'{"map": 3}'], "tensors.safetensors": [b""]}
     checkpoint_store.write(tmp_path, 9, files, {})
     told: list[str] = []
@@ -118,7 +118,7 @@ def test_a_whole_checkpoint_of_something_else_is_not_used(tmp_path: Path) -> Non
     assert len(told) == 1
 
 
-def test_a_full_disk_keeps_the_last_good_one_and_the_run_alive(
+def test_full_disk_keeps_the_last_good_one_and_the_run_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write, written = checkpoint_store.write, []
@@ -137,7 +137,7 @@ def test_a_full_disk_keeps_the_last_good_one_and_the_run_alive(
     assert same(run.model.state_dict(), weights(training()))
 
 
-def test_a_disk_that_is_really_full(
+def test_full_disk_of_a_real_file_system_is_reported(
     mount_tmpfs: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disk = mount_tmpfs("size=96k")
@@ -145,12 +145,12 @@ def test_a_disk_that_is_really_full(
     run = training(callbacks=Callbacks([made]), epochs=10)
     fit(run)
     assert {"checkpoint", "checkpoint_failed"} <= {event["event"] for event in events(capsys)}
-    assert newest_good(disk / "checkpoints", tell_damaged) is not None
+    assert newest_good(disk / "checkpoints", report_damaged) is not None
     assert "damaged" not in capsys.readouterr().out
     assert same(run.model.state_dict(), weights(training(epochs=10)))
 
 
-def test_a_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
+def test_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slow, write = threading.Event(), checkpoint_store.write
@@ -167,7 +167,7 @@ def test_a_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
     assert told == [("checkpoint_left_out", step) for step in (10, 15, 20)] + [("checkpoint", 5)]
 
 
-def test_the_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
+def test_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
     made = keeper(tmp_path)
     run = trained(made)
     log = tmp_path / "batches.jsonl"
@@ -180,7 +180,7 @@ def test_the_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
         (3, 15, 56),
     ]
     log.write_bytes(whole + b'{"epoch": 4, "of": "a run that was killed"}\n')
-    found = newest_good(tmp_path / "checkpoints", tell_damaged)
+    found = newest_good(tmp_path / "checkpoints", report_damaged)
     assert found is not None
     again = training(callbacks=Callbacks([keeper(tmp_path)]))
     restore(again, found[1])
@@ -188,7 +188,7 @@ def test_the_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:
     assert log.read_bytes() == whole
 
 
-def test_a_log_that_cannot_be_written_is_told(
+def test_log_that_cannot_be_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(*arguments: Any) -> NoReturn:
@@ -199,7 +199,7 @@ def test_a_log_that_cannot_be_written_is_told(
     assert events(capsys)[0]["code"] == "RM553"
 
 
-def test_a_damaged_newest_one_does_not_cost_the_good_ones_that_follow(tmp_path: Path) -> None:
+def test_damaged_newest_checkpoint_does_not_cost_the_good_ones_that_follow(tmp_path: Path) -> None:
     """`last=1` keeps the newest: that must be the one just written, not one that nobody can read."""
     folder = tmp_path / "checkpoints"
     made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=1))
@@ -216,7 +216,7 @@ def test_a_damaged_newest_one_does_not_cost_the_good_ones_that_follow(tmp_path: 
     assert steps(tmp_path) == [20]  # passed again and whole
 
 
-def test_a_damaged_one_counts_neither_as_the_last_nor_as_the_best(tmp_path: Path) -> None:
+def test_damaged_checkpoint_counts_neither_as_the_last_nor_as_the_best(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=2, best=1))
     for step, loss in ((5, 3.0), (10, 0.1), (15, 2.0), (20, 4.0)):
@@ -231,13 +231,13 @@ def test_a_damaged_one_counts_neither_as_the_last_nor_as_the_best(tmp_path: Path
 
 
 @pytest.mark.parametrize("loss", [None, "x", [], float("nan"), True])
-def test_a_loss_that_is_no_number_ranks_last(tmp_path: Path, loss: Any) -> None:
+def test_loss_that_is_no_number_ranks_last(tmp_path: Path, loss: Any) -> None:
     checkpoint_store.write(tmp_path, 5, {"state.json": [b"1"]}, {"validation_loss": loss})
     ((_, read),) = checkpoint.losses_of(tmp_path)
     assert read == (1 if loss is True else float("inf"))
 
 
-def test_a_later_one_of_an_attempt_that_was_not_gone_on_with_does_not_pass_for_the_newest(tmp_path: Path) -> None:
+def test_later_checkpoint_of_an_abandoned_attempt_is_not_the_newest(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     made = keeper(tmp_path, interval=Interval(steps=5), retention=Retention(last=2))
     for step in (3, 4, 5, 20, 25):

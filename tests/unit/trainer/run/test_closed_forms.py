@@ -36,7 +36,7 @@ def design(task: Task) -> Floats:
     return np.column_stack([task.inputs.scale(task.split.train.features), np.ones(len(task.split.train))])
 
 
-def test_a_linear_model_is_that_of_least_squares(tmp_path: Path) -> None:
+def test_linear_model_is_that_of_least_squares(tmp_path: Path) -> None:
     path = tmp_path / "diabetes.csv"
     datasets.load_diabetes(as_frame=True).frame.to_csv(path, index=False)
     task, weight, bias = trained(path, tmp_path)
@@ -44,7 +44,7 @@ def test_a_linear_model_is_that_of_least_squares(tmp_path: Path) -> None:
     assert np.abs([*weight[0], *bias] - exact).max() < 1e-4
 
 
-def test_a_logistic_model_is_that_of_maximum_likelihood(tmp_path: Path) -> None:
+def test_logistic_model_is_that_of_maximum_likelihood(tmp_path: Path) -> None:
     path = tmp_path / "cancer.csv"
     frame = datasets.load_breast_cancer(as_frame=True).frame
     frame[[*COLUMNS, "target"]].to_csv(path, index=False)

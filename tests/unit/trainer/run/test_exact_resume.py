@@ -17,19 +17,19 @@ from trainer.run.checkpoint_writer import decode
 
 @pytest.mark.parametrize("name", ["fp32", "fp64", "bf16", "fp16"])
 @pytest.mark.parametrize("step", [1, 6, 7, 8, 20])
-def test_a_stopped_run_ends_like_an_undisturbed_one(name: str, step: int) -> None:
+def test_stopped_run_ends_like_an_undisturbed_one(name: str, step: int) -> None:
     make = partial(training, name)
     assert same(weights(gone_on(make, interrupted(make, step))), weights(make()))
 
 
-def test_the_history_is_the_same_but_for_the_clock() -> None:
+def test_history_is_the_same_but_for_the_clock() -> None:
     first = [epoch.facts() for epoch in fit(training())]
     second = [epoch.facts() for epoch in fit(gone_on(training, interrupted(training, 10)))]
     assert first == second
     assert len({epoch["batches"] for epoch in first}) == 3
 
 
-def test_python_and_numpy_generators_go_on_too() -> None:
+def test_python_and_numpy_generators_resume_too() -> None:
     class Noise(nn.Module):
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:
             return inputs + random.gauss(0, 0.1) + np.random.normal(0, 0.1) if self.training else inputs
@@ -43,7 +43,7 @@ def test_python_and_numpy_generators_go_on_too() -> None:
     assert same(weights(gone_on(make, interrupted(make, 9))), weights(make()))  # type: ignore[arg-type]
 
 
-def test_a_scheduler_goes_on_where_it_was() -> None:
+def test_scheduler_resumes_where_it_was() -> None:
     def make(**more: object) -> object:
         run = training(**more)
         run.scheduler = torch.optim.lr_scheduler.OneCycleLR(run.optimizer, max_lr=0.1, total_steps=21)
@@ -55,14 +55,14 @@ def test_a_scheduler_goes_on_where_it_was() -> None:
     assert same(weights(gone_on(make, interrupted(make, 9))), scheduled)  # type: ignore[arg-type]
 
 
-def test_the_number_of_loader_workers_may_change() -> None:
+def test_number_of_loader_workers_may_change() -> None:
     files = interrupted(partial(training, loader_workers=3), 10)
     assert same(weights(gone_on(training, files)), weights(training()))
     files = interrupted(training, 10)
     assert same(weights(gone_on(partial(training, loader_workers=2), files)), weights(training()))
 
 
-def test_the_micro_batch_and_its_memory_are_in_the_checkpoint() -> None:
+def test_micro_batch_and_its_memory_are_in_the_checkpoint() -> None:
     make = partial(training, micro_batch=8)
     run = make()
     run.state.micro_batch.shrink()
@@ -71,7 +71,7 @@ def test_the_micro_batch_and_its_memory_are_in_the_checkpoint() -> None:
     assert gone_on(make, files).state.micro_batch.size == 3
 
 
-def test_one_bit_of_the_state_changes_the_end() -> None:
+def test_flipped_bit_of_the_state_changes_the_end() -> None:
     """What the comparison rests on: without any one part of the state the ends differ."""
     want, files = weights(training()), interrupted(training, 10)
     for leave_out in ("random", "optimizer", "position", "buffers"):
@@ -92,7 +92,7 @@ def test_one_bit_of_the_state_changes_the_end() -> None:
             assert not same(weights(run), want)
 
 
-def test_a_state_in_the_middle_of_a_step_is_refused() -> None:
+def test_state_in_the_middle_of_a_step_is_refused() -> None:
     tree = decode(interrupted(training, 10))
     tree["state"]["micro_step"] = 1
     from trainer.engine.state import TrainState

@@ -45,12 +45,12 @@ def test_features_scaler_and_network_have_the_same_width(task: Task) -> None:
     assert record["model"]["widths"] == [width, 8, 1]
 
 
-def test_the_settings_are_kept_as_resolved(task: Task) -> None:
+def test_settings_are_kept_as_resolved(task: Task) -> None:
     record = metadata("named-at-start", TrainConfig.of(seed=3), task, CARD)
     assert record["config"] == TrainConfig.of(seed=3, run="named-at-start").as_dict()
 
 
-def test_what_is_null_has_its_reason(task: Task) -> None:
+def test_null_fields_have_their_reason(task: Task) -> None:
     assert absent(ProvenanceConfig(cell="c", image="i", commit="g"), "a source") == {}
     unknown = replace(task, file=replace(task.file, source=None))
     record = metadata("one", TrainConfig.of(cell="c"), unknown, CARD)

@@ -44,7 +44,7 @@ def test_recorded_settings_are_read_as_their_kind_and_written_as_they_were(name:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_recorded_run_is_resumed_under_its_own_settings(name: str) -> None:
+def test_recorded_run_is_resumed_under_its_own_settings(name: str) -> None:
     settings = {**UNFINISHED, "config": RECORDED[name]}
     assert checked(settings) == settings
     resumed = with_settings_of(TrainConfig.of(resume=name), name, settings)
@@ -56,7 +56,7 @@ def test_a_recorded_run_is_resumed_under_its_own_settings(name: str) -> None:
     }
 
 
-def test_an_unfinished_recorded_run_is_resumed_to_its_end(tmp_path: Path) -> None:
+def test_unfinished_recorded_run_is_resumed_to_its_end(tmp_path: Path) -> None:
     partial = tmp_path / ".cut.partial"
     partial.mkdir()
     settings = {**UNFINISHED, "config": UNFINISHED["config"] | {"data": str(SAMPLE)}}
@@ -68,7 +68,7 @@ def test_an_unfinished_recorded_run_is_resumed_to_its_end(tmp_path: Path) -> Non
     assert (found["dropout"], found["schedule"], found["batch_size"], found["clip_norm"]) == (0.1, "cosine", 64, 1.0)
 
 
-def test_a_model_with_recorded_settings_forecasts_and_is_reported_on(tmp_path: Path) -> None:
+def test_model_with_recorded_settings_forecasts_and_is_reported_on(tmp_path: Path) -> None:
     flags = ["--epochs", "1", "--batch-size", "512", "--run", "one"]
     assert main(["train", "--output", str(tmp_path), *flags]) == 0
     folder = tmp_path / "one"

@@ -84,7 +84,7 @@ def stopped(stopped_once: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("flags", [("--resume", "auto"), ("--resume", "one"), ("--resume", "auto", "--run", "one")])
-def test_a_stopped_run_goes_on_under_its_own_settings(stopped: Path, undisturbed: Path, flags: tuple[str, ...]) -> None:
+def test_stopped_run_resumes_under_its_own_settings(stopped: Path, undisturbed: Path, flags: tuple[str, ...]) -> None:
     assert train(stopped, *flags) == 0
     assert [path.name for path in stopped.iterdir()] == ["one"]
     assert content(stopped / "one") == content(undisturbed)
@@ -98,7 +98,7 @@ def test_a_stopped_run_goes_on_under_its_own_settings(stopped: Path, undisturbed
     assert (config["epochs"], config["hidden_layers"]) == (6, [8])
 
 
-def test_it_is_told(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_setting_is_reported(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(stopped, "--resume", "auto") == 0
     resumed = next(event for event in events(capsys) if event["event"] == "resumed")
     assert resumed["run"] == "one"
@@ -106,7 +106,7 @@ def test_it_is_told(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not resumed["from_start"]
 
 
-def test_without_a_good_checkpoint_it_begins_anew_and_says_so(
+def test_run_without_a_good_checkpoint_begins_anew_and_reports_it(
     stopped: Path, undisturbed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path in stopped.rglob("manifest.json"):
@@ -132,7 +132,7 @@ def test_settings_are_known_even_without_their_file(stopped: Path, undisturbed: 
         (("--batch-size", "8", "--learning-rate", "1"), "--batch-size 32, --learning-rate 5e-05"),
     ],
 )
-def test_a_setting_that_decides_the_weights_may_not_change(
+def test_setting_that_decides_the_weights_may_not_change(
     stopped: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], says: str
 ) -> None:
     assert train(stopped, "--resume", "one", *flags) == 2
@@ -169,7 +169,7 @@ def test_fewer_epochs_than_were_trained_are_refused(
     assert content(stopped / "one") == content(undisturbed)
 
 
-def test_a_longer_run_that_is_stopped_again_stays_longer(stopped: Path, undisturbed: Path, tmp_path: Path) -> None:
+def test_longer_run_that_is_stopped_again_stays_longer(stopped: Path, undisturbed: Path, tmp_path: Path) -> None:
     trained_for(stopped, 3, "--epochs", "8")
     trained_for(stopped, 7)
     assert train(stopped, "--resume", "auto") == 0
@@ -186,7 +186,7 @@ def trained_for(output: Path, epochs: int, *flags: str) -> None:
     assert run.returncode == 75, run.stderr
 
 
-def test_a_run_that_is_not_there_names_those_that_are(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_that_is_not_there_names_those_that_are(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(stopped, "--resume", "on") == 2
     error = events(capsys)[-1]
     assert (error["code"], error["why"]) == ("RM550", "did you mean one?")
@@ -201,7 +201,7 @@ def test_auto_starts_anew_where_nothing_is_unfinished(tmp_path: Path, capsys: py
     assert f"resume  nothing to resume in {tmp_path}: begins a new run" in captured.err
 
 
-def test_a_complete_run_is_tidied_and_left_alone(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_complete_run_is_finalized_and_left_alone(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What a kill between the rename and the last removal leaves; a scheduler starts the same command again."""
     (undisturbed / "checkpoints").mkdir()
     (undisturbed / "run.json").touch()
@@ -213,7 +213,7 @@ def test_a_complete_run_is_tidied_and_left_alone(undisturbed: Path, capsys: pyte
     assert {path.name for path in undisturbed.iterdir()} == {*SAME, "metadata.json", "recipe.yaml", "telemetry.jsonl"}
 
 
-def test_a_run_under_way_is_not_touched(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_in_progress_is_not_touched(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     handle = os.open(stopped / ".one.partial", os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
@@ -229,7 +229,7 @@ def test_a_run_under_way_is_not_touched(stopped: Path, capsys: pytest.CaptureFix
         os.close(handle)
 
 
-def test_auto_passes_over_a_run_under_way(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_auto_skips_a_run_in_progress(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(stopped / ".one.partial", stopped / ".live.partial")
     handle = os.open(stopped / ".live.partial", os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
@@ -240,14 +240,14 @@ def test_auto_passes_over_a_run_under_way(stopped: Path, capsys: pytest.CaptureF
         os.close(handle)
 
 
-def test_an_unfinished_run_is_not_started_over(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unfinished_run_is_not_started_over(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(stopped, "--run", "one", *QUICK) == 2
     error = events(capsys)[-1]
     assert error["code"] == "RM540"
     assert "--resume one" in error["next"]
 
 
-def test_what_was_not_given_is_the_unfinished_runs() -> None:
+def test_setting_not_given_is_that_of_the_unfinished_run() -> None:
     stored = {"config": TrainConfig.of(epochs=7, seed=3, threads=2).as_dict()}
     config = with_settings_of(TrainConfig.of(epochs=9, output=Path("here")), "one", stored)
     assert (config.loop.epochs, config.loop.seed, config.compute.threads, config.run.run) == (9, 3, 2, "one")
@@ -256,13 +256,13 @@ def test_what_was_not_given_is_the_unfinished_runs() -> None:
         with_settings_of(TrainConfig.of(seed=4), "one", stored)
 
 
-def test_what_rounds_otherwise_is_named() -> None:
+def test_setting_that_rounds_otherwise_is_named() -> None:
     stored = {"config": TrainConfig.of(threads=2).as_dict(), "world_size": 1}
     assert rounding_changes(TrainConfig.of(threads=2), 1, stored) == []
     assert rounding_changes(TrainConfig.of(threads=4), 2, stored) == ["threads 2 is now 4", "world_size 1 is now 2"]
 
 
-def test_a_cosine_ends_with_the_epochs_it_began_with() -> None:
+def test_cosine_ends_with_the_epochs_it_began_with() -> None:
     began = {"config": TrainConfig.of(schedule="cosine", epochs=10).as_dict()}
     with pytest.raises(TrainerError, match="--epochs 10"):
         with_settings_of(TrainConfig.of(epochs=20), "one", began)

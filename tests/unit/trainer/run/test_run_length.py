@@ -61,13 +61,13 @@ def test_max_steps_end_a_run_and_decide_its_epochs(tmp_path: Path, capsys: pytes
     assert record(tmp_path)["config"]["max_steps"] == 20
 
 
-def test_epochs_beside_max_steps_are_said_to_have_no_effect() -> None:
+def test_epochs_next_to_max_steps_are_reported_to_have_no_effect() -> None:
     assert notices(TrainConfig.of(max_steps=5)) == []
     (notice,) = notices(TrainConfig.of(max_steps=5, epochs=7))
     assert "--epochs 7 has no effect" in notice
 
 
-def test_all_settings_of_the_loop_work_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_loop_settings_work_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--max-steps", "400", "--eval-every", "6", "--patience", "2", "--clip-norm", "0.5", "--warmup-steps", "3"]
     assert train(tmp_path, *flags, "--schedule", "wsd", "--best-on", "host", "--learning-rate", "0.3") == 0
     told = events(capsys)
@@ -138,7 +138,7 @@ def interrupted(tmp_path: Path, step: int, *flags: str) -> None:
         (("--max-steps", "30"), ("--max-steps", "9")),
     ],
 )
-def test_a_resume_under_settings_that_decide_other_weights_is_refused(
+def test_resume_under_settings_that_decide_other_weights_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], begun: tuple[str, ...], given: tuple[str, ...]
 ) -> None:
     interrupted(tmp_path, 10, "--epochs", "3", *begun)
@@ -147,7 +147,7 @@ def test_a_resume_under_settings_that_decide_other_weights_is_refused(
     assert events(capsys)[-1]["code"] == "RM551"
 
 
-def test_a_resumed_run_has_the_settings_it_was_started_with_and_may_be_longer(tmp_path: Path) -> None:
+def test_resumed_run_has_the_settings_it_was_started_with_and_may_be_longer(tmp_path: Path) -> None:
     flags = ["--eval-every", "8", "--clip-norm", "0.1", "--warmup-steps", "4"]
     assert train(tmp_path / "whole", *flags, "--max-steps", "40") == 0
     interrupted(tmp_path / "cut", 11, *flags, "--max-steps", "25")
@@ -165,7 +165,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> LearningTask:
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_task_that_is_not_rows_trains_resumes_and_is_recorded(
+def test_task_that_is_not_rows_trains_resumes_and_is_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = ["--batch-size", "8", "--epochs", "3", "--step", "auto", "--compile", "auto", "--learning-rate", "0.01"]

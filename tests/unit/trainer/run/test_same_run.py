@@ -48,7 +48,7 @@ DEFAULTS = [
 
 @pytest.mark.parametrize(("name", "default", "before", "assignment"), DEFAULTS)
 @pytest.mark.parametrize("way", ["flag", "set", "recipe"])
-def test_a_value_given_at_its_default_is_given_however_it_is(
+def test_value_given_at_its_default_is_given_however_it_is(
     tmp_path: Path, name: str, default: Any, before: Any, assignment: str, way: str
 ) -> None:
     key, _, text = assignment.partition("=")
@@ -66,13 +66,13 @@ def test_a_value_given_at_its_default_is_given_however_it_is(
     )  # as it was: nothing to refuse
 
 
-def test_what_was_not_given_is_the_runs_own() -> None:
+def test_setting_not_given_is_that_of_the_run() -> None:
     config = with_settings_of(resolve({}), "one", started(dropout=0.1, epochs=50, hidden_layers=(8,)))
     assert (config.model.dropout, config.loop.epochs, config.model.hidden_layers) == (0.1, 50, (8,))
     assert with_settings_of(resolve({"epochs": 300}), "one", started(epochs=50)).loop.epochs == 300
 
 
-def test_every_setting_comes_back_from_a_file_as_it_was() -> None:
+def test_settings_come_back_from_a_file_unchanged() -> None:
     for config in (
         TrainConfig.of(),
         TrainConfig.of(target="y", hidden_layers=(), categories=("a", "b"), embargo=3, hang_timeout=None),
@@ -83,7 +83,7 @@ def test_every_setting_comes_back_from_a_file_as_it_was() -> None:
 
 @pytest.mark.parametrize("value", ["x", -1, 0.5, [], None, True, {"a": 1}, 2**70, float("nan")])
 @pytest.mark.parametrize("name", ["batch_size", "hidden_layers", "seed", "batch_schedule", "data_fraction"])
-def test_a_file_whose_values_no_setting_takes_is_not_used(name: str, value: Any) -> None:
+def test_file_whose_values_no_setting_takes_is_not_used(name: str, value: Any) -> None:
     settings = started()
     settings["config"][name] = value
     if (name, value) in (("hidden_layers", []), ("data_fraction", 0.5)):
@@ -95,7 +95,7 @@ def test_a_file_whose_values_no_setting_takes_is_not_used(name: str, value: Any)
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"learning_rate": 0.5}, {"hidden_layers": (4,)}, {"dropout": 0.5}, {"target": "return"}]
 )
-def test_a_checkpoint_of_another_run_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_checkpoint_of_another_run_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
     facts = {"settings": started(**change)}
     told = refused("RM591", require_own, tmp_path / "step-000000000005", facts, started(), FIXED)
     assert next(iter(change)) in told
@@ -105,11 +105,11 @@ def test_a_checkpoint_of_another_run_is_refused_by_name(tmp_path: Path, change: 
 
 
 @pytest.mark.parametrize("facts", [{}, {"settings": None}, {"settings": []}, {"settings": {"config": 3}}, [], None])
-def test_a_checkpoint_that_does_not_say_whose_it_is_is_refused(tmp_path: Path, facts: Any) -> None:
+def test_checkpoint_without_its_run_is_refused(tmp_path: Path, facts: Any) -> None:
     refused("RM591", require_own, tmp_path, facts, started(), FIXED)
 
 
-def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
     other = started() | {"data_sha256": "e" * 64}
     assert "data_sha256" in refused("RM591", require_own, tmp_path, {"settings": other}, started(), FIXED)
 
@@ -144,14 +144,14 @@ def test_inputs_that_are_computed_otherwise_are_refused(changes: dict[str, Any])
     refused("RM593", require_same_inputs, "one", inputs(), inputs(**changes))
 
 
-def test_inputs_that_round_otherwise_are_the_same_and_an_older_run_says_nothing() -> None:
+def test_inputs_that_round_otherwise_are_the_same_and_an_older_run_records_none() -> None:
     require_same_inputs("one", inputs(), inputs(scaler={"mean": [1.0 + 1e-12, 2.0], "std": [0.5, 0.25]}))
     require_same_inputs("one", None, inputs())
     for odd in ({"features": 3}, {**inputs(), "figures": []}, {**inputs(), "figures": {"x": 1}}):
         refused("RM593", require_same_inputs, "one", odd, inputs())
 
 
-def test_another_torch_is_told_as_rounding() -> None:
+def test_other_torch_is_reported_as_rounding() -> None:
     now = versions()
     settings = started() | {"versions": {**now, "torch": "1.13.1"}}
     assert rounding_changes(TrainConfig.of(), 1, settings) == [f"torch 1.13.1 is now {now['torch']}"]

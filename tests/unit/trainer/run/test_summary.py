@@ -37,7 +37,7 @@ def test_summary_has_five_lines() -> None:
     ]
 
 
-def test_exact_baseline_is_reported_and_a_missing_figure_is_none() -> None:
+def test_exact_baseline_is_reported_and_a_missing_figure_is_null() -> None:
     metrics = {part: {"r2_vs_mean": None, "r2_vs_linear": None} for part in ("validation", "test")}
     record = RECORD | {"metrics": {"best": {"epoch": 1}} | metrics, "baselines": {"mean": "", "linear": ""}}
     record |= {"absent": {"metrics.test.r2_vs_mean": "the figure is no finite number"}}

@@ -162,7 +162,7 @@ def test_mapped_rows_give_the_same_files_to_the_byte(
         assert records[0].get(key) == records[1].get(key)
 
 
-def test_same_command_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_path: Path) -> None:
+def test_command_repeated_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_path: Path) -> None:
     path = written(mixed(), tmp_path)
     flags = (
         "--target",
@@ -184,7 +184,7 @@ def test_same_command_gives_the_same_bytes_and_the_recipe_repeats_it(tmp_path: P
     assert one == two
 
 
-def test_last_weights_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_last_weights_are_kept_on_request(tmp_path: Path) -> None:
     path = written(mixed(), tmp_path)
     record = train(tmp_path, path, "--target", "z", "--weights", "last", "--learning-rate", "0.1")
     epochs = [json.loads(line) for line in (tmp_path / "one" / "metrics.jsonl").read_text().splitlines()]
@@ -202,7 +202,7 @@ def test_directions_of_bars_are_classes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_one_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks: int) -> None:
+def test_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks: int) -> None:
     """On the shipped bars, as a user would first try it; on two ranks under torchrun."""
     here = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]  # no port of its own
     torchrun = ["-m", "torch.distributed.run", *here, "--nproc-per-node", str(ranks)] if ranks > 1 else []

@@ -150,7 +150,7 @@ def test_summary_is_short_and_names_device_reason_and_folder(
     assert lines[-1].endswith(str(tmp_path / "one"))
 
 
-def test_same_run_gives_the_same_bytes_whatever_the_environment(tmp_path: Path) -> None:
+def test_run_repeated_gives_the_same_bytes_whatever_the_environment(tmp_path: Path) -> None:
     several = {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4", "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
     flags = ("--epochs", "5", "--run")
     runs = [start(tmp_path, *flags, "a", OMP_NUM_THREADS="1"), start(tmp_path, *flags, "b", **several)]
@@ -276,13 +276,13 @@ def test_truncated_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not (tmp_path / "TRAINING").exists()
 
 
-def test_divergence_ends_with_words_and_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_divergence_ends_with_a_message_and_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--learning-rate", "10", "--hidden-layers", "256,256,256,256,256,256,256,256") == 2
     assert events(capsys)[-1]["code"] == "RM506"
     assert [path.parent.name for path in tmp_path.rglob("nan-step-*.pt")] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_divergence_without_the_guard_ends_with_words_as_well(tmp_path: Path, capsys) -> None:
+def test_divergence_without_the_guard_ends_with_a_message_too(tmp_path: Path, capsys) -> None:
     deep = ",".join(["256"] * 8)
     assert train(tmp_path, "--learning-rate", "10", "--hidden-layers", deep, "--nan-guard", "0") == 2
     assert events(capsys)[-1]["code"] == "RM530"

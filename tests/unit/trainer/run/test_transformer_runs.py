@@ -53,7 +53,7 @@ def friedman(rows: int = 500) -> pl.DataFrame:
     return pl.DataFrame({**{f"x{place}": x[:, place] for place in range(6)}, "y": y + 0.1 * rng.normal(size=rows)})
 
 
-def test_it_learns_a_function_that_is_no_sum_of_columns(tmp_path: Path) -> None:
+def test_transformer_learns_a_function_that_is_no_sum_of_columns(tmp_path: Path) -> None:
     record = train(tmp_path, written(friedman(), tmp_path), "--target", "y", "--epochs", "25")
     assert record["metrics"]["test"]["r2_vs_mean"] > 0.9
 
@@ -82,7 +82,7 @@ def test_run_is_recorded_forecast_compressed_and_reported(tmp_path: Path) -> Non
     assert main(["report", str(tmp_path / "one"), "--repeats", "1"]) == 0
 
 
-def test_same_command_gives_the_same_bytes_recomputed_or_not(tmp_path: Path) -> None:
+def test_command_repeated_gives_the_same_bytes_recomputed_or_not(tmp_path: Path) -> None:
     """Both kinds of activation checkpointing, too; dropout is drawn alike."""
     path, found = written(mixed(120), tmp_path), []
     for number, flags in enumerate(("off", "off", "selective", "full")):
@@ -117,7 +117,7 @@ def test_stopped_run_ends_like_an_undisturbed_one(name: str) -> None:
         (("--attention", "efficient"), "RM566", "efficient is not used: No viable backend"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_a_code(
+def test_network_that_does_not_fit_is_refused_with_a_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], code: str, words: str
 ) -> None:
     error = refused(tmp_path, capsys, *flags)

@@ -19,19 +19,19 @@ def held(topic: str) -> tuple[CatalogEntry, ...]:
     return found
 
 
-def test_no_code_is_used_twice_and_no_topic_is_left_out() -> None:
+def test_codes_are_unique_and_in_a_topic() -> None:
     together = [entry.code for topic in TOPICS for entry in held(topic)]
     assert together
     assert sorted(together) == list(CATALOG)
 
 
-def test_every_topic_is_in_numeric_order() -> None:
+def test_topics_are_in_numeric_order() -> None:
     for topic in TOPICS:
         numbers = [int(entry.code.removeprefix("RM")) for entry in held(topic)]
         assert numbers == sorted(numbers), topic
 
 
-def test_every_code_is_the_trainers_own_and_has_all_parts() -> None:
+def test_codes_are_the_trainers_own_and_have_all_parts() -> None:
     for code, entry in CATALOG.items():
         assert code == entry.code
         assert int(code.removeprefix("RM")) // 100 == 5 or 700 <= int(code.removeprefix("RM")) <= 739

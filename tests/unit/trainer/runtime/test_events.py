@@ -16,12 +16,12 @@ def test_event_is_one_json_line_on_stdout(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_json_cannot_hold_is_refused(value: float) -> None:
+def test_value_that_json_cannot_hold_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="Out of range"):
         emit("epoch", loss=value)
 
 
-def test_words_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     say("hello")
     assert capsys.readouterr() == ("", "hello\n")
 

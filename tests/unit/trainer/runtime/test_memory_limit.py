@@ -11,7 +11,7 @@ from trainer.runtime.child_process import run_limited
 MIB = 1 << 20
 
 
-def test_what_stays_below_its_share_is_left_alone() -> None:
+def test_process_below_its_share_is_left_alone() -> None:
     source = "import time; held = bytearray(b'x') * (32 << 20); time.sleep(0.6)"
     outcome = run_limited(["python3", "-c", source], seconds=30, memory_bytes=256 * MIB)
     assert (outcome.returncode, outcome.filled_bytes) == (0, None)

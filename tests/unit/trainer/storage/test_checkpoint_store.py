@@ -17,7 +17,7 @@ PIECES = {name: [content[:5], memoryview(content)[5:]] for name, content in FILE
 FACTS = {"validation_loss": 1.5e-5, "settings": {"epochs": 3}}
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_checkpoint_is_read_back(tmp_path: Path) -> None:
     write(tmp_path / "checkpoints", 7, PIECES, FACTS)
     (one,) = stored(tmp_path / "checkpoints")
     assert one.step == 7
@@ -35,7 +35,7 @@ def test_newest_comes_first(tmp_path: Path) -> None:
     assert stored(tmp_path / "absent") == []
 
 
-def test_each_file_and_both_folders_are_synced_and_the_name_comes_last(
+def test_files_and_both_folders_are_synced_and_the_name_comes_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
@@ -58,7 +58,7 @@ def test_each_file_and_both_folders_are_synced_and_the_name_comes_last(
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(["state.json", "tensors.safetensors", "manifest.json"]), st.data())
-def test_any_bit_that_flips_is_found(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
+def test_flipped_bit_is_always_found(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("flip")
     path = write(folder, 7, PIECES, FACTS) / name
     content = bytearray(path.read_bytes())
@@ -69,7 +69,7 @@ def test_any_bit_that_flips_is_found(tmp_path_factory: pytest.TempPathFactory, n
 
 
 @pytest.mark.parametrize("name", ["state.json", "tensors.safetensors", "manifest.json"])
-def test_any_cut_is_found(tmp_path: Path, name: str) -> None:
+def test_cut_is_always_found(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, 7, PIECES, FACTS) / name
     whole = path.read_bytes()
     for length in range(len(whole)):

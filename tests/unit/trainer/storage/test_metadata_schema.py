@@ -33,7 +33,7 @@ def record() -> dict[str, Any]:
     return json.loads(json.dumps(made, allow_nan=False))
 
 
-def test_the_schema_in_the_repository_is_that_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_in_the_repository_is_that_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
     printed = capsys.readouterr().out
     if os.environ.get("ROCMATRIX_UPDATE_GOLDEN"):
@@ -41,11 +41,11 @@ def test_the_schema_in_the_repository_is_that_of_the_records(capsys: pytest.Capt
     assert printed == FILE.read_text(), "run `python -m trainer schema > trainer/storage/metadata.schema.json`"
 
 
-def test_the_schema_is_one() -> None:
+def test_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
-def test_what_is_written_fits_the_schema_and_has_no_field_beyond_it(record: dict[str, Any]) -> None:
+def test_written_metadata_fits_the_schema_and_has_no_field_beyond_it(record: dict[str, Any]) -> None:
     jsonschema.validate(record, json_schema())
     strict = json.loads(json.dumps(json_schema()))
     for definition in strict["$defs"].values():
@@ -94,11 +94,11 @@ def test_schema_and_reader_refuse_the_same(record: dict[str, Any], path: str, va
         read(changed)
 
 
-def test_a_field_of_a_later_version_is_left_out(record: dict[str, Any]) -> None:
+def test_field_of_a_later_version_is_left_out(record: dict[str, Any]) -> None:
     assert isinstance(read(record | {"later": 1}), Metadata)
 
 
 @pytest.mark.parametrize("data", [None, [], "text", {}])
-def test_what_is_no_metadata_is_refused(data: Any) -> None:
+def test_file_that_is_no_metadata_is_refused(data: Any) -> None:
     with pytest.raises(ValueError, match="schema_version is None"):
         read(data)

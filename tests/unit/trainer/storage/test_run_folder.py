@@ -88,7 +88,7 @@ def test_run_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     assert entries(tmp_path) == ["one"]
 
 
-def test_what_a_killed_run_left_is_named_and_kept(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_named_and_kept(tmp_path: Path) -> None:
     (tmp_path / ".one.partial").mkdir()
     with pytest.raises(TrainerError, match="RM540") as caught, open_run(tmp_path, "one", need_bytes=1):
         pass
@@ -102,7 +102,7 @@ def test_fresh_names_sort_by_time_and_differ() -> None:
     assert all(re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{8}", name) for name in names)
 
 
-def test_room_is_asked_for_before_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_disk_is_checked_before_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=999))
     with pytest.raises(TrainerError, match="RM543") as caught, open_run(tmp_path, "one", need_bytes=1000):
         pass

@@ -42,7 +42,7 @@ def test_contiguous_tensor_is_not_copied() -> None:
     assert torch.frombuffer(bytearray(piece), dtype=torch.float32)[0] == 7
 
 
-def test_every_tensor_begins_at_a_multiple_of_its_own_size() -> None:
+def test_tensors_begin_at_a_multiple_of_their_own_size() -> None:
     tensors = {"a": torch.ones(3, dtype=torch.uint8), "b": torch.ones(1).double(), "c": torch.ones(1).half()}
     first, *others = chunks(tensors)
     assert len(first) % 8 == 0

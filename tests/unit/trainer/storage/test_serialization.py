@@ -32,7 +32,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 @given(TREES)
-def test_what_is_packed_is_unpacked_bit_identical(tree: Any) -> None:
+def test_packed_value_is_unpacked_bit_identical(tree: Any) -> None:
     tensors: dict[str, Tensor] = {}
     record = json.loads(json.dumps(pack(tree, tensors), allow_nan=False))
     assert equal(unpack(record, tensors), tree)
@@ -46,13 +46,13 @@ def test_numbers_that_json_lacks_are_kept() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, test_numbers_that_json_lacks_are_kept])
-def test_what_has_no_place_is_refused_by_name(value: Any) -> None:
+def test_value_without_a_place_is_refused_by_name(value: Any) -> None:
     with pytest.raises(TypeError, match="/state/0"):
         pack({"state": [value]}, {})
 
 
 @pytest.mark.parametrize("record", [{"tensor": "absent"}, {"code": "import os"}, {"map": 3}, {"a": 1, "b": 2}])
-def test_what_was_not_packed_is_refused(record: Any) -> None:
+def test_bytes_that_were_not_packed_are_refused(record: Any) -> None:
     with pytest.raises((KeyError, ValueError, TypeError)):
         unpack(record, {})
 

@@ -20,7 +20,7 @@ from trainer.tasks.assumptions import of_sessions, unmoved
 from trainer.tasks.bars import prepare
 
 
-def test_columns_that_never_change_are_told_from_those_of_a_few_rows() -> None:
+def test_constant_columns_are_distinguished_from_those_of_a_few_rows() -> None:
     rng = np.random.default_rng(0)
     table = rng.normal(size=(1000, 4)).astype(np.float32)
     table[:, 1] = 3.25
@@ -29,7 +29,7 @@ def test_columns_that_never_change_are_told_from_those_of_a_few_rows() -> None:
     assert unmoved(table) == ([1], [2])
 
 
-def test_intraday_training_says_five_lines(tmp_path: Path) -> None:
+def test_intraday_training_prints_five_lines(tmp_path: Path) -> None:
     path = tmp_path / "bars.csv"
     write_synthetic(path, 390 * 24)
     task = prepare(rows_config(data=path))

@@ -29,7 +29,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     )
 
 
-def test_a_missing_package_ends_the_run_before_it_begins(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_missing_package_ends_the_run_before_it_begins(tmp_path: Path, monkeypatch, capsys) -> None:
     hide(monkeypatch, "onnx", "onnxscript")
     assert main(["train", "--export", "onnx", "--output", str(tmp_path / "out")]) == 2
     error = json.loads(capsys.readouterr().out)
@@ -39,7 +39,7 @@ def test_a_missing_package_ends_the_run_before_it_begins(tmp_path: Path, monkeyp
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_needed_for_no_format(monkeypatch) -> None:
+def test_empty_format_list_needs_no_package(monkeypatch) -> None:
     hide(monkeypatch, "onnx", "onnxscript")
     require(())
 
@@ -54,7 +54,7 @@ def test_scaling_is_part_of_what_is_deployed() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="onnx and onnxscript are not installed here")
-def test_any_number_of_rows_goes_through_the_onnx_model() -> None:
+def test_onnx_model_takes_any_number_of_rows() -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed here")
     model = mlp(2, (3,))
     session = onnxruntime.InferenceSession(onnx(model, RECORD), providers=["CPUExecutionProvider"])
@@ -63,7 +63,7 @@ def test_any_number_of_rows_goes_through_the_onnx_model() -> None:
         assert answer.shape == (rows, 1)
 
 
-def test_a_file_that_was_not_run_says_so(monkeypatch) -> None:
+def test_file_that_was_not_run_is_reported(monkeypatch) -> None:
     hide(monkeypatch, "onnxruntime")
     assert compare_onnx(b"", nn.Identity()) == {
         "checked_with": None,
@@ -72,7 +72,7 @@ def test_a_file_that_was_not_run_says_so(monkeypatch) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="onnx and onnxscript are not installed here")
-def test_a_network_that_the_exporter_refuses() -> None:
+def test_network_that_the_exporter_refuses_is_reported() -> None:
     class Odd(nn.Module):
         def forward(self, values: torch.Tensor) -> Any:
             return values if values.sum().item() > 0 else -values
@@ -82,7 +82,7 @@ def test_a_network_that_the_exporter_refuses() -> None:
     assert caught.value.code == "RM549"
 
 
-def test_the_same_weights_give_the_same_bytes() -> None:
+def test_export_of_equal_weights_gives_equal_bytes() -> None:
     model = mlp(2, (3,))
     first, second = (files(model, json.loads(json.dumps(RECORD))) for _ in range(2))
     assert first == second

@@ -52,7 +52,7 @@ def base(tmp_path, text):
     return tmp_path / "base"
 
 
-def test_from_scratch_twice_gives_the_same_bytes_and_a_lower_loss(tmp_path, text):
+def test_training_from_scratch_twice_gives_the_same_bytes_and_a_lower_loss(tmp_path, text):
     for name in "ab":
         assert train(tmp_path, name, text, "--max-steps", "8", "--batch-size", "4") == 0
     for name in ("model.safetensors", "config.json", "tokenizer.json", "generation_config.json", "recipe.yaml"):
@@ -145,7 +145,7 @@ def test_bad_row_ends_the_command_with_its_line(tmp_path, capsys):
     ("more", "code"),
     [(["--model", "nowhere"], "RM700"), (["--sequence", "4096"], "RM714"), (["--decoder-width", "33"], "RM500")],
 )
-def test_what_cannot_be_trained_ends_with_a_code(tmp_path, text, capsys, more, code):
+def test_model_that_cannot_be_trained_ends_with_a_code(tmp_path, text, capsys, more, code):
     assert train(tmp_path, "x", text, "--max-steps", "2", *more) == 2
     assert code in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ import torch
 
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import PIECE
-from trainer.data.loading.placement import Feed, Part
+from trainer.data.loading.placement import Feed, TensorPartition
 from trainer.data.split import Scaler, Split
 from trainer.tasks import scaling
 
@@ -35,7 +35,7 @@ def placement(feed: str, folder: Path, dtype: torch.dtype = torch.float32) -> An
     )
 
 
-def check(part: Part, first: int, count: int) -> None:
+def check(part: TensorPartition, first: int, count: int) -> None:
     numbers = torch.arange(first, first + count, dtype=part.inputs.dtype)
     assert torch.equal(part.inputs, torch.stack([(numbers - 1) / 2, (-numbers - 2) / 4], dim=1))
     assert torch.equal(part.targets, ((numbers - 3) / 0.5)[:, None])
@@ -43,14 +43,14 @@ def check(part: Part, first: int, count: int) -> None:
 
 @pytest.mark.parametrize("feed", ["device", "host", "mapped"])
 def test_training_and_validation_rows_are_scaled_alike_whatever_holds_them(feed: str, tmp_path: Path) -> None:
-    train, validation, way = scaling.fed(task(), placement(feed, tmp_path))
+    train, validation, way = scaling.load_partitions(task(), placement(feed, tmp_path))
     assert (way.name, train.inputs.dtype, train.targets.dtype) == (feed, torch.float32, torch.float32)
     check(train, 0, 6)
     check(validation, 100, 4)
 
 
 @pytest.mark.parametrize("free", [None, 1000])
-def test_the_feed_is_chosen_by_the_bytes_of_the_training_rows_and_the_free_memory(
+def test_feed_is_chosen_by_the_bytes_of_the_training_rows_and_the_free_memory(
     free: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {}
@@ -61,7 +61,7 @@ def test_the_feed_is_chosen_by_the_bytes_of_the_training_rows_and_the_free_memor
 
     monkeypatch.setattr(scaling, "choose_feed", choose)
     monkeypatch.setattr(scaling, "report", lambda device: free and SimpleNamespace(free=free, of=device))
-    scaling.fed(task(), placement("auto", tmp_path, torch.float32))
+    scaling.load_partitions(task(), placement("auto", tmp_path, torch.float32))
     cpu = torch.device("cpu")
     assert asked == {"feed": "auto", "workers": 2, "needs": 6 * 3 * 4, "device": cpu, "free": free}
 
@@ -71,8 +71,8 @@ def test_validation_rows_are_held_on_the_device_unless_all_are_mapped(
     feed: str, held_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[tuple[str, torch.device, Path]] = []
-    monkeypatch.setattr(scaling, "laid", lambda parts, way, device, folder: made.append((way.name, device, folder)))
-    scaling.fed(task(), placement(feed, tmp_path))
+    monkeypatch.setattr(scaling, "place", lambda parts, way, device, folder: made.append((way.name, device, folder)))
+    scaling.load_partitions(task(), placement(feed, tmp_path))
     cpu = torch.device("cpu")
     assert made == [(feed, cpu, tmp_path), (held_out, cpu, tmp_path)]
 

@@ -22,7 +22,7 @@ def test_counting_leaves_the_model_alone() -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_what_torch_cannot_count_has_no_figure() -> None:
+def test_operation_that_torch_cannot_count_has_no_figure() -> None:
     class Odd(nn.Module):
         def forward(self, values: torch.Tensor) -> torch.Tensor:
             return values[values.nonzero()]
@@ -31,7 +31,7 @@ def test_what_torch_cannot_count_has_no_figure() -> None:
 
 
 @pytest.mark.parametrize(("flops", "peak"), [(None, 1e12), (1.0, None)])
-def test_no_utilisation_without_both_figures(flops, peak) -> None:
+def test_utilisation_is_absent_without_both_figures(flops, peak) -> None:
     assert utilisation(flops, 10.0, peak) is None
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from trainer.cli import main
 from trainer.models.mlp import mlp
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.layer_monitor import Witness, bad_gradient, suspect
+from trainer.telemetry.layer_monitor import LayerMonitor, bad_gradient, non_finite_source
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 ROWS, WIDTH = 60, 3
@@ -113,7 +113,7 @@ def test_replay_shows_the_failure_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not finite" in captured.err
 
 
-def test_without_a_failure_weights_are_those_without_the_guard(tmp_path: Path) -> None:
+def test_weights_without_a_failure_are_those_without_the_guard(tmp_path: Path) -> None:
     guarded, bare = Run(tmp_path, every=2), Run(tmp_path, every=0)
     for run in (guarded, bare):
         run.steps(12)
@@ -137,16 +137,16 @@ def test_gradient_is_named_where_all_outputs_are_finite(tmp_path: Path) -> None:
 
 def test_scaled_gradient_that_overflows_is_no_suspect(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    with Witness(run.model).watching() as witness:
+    with LayerMonitor(run.model).watching() as monitor:
         loss = run.compute(run.inputs[:10], run.targets[:10])
     next(run.model.parameters()).grad.fill_(torch.inf)
-    assert suspect(witness, run.model, run.inputs[:10], loss, scaled=True) is None
-    found = suspect(witness, run.model, run.inputs[:10], loss)
+    assert non_finite_source(monitor, run.model, run.inputs[:10], loss, scaled=True) is None
+    found = non_finite_source(monitor, run.model, run.inputs[:10], loss)
     assert found is not None
-    assert found.words == "the gradient of parameter 0.weight"
+    assert found.place == "the gradient of parameter 0.weight"
 
 
-def test_one_ranks_finding_ends_all(tmp_path: Path) -> None:
+def test_finding_of_one_rank_ends_all(tmp_path: Path) -> None:
     run = Run(tmp_path, agree=lambda bad: True)
     with pytest.raises(TrainerError, match="another rank's loss is not finite"):
         run.steps(2)
@@ -179,16 +179,16 @@ def test_failure_that_does_not_repeat_is_reported(tmp_path: Path) -> None:
 
 def test_layers_are_watched_only_inside_the_block() -> None:
     model = mlp(WIDTH, (4,))
-    with Witness(model).watching() as witness:
+    with LayerMonitor(model).watching() as monitor:
         model(torch.full((2, WIDTH), torch.inf))
-    assert witness.first_bad() == "0 (Linear)"
-    witness.sums.clear()
+    assert monitor.first_bad() == "0 (Linear)"
+    monitor.sums.clear()
     model(torch.ones(2, WIDTH))
-    assert witness.first_bad() is None
+    assert monitor.first_bad() is None
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", "text", {"kind": "other"}])
-def test_what_is_no_replay_file_is_refused(tmp_path: Path, content: object) -> None:
+def test_file_that_is_no_replay_is_refused(tmp_path: Path, content: object) -> None:
     path = tmp_path / "x.pt"
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
     assert main(["replay", str(path)]) == 2

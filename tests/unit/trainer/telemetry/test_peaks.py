@@ -60,7 +60,7 @@ def test_cards_without_bf16_arithmetic_have_no_bf16_peak() -> None:
     assert all(peak.flops("bf16") is None for peak in PEAKS if peak.arch in ("gfx906", "gfx1030"))
 
 
-def test_every_peak_has_source_and_confidence() -> None:
+def test_peaks_have_source_and_confidence() -> None:
     assert all(peak.source and peak.confidence in ("reported", "general knowledge") for peak in PEAKS)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.telemetry.recorder import Telemetry, Window, Yardstick, flat, words
+from trainer.telemetry.recorder import Telemetry, ThroughputReference, Window, flat, status_of
 from trainer.telemetry.sensors import Reading
 from trainer.telemetry.trackers import Guarded
 
@@ -49,7 +49,7 @@ def test_window_reports_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, cloc
         trackers=[Guarded("memory", tracker)],
         sensor=lambda: Reading(temperature_c=61),
         memory=lambda: {"reserved": 2**30, "total": 20 * 2**30},
-        yardstick=Yardstick(flops_per_row=1e6, peak=1e9),
+        reference=ThroughputReference(flops_per_row=1e6, peak=1e9),
         checkpoint_age=lambda: 4.0,
         clock=clock,
         window_seconds=4,
@@ -63,7 +63,7 @@ def test_window_reports_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, cloc
     assert (window.step, window.steps, window.seconds, window.step_ms, window.rows_per_second) == (2, 2, 4, 2000, 50)
     assert window.waiting == {"data": 0.25}
     assert window.mfu == pytest.approx(0.05)
-    assert telemetry.words() == "50 rows/s, 5.0% MFU, 25% waiting for data, 1.0/20.0 GiB, 61 °C, checkpoint 4 s ago"
+    assert telemetry.status() == "50 rows/s, 5.0% MFU, 25% waiting for data, 1.0/20.0 GiB, 61 °C, checkpoint 4 s ago"
     telemetry.close()
     start, written = lines(tmp_path / "t.jsonl")
     assert (start["event"], start["peak"]) == ("start", 1e9)
@@ -82,14 +82,14 @@ def test_step_looks_at_nothing_but_the_clock(tmp_path: Path, clock: Clock) -> No
         assert telemetry.on_step(1) is None
 
 
-def test_what_is_not_known_is_left_out(clock: Clock) -> None:
+def test_unknown_value_is_left_out(clock: Clock) -> None:
     telemetry = Telemetry(
-        file=None, clock=clock, window_seconds=1, yardstick=Yardstick(flops_per_row=1.0, why="unknown")
+        file=None, clock=clock, window_seconds=1, reference=ThroughputReference(flops_per_row=1.0, why="unknown")
     )
-    assert telemetry.words() == ""
+    assert telemetry.status() == ""
     clock.now += 2
     telemetry.on_step(10)
-    assert telemetry.words() == "5 rows/s"
+    assert telemetry.status() == "5 rows/s"
 
 
 def test_epoch_ends_the_window_and_reaches_the_trackers(clock: Clock) -> None:
@@ -152,7 +152,7 @@ def test_full_disk_costs_the_measurements_not_the_run(mount_tmpfs, clock: Clock,
     assert "training goes on without it" in capsys.readouterr().err
 
 
-def test_waiting_below_one_per_cent_is_not_worth_a_word() -> None:
+def test_waiting_below_one_per_cent_is_not_reported() -> None:
     window = Window(
         step=1,
         steps=1,
@@ -165,7 +165,7 @@ def test_waiting_below_one_per_cent_is_not_worth_a_word() -> None:
         sensors={},
         checkpoint_age_s=None,
     )
-    assert words(window, None) == "7 rows/s"
+    assert status_of(window, None) == "7 rows/s"
 
 
 def test_nested_figures_become_paths() -> None:

@@ -66,7 +66,7 @@ def test_card_is_found_by_its_address_and_never_guessed(tmp_path: Path) -> None:
     assert first.exists()
 
 
-def test_only_card_is_taken_where_torch_reports_no_address(tmp_path: Path) -> None:
+def test_single_card_is_taken_where_torch_reports_no_address(tmp_path: Path) -> None:
     assert hwmon(tmp_path, None) is None
     assert card(tmp_path) == hwmon(tmp_path, None)
 
@@ -89,7 +89,7 @@ def test_address_is_written_as_sysfs_writes_it(monkeypatch, properties: dict[str
     assert pci_address("cuda:0") == address
 
 
-def test_torch_is_asked_where_there_are_no_files(tmp_path: Path, monkeypatch) -> None:
+def test_torch_is_queried_where_there_are_no_files(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace())
     monkeypatch.setattr(torch.cuda, "temperature", lambda device: 66)
     monkeypatch.setattr(torch.cuda, "power_draw", lambda device: 250_000)
@@ -98,6 +98,6 @@ def test_torch_is_asked_where_there_are_no_files(tmp_path: Path, monkeypatch) ->
     assert found().figures() == {"temperature_c": 66, "power_w": 250.0}
 
 
-def test_without_files_and_libraries_there_is_silence(tmp_path: Path, monkeypatch) -> None:
+def test_sensor_without_files_and_libraries_is_absent(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace())
     assert sensor("cuda:0", tmp_path) is None

@@ -22,7 +22,7 @@ def test_heat_with_a_fallen_clock_is_throttling() -> None:
     )
 
 
-def test_one_slow_window_reports_nothing() -> None:
+def test_single_slow_window_reports_nothing() -> None:
     assert judged([9, 1, 1, 1, 2, 1, 2, 1], [HOT] * 8) == [None] * 8
 
 

@@ -103,5 +103,5 @@ def test_tracker_that_does_not_start_is_named(tmp_path: Path, monkeypatch) -> No
     assert caught.value.code == "RM507"
 
 
-def test_no_tracker_needs_nothing() -> None:
+def test_empty_tracker_list_needs_no_package() -> None:
     require(())

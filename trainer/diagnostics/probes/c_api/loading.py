@@ -63,8 +63,8 @@ def wheel_folders() -> list[Path]:
     """Library folders inside installed wheels, torch's own first. Does not import torch."""
     spec = importlib.util.find_spec("torch")
     torch_folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or ())] if spec else []
-    beside = [folder for entry in sys.path for pattern in WHEEL_FOLDERS for folder in Path(entry).glob(pattern)]
-    return torch_folders + sorted(beside)
+    other_folders = [folder for entry in sys.path for pattern in WHEEL_FOLDERS for folder in Path(entry).glob(pattern)]
+    return torch_folders + sorted(other_folders)
 
 
 def loaded_path(stem: str) -> Path | None:

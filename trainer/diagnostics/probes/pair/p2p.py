@@ -67,10 +67,10 @@ def direct(request: Request) -> Verdict:
     device, seed = placement.place(request.expect), numerics.fresh_seed()
     pairs, present = two_ranks.pairs(placement.card_count()), placement.card_ids()
     reach = all(peers(pair) for pair in pairs)
-    said = f"kept every bit{two_ranks.tried(pairs)}; peer access: {'yes' if reach else 'no'}"
+    outcome = f"kept every bit{two_ranks.tried(pairs)}; peer access: {'yes' if reach else 'no'}"
     found = conclude(
         probe="p2p",
-        summary=f"Copies between two cards ({device.name}) {said}.",
+        summary=f"Copies between two cards ({device.name}) {outcome}.",
         checks=[one for pair in pairs for one in checks(pair, seed)],
         numbers=[Number(name="seed", value=seed, unit=""), *(one for pair in pairs for one in numbers(pair))],
         device=device,

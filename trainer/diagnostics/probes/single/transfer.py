@@ -186,10 +186,10 @@ def loop(device: Device, load: Load, seed: int) -> int:
         seed: seed of the random bytes.
     """
     wrong, busy = 0, Busy(device)
-    for words, told in loader(device, load, seed):
+    for words, expected in loader(device, load, seed):
         there = copy(words, device.torch_type)
         busy.compute()
-        wrong += str(numerics.checksum(there)) != told
+        wrong += str(numerics.checksum(there)) != expected
     return wrong
 
 

@@ -12,7 +12,7 @@ from rocmatrix.evidence.level import standings, why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.jobs import job
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH
 from rocmatrix.jobs.runner import Finished, Job
 from rocmatrix.matrix.resolver.resolve import Request
@@ -43,9 +43,9 @@ def bench(monkeypatch, tmp_path):
         log = tmp_path / "bench.log"
         log.write_text("".join(json.dumps(event) + "\n" for event in events))
         monkeypatch.setattr(launch, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
-        wanted = Wanted(program=BENCH, request=Request(), where="native", options=options)
+        wanted = JobRequest(program=BENCH, request=Request(), where="native", options=options)
         try:
-            command.bench(wanted, as_json=as_json)
+            command.bench(wanted, command.Bench(json=as_json))
         finally:
             run.records = store.read(path)
 
@@ -60,7 +60,7 @@ def test_figures_are_shown_with_units_and_spread(bench, capsys):
     assert "no card was measured" in told.err
 
 
-def test_a_bench_adds_a_record_with_its_numbers_and_units(bench):
+def test_bench_adds_a_record_with_its_numbers_and_units(bench):
     bench(MATMUL, END)
     (made,) = bench.records
     assert (made.kind, made.passed, made.whole, made.hardware.device) == ("bench", True, True, "cpu")
@@ -68,7 +68,7 @@ def test_a_bench_adds_a_record_with_its_numbers_and_units(bench):
     assert made.log.endswith("whole log: bench.log")
 
 
-def test_one_that_hangs_costs_its_own_figures_and_names_the_log(bench, capsys, tmp_path):
+def test_benchmark_that_hangs_costs_its_own_figures_and_names_the_log(bench, capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         bench(MATMUL, HUNG, END, status=1)
     assert ended.value.code == 2
@@ -83,7 +83,7 @@ def test_one_that_hangs_costs_its_own_figures_and_names_the_log(bench, capsys, t
 
 
 @pytest.mark.parametrize(("events", "status"), [((), 0), ((MATMUL, END), 1), ((HUNG,), 0)])
-def test_a_bench_without_a_sound_end_fails(bench, events, status, capsys):
+def test_bench_without_a_sound_end_fails(bench, events, status, capsys):
     with pytest.raises(SystemExit):
         bench(*events, status=status)
     assert "RM612" in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_wrong_usage_is_no_bench(bench, capsys):
     assert bench.records == []
 
 
-def test_where_nothing_applies_nothing_has_failed(bench, capsys):
+def test_bench_where_no_benchmark_applies_has_not_failed(bench, capsys):
     bench(UNFIT, END | {"ran_on": "nothing"}, status=1)
     shown, told = capsys.readouterr()
     assert shown == ""
@@ -108,7 +108,7 @@ def test_where_nothing_applies_nothing_has_failed(bench, capsys):
 
 
 @pytest.mark.parametrize(("events", "status"), [((UNFIT,), 1), ((UNFIT, HUNG, END), 1), ((UNFIT, END), 137)])
-def test_one_that_does_not_apply_excuses_no_other_end(bench, events, status, capsys):
+def test_benchmark_that_does_not_apply_excuses_no_other_end(bench, events, status, capsys):
     with pytest.raises(SystemExit):
         bench(*events, status=status)
     assert "RM612" in capsys.readouterr().err
@@ -123,18 +123,18 @@ def test_json_is_for_programs(bench, capsys):
     assert told["ran_on"] == END["ran_on"]
 
 
-def test_a_bench_without_any_figure_shows_no_head_of_a_table(bench, capsys):
+def test_bench_without_any_figure_shows_no_head_of_a_table(bench, capsys):
     with pytest.raises(SystemExit):
         bench(HUNG, END, status=1)
     assert capsys.readouterr().out == ""
 
 
-def test_one_of_chosen_benchmarks_is_not_a_whole_bench(bench):
+def test_single_chosen_benchmark_is_not_a_whole_bench(bench):
     bench(MATMUL, END, only=["matmul"])
     assert not bench.records[0].whole
 
 
-def test_a_bench_never_raises_a_level_nor_takes_one_away():
+def test_bench_never_raises_a_level_nor_takes_one_away():
     built = [record("build"), record("prove", 1)]
     for passed in (True, False):
         benched = record("bench", 2, passed=passed)
@@ -153,6 +153,6 @@ def test_a_bench_never_raises_a_level_nor_takes_one_away():
         (cells.CPU, {}, {}),
     ],
 )
-def test_a_cell_of_a_card_must_measure_a_card(cell, options, expected):
-    wanted = Wanted(program=BENCH, request=Request(), where="container", options=options)
+def test_cell_of_a_card_must_measure_a_card(cell, options, expected):
+    wanted = JobRequest(program=BENCH, request=Request(), where="container", options=options)
     assert job.expected(wanted, cell) == expected

@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.cli.commands import bisect as command
 from rocmatrix.cli.commands import common
-from rocmatrix.cli.options.records import Bisect
+from rocmatrix.cli.commands.bisect import Bisect
 from rocmatrix.evidence import store
 from rocmatrix.jobs.runner import Finished
 from rocmatrix.nightly.bisection import history
@@ -62,21 +62,21 @@ def test_versions_stand_in_the_order_of_their_releases():
 
 
 @pytest.mark.parametrize("first_bad", NAMES[1:])
-def test_the_first_bad_version_is_found(path, simulated, capsys, first_bad):
+def test_first_bad_version_is_found(path, simulated, capsys, first_bad):
     simulated(first_bad)
     bisect(good=OLD, bad=NEW)
     before = NAMES[NAMES.index(first_bad) - 1]
     assert capsys.readouterr().out.splitlines()[-2:] == [f"good {before}", f"bad {first_bad}"]
 
 
-def test_a_version_that_cannot_be_built_is_skipped_and_said(path, simulated, capsys):
+def test_version_that_cannot_be_built_is_skipped_and_reported(path, simulated, capsys):
     simulated(NEW, unbuildable=NAMES[1:-1])
     bisect(good=OLD, bad=NEW)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-len(NAMES) :] == [f"good {OLD}", *(f"skip {name}" for name in NAMES[1:-1]), f"bad {NEW}"]
 
 
-def test_the_pair_comes_from_the_records_that_count(path, simulated, capsys):
+def test_pair_comes_from_the_records_that_count(path, simulated, capsys):
     asked = simulated(NEW)
     nvidia = {"marks": ("nvidia",)}
     store.add(
@@ -89,14 +89,14 @@ def test_the_pair_comes_from_the_records_that_count(path, simulated, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == f"bad {NEW}"
 
 
-def test_without_a_pair_there_is_nothing_to_do(path, capsys):
+def test_bisect_without_a_pair_ends_at_once(path, capsys):
     store.add(path, [smoke(1, cell=OLD, hardware=rocm("gfx1030"))])
     with pytest.raises(SystemExit):
         bisect()
     assert "RM633" in capsys.readouterr().err
 
 
-def test_a_history_that_alternates_is_told(path, simulated, capsys):
+def test_history_that_alternates_is_reported(path, simulated, capsys):
     simulated(NEW)
     statuses = {NAMES[0]: "fail", NAMES[1]: "pass", NEW: "fail"}
     store.add(path, [smoke(i, cell=name, status=status) for i, (name, status) in enumerate(statuses.items())])

@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from rocmatrix.cli.commands import evidence as command
-from rocmatrix.cli.options.records import Evidence
+from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import store
 from rocmatrix.evidence.bundle import archive, contents
 from rocmatrix.evidence.bundle.identity import Identity

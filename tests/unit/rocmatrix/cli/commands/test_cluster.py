@@ -3,10 +3,10 @@
 import pytest
 
 from rocmatrix.cli.commands import cluster
-from rocmatrix.cli.tasks import cluster as task
+from rocmatrix.cli.options.command import known
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.schedulers import scheduler
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesOptions
@@ -16,17 +16,17 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 NODES = {"nodes": 2, "cards": 1}
 CLAIM = {"claim": "c"}
+SUBMIT = known()["submit"].options
 
 
 def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
-    wanted = Wanted(program=TRAIN, request=request, where="", options=options, dry_run=True)
-    nodes = KubernetesOptions(**NODES, **CLAIM, **place)
-    cluster.submit(wanted, engine="kubernetes", nodes=nodes, explain=explain)
+    wanted = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
+    cluster.submit(wanted, SUBMIT(engine="kubernetes", explain=explain, **NODES, **CLAIM, **place))
 
 
-def test_a_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):
+def test_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):
     submit(tmp_path, groups="44, 992")
     out = capsys.readouterr().out
     assert "- 44\n" in out
@@ -35,21 +35,21 @@ def test_a_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_explanation_sends_nothing_and_names_reason_and_source(tmp_path, capsys):
+def test_explanation_sends_nothing_and_names_reason_and_source(tmp_path, capsys):
     submit(tmp_path, groups="44,992", explain=True)
     assert "pod.securityContext.supplementalGroups=[44]" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("groups", ["render", "44,video", "-1"])
-def test_a_group_by_name_is_refused(tmp_path, capsys, groups):
+def test_group_by_name_is_refused(tmp_path, capsys, groups):
     with pytest.raises(SystemExit) as ended:
         submit(tmp_path, groups=groups)
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
 
 
-def test_what_a_site_asks_for_reaches_its_scheduler():
+def test_request_of_a_site_reaches_its_scheduler():
     words = {"modules": "slurm, apptainer/1.3", "account": "p", "cpus": 8, "memory": "64G", "time": "1:00", "qos": ""}
     told = scheduler.destination("slurm", SlurmOptions(**NODES, **words))
     assert told.slurm == SlurmRequest(
@@ -64,7 +64,7 @@ def test_what_a_site_asks_for_reaches_its_scheduler():
 
 
 @pytest.mark.parametrize(("typed", "groups"), [("", None), ("none", ()), ("44, 992", (44, 992))])
-def test_no_group_and_nothing_said_differ(typed, groups):
+def test_empty_group_differs_from_an_absent_one(typed, groups):
     assert scheduler.destination("kubernetes", KubernetesOptions(groups=typed)).groups == groups
 
 
@@ -82,12 +82,12 @@ def test_no_group_and_nothing_said_differ(typed, groups):
         ("kubernetes", {"time": "1:00"}),
     ],
 )
-def test_what_no_site_takes_is_refused(engine, wrong):
-    asked = task.submit.asks(**NODES, **wrong)
+def test_setting_that_no_site_takes_is_refused(engine, wrong):
+    asked = SUBMIT(**NODES, **wrong)
     with pytest.raises(RocmatrixError, match="RM404"):
         scheduler.destination(engine, asked)
 
 
 def test_options_of_another_scheduler_at_their_default_are_taken():
-    asked = task.submit.asks(**NODES, engine="kubernetes", claim="c")
+    asked = SUBMIT(**NODES, engine="kubernetes", claim="c")
     assert scheduler.destination("kubernetes", asked).site == Site(claim="c")

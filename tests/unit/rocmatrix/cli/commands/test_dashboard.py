@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
-from rocmatrix.cli.options.records import Dashboard
+from rocmatrix.cli.commands.dashboard import Dashboard
 from tests.fixtures.cells import MATRIX
 
 
@@ -28,7 +28,7 @@ def said(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("port", [-1, 65536, 99999])
-def test_a_number_that_is_no_port_is_refused_before_anything_is_written(said, tmp_path, port):
+def test_number_that_is_no_port_is_refused_before_anything_is_written(said, tmp_path, port):
     told = said(serve=True, port=port)
     assert told.startswith("RM404 ")
     assert str(port) in told
@@ -36,7 +36,7 @@ def test_a_number_that_is_no_port_is_refused_before_anything_is_written(said, tm
     assert not (tmp_path / "pages").exists()
 
 
-def test_a_port_that_is_taken_is_named(said):
+def test_port_that_is_taken_is_named(said):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = said(serve=True, port=port)
@@ -46,7 +46,7 @@ def test_a_port_that_is_taken_is_named(said):
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206")])
-def test_what_keeps_pages_from_being_written_names_folder_and_flag(said, tmp_path, monkeypatch, number, code):
+def test_failure_to_write_pages_names_folder_and_flag(said, tmp_path, monkeypatch, number, code):
     def fail(*_, **__):
         raise OSError(number, "for the test")  # as write() fails: without the file's name
 

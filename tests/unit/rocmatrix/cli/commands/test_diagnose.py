@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import diagnose as command
-from rocmatrix.cli.options.host import Diagnose
+from rocmatrix.cli.commands.diagnose import Diagnose
 from rocmatrix.diagnosis import project_errors
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
@@ -31,7 +31,7 @@ def log(tmp_path):
     return path
 
 
-def test_a_person_reads_cause_remedy_source_rule_and_next(log, capsys):
+def test_text_has_cause_remedy_source_rule_and_next_step(log, capsys):
     status, out, _ = diagnosed(log, capsys, gpu="gfx803")
     assert status == 0
     assert out.startswith("hip-invalid-device-function: ")
@@ -39,7 +39,7 @@ def test_a_person_reads_cause_remedy_source_rule_and_next(log, capsys):
         assert label in out
 
 
-def test_a_program_reads_the_same(log, capsys):
+def test_json_has_the_same_fields(log, capsys):
     status, out, _ = diagnosed(log, capsys, json=True, gpu="RX 7900 XT")
     found = json.loads(out)
     assert status == 0
@@ -49,13 +49,13 @@ def test_a_program_reads_the_same(log, capsys):
     assert [rule["id"] for rule in best["rules"]] == ["gfx1100-visible-igpu"]
 
 
-def test_a_cell_shows_the_rules_that_speak_against_it(log, capsys):
+def test_cell_shows_the_rules_against_it(log, capsys):
     cell = next(iter(command.known_matrix().cells))
     status, _, _ = diagnosed(log, capsys, cell=cell.name)
     assert status == 0
 
 
-def test_nothing_found_is_status_1_and_says_what_to_do(tmp_path, capsys):
+def test_empty_diagnosis_is_status_1_with_the_next_step(tmp_path, capsys):
     path = tmp_path / "a.log"
     path.write_text("all is well\n/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory\n")
     status, out, _ = diagnosed(path, capsys)
@@ -65,18 +65,18 @@ def test_nothing_found_is_status_1_and_says_what_to_do(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["none.log", "."])
-def test_no_log_is_status_2(tmp_path, capsys, name):
+def test_missing_log_is_status_2(tmp_path, capsys, name):
     status, _, err = diagnosed(tmp_path / name, capsys)
     assert status == 2
     assert "RM610" in err
 
 
-def test_an_unknown_cell_or_card_is_status_2(log, capsys):
+def test_unknown_cell_or_card_is_status_2(log, capsys):
     assert diagnosed(log, capsys, cell="none")[0] == 2
     assert diagnosed(log, capsys, gpu="RX 79000")[0] == 2
 
 
-def test_a_card_that_its_cell_is_not_for_is_refused(log, capsys):
+def test_card_that_its_cell_is_not_for_is_refused(log, capsys):
     cell = next(cell.name for cell in command.known_matrix().cells if cell.architecture == "gfx1100")
     status, _, err = diagnosed(log, capsys, cell=cell, gpu="MI50")
     assert status == 2
@@ -85,7 +85,7 @@ def test_a_card_that_its_cell_is_not_for_is_refused(log, capsys):
     assert diagnosed(log, capsys, cell=cell, gpu="RX 7900 XT")[0] == 0
 
 
-def test_one_line_is_one_however_many_patterns_it_matches(tmp_path, capsys):
+def test_line_counts_once_however_many_patterns_it_matches(tmp_path, capsys):
     path = tmp_path / "a.log"
     path.write_text(OUT_OF_MEMORY)
     _, out, _ = diagnosed(path, capsys)
@@ -122,7 +122,7 @@ def test_empty_standard_input_is_status_2(capsys, monkeypatch):
         ("2026-11-22T03:00:00Z RM303 No card of this host fits", "No card of this host fits"),  # the host's, by docker
     ],
 )
-def test_the_project_s_own_errors_are_known_with_their_next_step(tmp_path, capsys, line, title):
+def test_own_errors_are_known_with_their_next_step(tmp_path, capsys, line, title):
     path = tmp_path / "a.log"
     path.write_text(f"step 1\n{line}\n  what:  the details\n")
     status, out, _ = diagnosed(path, capsys)
@@ -135,7 +135,7 @@ def test_the_project_s_own_errors_are_known_with_their_next_step(tmp_path, capsy
     assert out.count(entry.next) == 1
 
 
-def test_what_led_to_an_error_of_the_project_comes_before_it(tmp_path, capsys):
+def test_cause_of_a_coded_error_comes_before_it(tmp_path, capsys):
     path = tmp_path / "a.log"
     path.write_text(f"{FAULT}RM208 The smoke suite failed\n")
     _, out, _ = diagnosed(path, capsys)
@@ -143,7 +143,7 @@ def test_what_led_to_an_error_of_the_project_comes_before_it(tmp_path, capsys):
     assert "also:   RM208: The smoke suite failed (line 2)" in out
 
 
-def test_a_code_that_nobody_gave_is_no_error_of_the_project(tmp_path, capsys):
+def test_unknown_code_is_no_error_of_the_project(tmp_path, capsys):
     path = tmp_path / "a.log"
     path.write_text("RM998 No attention kernel is right\nRM566 holds a number of ours and other words\n")
     assert diagnosed(path, capsys)[0] == 1
@@ -169,7 +169,7 @@ def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkey
     assert "likely:" not in diagnosed(log, capsys, gpu="gfx1100")[1]
 
 
-def test_a_host_without_a_card_says_nothing_of_a_log(monkeypatch):
+def test_host_without_a_card_does_not_affect_a_log(monkeypatch):
     from rocmatrix.doctor import examination
 
     failing = examination.Examination(findings=(), no_card=True)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from rocmatrix.cli.commands import evidence as command
-from rocmatrix.cli.options.records import Evidence
+from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import Number
 from rocmatrix.runtime.paths import ROOT
@@ -30,7 +30,7 @@ def said(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["nope", "."])
-def test_a_file_to_import_that_cannot_be_read_is_wrong_usage(said, tmp_path, name):
+def test_file_to_import_that_cannot_be_read_is_wrong_usage(said, tmp_path, name):
     told = said(take=tmp_path / name)
     assert told.startswith("RM404 ")
     assert str(tmp_path / name) in told
@@ -38,19 +38,19 @@ def test_a_file_to_import_that_cannot_be_read_is_wrong_usage(said, tmp_path, nam
 
 
 @pytest.mark.parametrize("place", ["nodir/x.json", ".", "evidence.db/x.json"])
-def test_a_place_to_export_to_that_is_no_file_s_is_wrong_usage(said, tmp_path, place):
+def test_place_to_export_to_that_is_no_file_s_is_wrong_usage(said, tmp_path, place):
     told = said(export=tmp_path / place)
     assert told.startswith("RM404 ")
     assert str(tmp_path / place) in told
     assert "--export" in told
 
 
-def test_the_root_folder_is_no_file_either(said):
+def test_root_folder_is_no_file_either(said):
     assert said(export="/").startswith("RM404 ")
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206")])
-def test_what_keeps_a_file_from_being_written_names_it_and_its_own_flag(said, tmp_path, monkeypatch, number, code):
+def test_failed_export_names_the_file_and_its_own_flag(said, tmp_path, monkeypatch, number, code):
     def fail(*_, **__):
         raise OSError(number, "for the test")  # as write() fails: without the file's name
 
@@ -64,7 +64,7 @@ def test_what_keeps_a_file_from_being_written_names_it_and_its_own_flag(said, tm
 
 
 @pytest.mark.parametrize(("value", "heads", "told"), [(None, 0, ", measured nothing"), (0.5, 1, ":")])
-def test_the_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, heads, told):
+def test_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, heads, told):
     kept = tmp_path / "evidence.db"
     numbers = () if value is None else (Number(probe="matmul", name="fp32", value=value, unit="TFLOP/s"),)
     store.add(kept, [record("bench", numbers=numbers)], origin="here")
@@ -91,7 +91,7 @@ def test_sizes_are_printed_as_entries_that_can_be_appended_to_the_checkouts(tmp_
     assert entries[-1]["sizes"][0]["bytes"] == 12345
 
 
-def test_where_there_is_no_size_nothing_is_appended_and_it_is_said(tmp_path, capsys):
+def test_sizes_without_any_append_nothing_and_report_it(tmp_path, capsys):
     told = sizes_of(tmp_path, capsys, record("build"))
     assert told.out == ""
     assert "no proven image" in told.err

@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import common, jobs
-from rocmatrix.cli.options.jobs import Build
+from rocmatrix.cli.commands.build import Build
+from rocmatrix.cli.commands.jobs import Smoke
+from rocmatrix.cli.options.command import known
 from rocmatrix.evidence import recorder as keeping
 from rocmatrix.evidence import store
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
-from rocmatrix.jobs.job import Wanted
+from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
@@ -23,11 +26,11 @@ ROOT = Path(__file__).resolve().parents[5]
 BROKEN = Request(gpu="MI50", rocm="7.2")
 
 
-def test_a_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+def test_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(build_command, "ROOT", tmp_path)
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     (tmp_path / "trainer").symlink_to(ROOT / "trainer")
-    jobs.build(Build(gpu="MI50", rocm="7.2", dry_run=True, force=True))
+    build_command.build(Build(gpu="MI50", rocm="7.2", dry_run=True, force=True))
     captured = capsys.readouterr()
     assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
     assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
@@ -37,10 +40,10 @@ def stand_in_build(choice, **_):
     return Built(tag=f"rocmatrix:{choice.cell.name}", inputs="0" * 64, argv=())
 
 
-CPU_JOB = Wanted(program=SMOKE, request=Request(gpu="cpu"), where="container", options={})
+CPU_JOB = JobRequest(program=SMOKE, request=Request(gpu="cpu"), where="container", options={})
 
 
-def test_the_probes_are_listed_with_their_limits(capsys):
+def test_probes_are_listed_with_their_limits(capsys):
     jobs.list_probes([])
     listed = capsys.readouterr().out
     assert "two_gpu_step_fsdp2" in listed
@@ -55,9 +58,9 @@ def test_the_probes_are_listed_with_their_limits(capsys):
     ]
 
 
-def test_a_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
+def test_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
     with pytest.raises(SystemExit):
-        jobs.list_probes(["colectives"])
+        known()["smoke"].run({"list": True, "probe": ["colectives"]})
     assert "did you mean collectives?" in capsys.readouterr().err
 
 
@@ -71,18 +74,18 @@ def in_container(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("status", [125, 126, 127])
-def test_an_engine_that_did_not_start_the_job_is_named(in_container, monkeypatch, capsys, status):
+def test_engine_that_did_not_start_the_job_is_named(in_container, monkeypatch, capsys, status):
     monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: Finished(status=status, events=()))
     with pytest.raises(SystemExit):
-        jobs.smoke(CPU_JOB)
+        jobs.smoke(CPU_JOB, Smoke())
     assert "RM207" in capsys.readouterr().err
 
 
-def test_a_status_after_the_first_event_is_the_jobs_own(in_container, monkeypatch, capsys):
+def test_status_after_the_first_event_is_the_jobs_own(in_container, monkeypatch, capsys):
     done = Finished(status=126, events=({"event": "probe", "probe": "blas", "status": "fail"},))
     monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
     with pytest.raises(SystemExit):
-        jobs.smoke(CPU_JOB)
+        jobs.smoke(CPU_JOB, Smoke())
     assert "RM208" in capsys.readouterr().err
 
 
@@ -94,7 +97,7 @@ def test_wrong_usage_of_a_suite_is_no_suite(in_container, monkeypatch, capsys, t
     done = Finished(status=2, events=({"event": "error", "code": code, "what": "a typo"},))
     monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
     with pytest.raises(SystemExit) as ended:
-        jobs.smoke(CPU_JOB)
+        jobs.smoke(CPU_JOB, Smoke())
     told = capsys.readouterr()
     assert ended.value.code == 2
     assert "RM208" not in told.err
@@ -102,28 +105,29 @@ def test_wrong_usage_of_a_suite_is_no_suite(in_container, monkeypatch, capsys, t
     assert store.read(path) == []
 
 
-def test_a_suite_that_another_error_ended_has_failed_and_is_on_record(in_container, monkeypatch, capsys, tmp_path):
+def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container, monkeypatch, capsys, tmp_path):
     path = tmp_path / "evidence.db"
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: f"sha256:{1:064}")
     done = Finished(status=2, events=({"event": "error", "code": "RM501", "what": "no torch"},))
     monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
     with pytest.raises(SystemExit):
-        jobs.smoke(CPU_JOB)
+        jobs.smoke(CPU_JOB, Smoke())
     assert "RM208" in capsys.readouterr().err
     (made,) = store.read(path)
     assert not made.passed
 
 
-def test_a_card_that_is_missing_is_told_before_the_build(in_container, monkeypatch, capsys):
+def test_card_that_is_missing_is_reported_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
-        jobs.smoke(Wanted(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)))
+        wanted = JobRequest(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,))
+        jobs.smoke(wanted, Smoke())
     assert "RM303" in capsys.readouterr().err
 
 
-def test_a_job_gets_the_cards_that_were_chosen(in_container):
-    wanted = Wanted(
+def test_job_gets_the_cards_that_were_chosen(in_container):
+    wanted = JobRequest(
         program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
     )
     argv = jobs.prepared_job(wanted)[0].argv
@@ -132,17 +136,17 @@ def test_a_job_gets_the_cards_that_were_chosen(in_container):
     ]
 
 
-def test_a_wheelhouse_that_is_not_there_is_no_new_folder(tmp_path, capsys):
+def test_wheelhouse_that_is_not_there_is_no_new_folder(tmp_path, capsys):
     with pytest.raises(SystemExit):
         build_cpu(wheelhouse=str(tmp_path / "typo"))
     assert "--wheelhouse names no folder" in capsys.readouterr().err
     assert not (tmp_path / "typo").exists()
 
 
-def test_a_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
+def test_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
     shutil.copytree(ROOT / "images" / cells.CPU.name, tmp_path / "images" / cells.CPU.name)
     shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    monkeypatch.setattr(build_command, "ROOT", tmp_path)
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     build_cpu()
     assert "docker buildx build" in capsys.readouterr().out
@@ -154,17 +158,17 @@ def test_a_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
 
 
 def build_cpu(wheelhouse=""):
-    jobs.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))
+    build_command.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))
 
 
-def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, tmp_path):
+def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_path):
     trace = {"helped": "peer-to-peer off", "likely_cause": "IOMMU"}
     verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
     done = Finished(status=1, events=(verdict,))
     place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
-    monkeypatch.setattr(jobs, "ran", lambda wanted: (done, place))
+    monkeypatch.setattr(jobs, "run_and_record", lambda wanted: (done, place))
     with pytest.raises(SystemExit, match="2"):
-        jobs.smoke(object())
+        jobs.smoke(CPU_JOB, Smoke())
     told = capsys.readouterr().err
     assert "two_gpu_step was traced:" in told
     assert "peer-to-peer off" in told
@@ -172,13 +176,13 @@ def test_what_a_failure_of_two_cards_was_traced_to_is_told(monkeypatch, capsys, 
 
 
 @pytest.mark.parametrize("program", ["train", "smoke", "bench"])
-def test_every_job_keeps_its_log_where_builds_keep_theirs(in_container, monkeypatch, tmp_path, program):
+def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch, tmp_path, program):
     seen = []
     monkeypatch.setattr(
         "rocmatrix.jobs.runner.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
     )
     options = {"output": str(tmp_path / "out")}
-    jobs.run_job(Wanted(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
+    jobs.run_job(JobRequest(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
     (log,) = seen
-    assert log.parent == build.log_file(cells.CPU, jobs.ROOT).parent
+    assert log.parent == build.log_file(cells.CPU, build_command.ROOT).parent
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")

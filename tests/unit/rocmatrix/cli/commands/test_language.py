@@ -5,12 +5,10 @@ import subprocess
 import pytest
 
 from rocmatrix.cli.commands import language as command
-from rocmatrix.cli.tasks import flags
-from rocmatrix.cli.tasks import language as tasks
+from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.images import native_env as native
 
 RUNNER = native.Native(python="python3", cell=None, why="stand-in")
-TASKS = (tasks.generate, tasks.chat, tasks.evaluate, tasks.merge, tasks.gguf, tasks.show_data)
 
 
 @pytest.fixture(autouse=True)
@@ -20,28 +18,27 @@ def stand_in(monkeypatch):
 
 
 def test_dry_runs_print_the_commands(capsys):
-    command.run("generate", {"model": "a b", "prompt": "Once", "seed": "0", "most": ""}, dry_run=True)
-    command.run("show-data", {"data": "rows.jsonl", "too_long": "cut"}, dry_run=True)
+    known()["generate"].run({"model": "a b", "prompt": "Once", "seed": "0", "most": "", "dry_run": True})
+    known()["show-data"].run({"data": "rows.jsonl", "too_long": "cut", "dry_run": True})
     assert capsys.readouterr().out.splitlines() == [
         "python3 -P -m trainer generate '--model=a b' --prompt=Once --seed=0",
         "python3 -P -m trainer show-data --data=rows.jsonl --too-long=cut",
     ]
 
 
-@pytest.mark.parametrize(("name", "needed"), command.NEEDED.items())
-def test_what_is_missing_is_named_before_anything_is_installed(name, needed, monkeypatch, capsys):
+@pytest.mark.parametrize(("name", "needed"), [(name, needed) for name, (needed, _) in command.COMMANDS.items()])
+def test_missing_option_is_named_before_any_install(name, needed, monkeypatch, capsys):
     monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
     with pytest.raises(SystemExit) as caught:
-        command.run(name, {}, dry_run=False)
+        known()[name].run({})
     words = capsys.readouterr().err
     assert caught.value.code == 2
     assert "RM404" in words
     assert all(f"--{each}" in words for each in needed)
 
 
-@pytest.mark.parametrize("one", TASKS, ids=lambda one: one.name)
-def test_each_task_takes_the_trainers_options(one):
-    options = flags.trainer_options(one.name.replace("_", "-"))
-    names = {str(name) for argument in one.get_arguments() for name in argument.names}
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_tasks_take_the_trainers_options(name):
+    options = {option["name"].replace("_", "-") for option in trainer_options(name)}
     assert options
-    assert {option["name"].replace("_", "-") for option in options} | {"dry-run"} <= names
+    assert {flag.name for flag in known()[name].flags} == options | {"dry-run"}

@@ -5,8 +5,9 @@ import subprocess
 import pytest
 
 from rocmatrix.cli.commands import models as command
-from rocmatrix.cli.tasks import flags
-from rocmatrix.cli.tasks import models as task
+from rocmatrix.cli.commands.models import Report
+from rocmatrix.cli.options.command import known, trainer_options
+from rocmatrix.cli.options.common import DryRun
 from rocmatrix.images import native_env as native
 
 RUNNER = native.Native(python="python3", cell=None, why="stand-in")
@@ -19,8 +20,8 @@ def stand_in(monkeypatch):
 
 
 def test_dry_runs_print_the_commands(capsys):
-    command.compress({"model": "TRAINING/one", "how": "int8,prune", "data": ""}, dry_run=True)
-    command.report("TRAINING/one", {"repeats": "9"}, dry_run=True)
+    command.compress(DryRun(dry_run=True), {"model": "TRAINING/one", "how": "int8,prune", "data": ""})
+    command.report(Report(run="TRAINING/one", dry_run=True), {"repeats": "9"})
     assert capsys.readouterr().out.splitlines() == [
         "python3 -P -m trainer compress --model=TRAINING/one --how=int8,prune",
         "python3 -P -m trainer report TRAINING/one --repeats=9",
@@ -29,12 +30,13 @@ def test_dry_runs_print_the_commands(capsys):
 
 def test_compress_without_a_model_states_what_is_needed(capsys):
     with pytest.raises(SystemExit) as caught:
-        command.compress({}, dry_run=True)
+        command.compress(DryRun(dry_run=True), {})
     assert caught.value.code
     assert "RM404" in capsys.readouterr().err
 
 
-def test_tasks_take_the_trainers_options():
-    for one, own in ((task.compress, {"dry-run"}), (task.report, {"dry-run", "run"})):
-        names = {name for argument in one.get_arguments() for name in argument.names}
-        assert own | {option["name"].replace("_", "-") for option in flags.trainer_options(one.name)} <= names
+@pytest.mark.parametrize(("name", "own"), [("compress", {"dry-run"}), ("report", {"dry-run", "run"})])
+def test_command_takes_its_own_and_the_trainers_options(name, own):
+    assert {flag.name for flag in known()[name].flags} == own | {
+        each["name"].replace("_", "-") for each in trainer_options(name)
+    }

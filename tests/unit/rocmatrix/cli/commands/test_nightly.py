@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rocmatrix.cli.commands import nightly
-from rocmatrix.cli.options.records import Nightly
+from rocmatrix.cli.commands.nightly import Nightly
 from rocmatrix.nightly.journal import Journal
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -22,7 +22,7 @@ with nightly.alone(Path(sys.argv[2])):
 
 
 @pytest.fixture
-def under_way(tmp_path):
+def is_running(tmp_path):
     """Return how to start another night, by its checkout and its evidence."""
     started = []
 
@@ -49,13 +49,13 @@ def asked(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("same", ["checkout", "evidence"])
-def test_a_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_the_first_is_gone(
-    same, asked, under_way, tmp_path, capsys
+def test_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_the_first_is_gone(
+    same, asked, is_running, tmp_path, capsys
 ):
     choices, begun = asked
     places = {"checkout": tmp_path / "checkout", "evidence": tmp_path / "evidence.db"}
     others = {"checkout": tmp_path / "another", "evidence": tmp_path / "other.db"} | {same: places[same]}
-    first = under_way(others["checkout"], others["evidence"])
+    first = is_running(others["checkout"], others["evidence"])
     with pytest.raises(SystemExit) as ended:
         nightly.nightly(choices)
     assert ended.value.code == 2
@@ -70,15 +70,15 @@ def test_a_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until
     assert len(begun) == 1
 
 
-def test_a_dry_run_disturbs_no_night(asked, under_way, tmp_path, monkeypatch, capsys):
-    under_way(tmp_path / "checkout", tmp_path / "evidence.db")
+def test_dry_run_disturbs_no_night(asked, is_running, tmp_path, monkeypatch, capsys):
+    is_running(tmp_path / "checkout", tmp_path / "evidence.db")
     monkeypatch.setattr(nightly, "_print", lambda cells, choices: print("printed"))
     choices, _ = asked
     nightly.nightly(Nightly(cells="cpu", jobs=1, budget=choices.budget, dry_run=True))
     assert "printed" in capsys.readouterr().out
 
 
-def test_a_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
+def test_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RocmatrixError) as caught, nightly.alone(tmp_path / "file" / "evidence.db"):

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from rocmatrix.cli.commands import predict as command
-from rocmatrix.cli.tasks import flags
-from rocmatrix.cli.tasks import predict as task
+from rocmatrix.cli.options.command import known, trainer_options
+from rocmatrix.cli.options.common import DryRun
 from rocmatrix.images import native_env as native
 from rocmatrix.jobs import runner as launch
 
@@ -21,7 +21,7 @@ def stand_in(monkeypatch):
 
 def test_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, capsys):
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
-    command.predict({"model": "TRAINING/a b", "data": "bars.csv", "output": ""}, dry_run=True)
+    command.predict(DryRun(dry_run=True), {"model": "TRAINING/a b", "data": "bars.csv", "output": ""})
     assert capsys.readouterr().out == "python3 -P -m trainer predict '--model=TRAINING/a b' --data=bars.csv\n"
 
 
@@ -32,12 +32,11 @@ def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypat
 
     monkeypatch.setattr(launch, "run", run)
     with pytest.raises(SystemExit) as caught:
-        command.predict({}, dry_run=False)
+        command.predict(DryRun(), {})
     assert caught.value.code == 2
     assert json.loads(capsys.readouterr().out) == {"event": "done", "rows": 3}
 
 
-def test_task_takes_the_trainers_options():
-    names = {name for argument in task.predict.get_arguments() for name in argument.names}
-    assert {"model", "data", "output", "dry-run"} <= names
-    assert {option["name"] for option in flags.trainer_options("predict")} == {"model", "data", "output"}
+def test_command_takes_the_trainers_options():
+    assert {flag.name for flag in known()["predict"].flags} == {"model", "data", "output", "dry-run"}
+    assert {option["name"] for option in trainer_options("predict")} == {"model", "data", "output"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rocmatrix.cli.commands import prove as command
-from rocmatrix.cli.options.records import Prove
+from rocmatrix.cli.commands.prove import Prove
 from tests.fixtures.device_code import wheel_tree
 from tests.fixtures.trees import write
 
@@ -22,7 +22,7 @@ def run(capsys, folder, *, only="", as_json=False):
     return status, out.out, out.err
 
 
-def test_a_folder_with_the_cells_code_is_proven_and_says_what_was_not_checked(tmp_path, capsys):
+def test_folder_with_the_cells_code_is_proven_and_lists_what_was_not_checked(tmp_path, capsys):
     write(tmp_path, wheel_tree("gfx1100"))
     status, out, err = run(capsys, tmp_path)
     assert status == 0, err
@@ -44,7 +44,7 @@ def test_json_holds_the_whole_proof(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("only", "code"), [("rocBLAS", 0), ("rocBLAS,hipBLASLt", 2), ("rocblas", 2)], ids=["there", "missing", "unknown"]
 )
-def test_only_names_the_libraries_that_must_be_there(tmp_path, capsys, only, code):
+def test_proof_with_only_names_the_libraries_that_must_be_there(tmp_path, capsys, only, code):
     files = {path: data for path, data in wheel_tree("gfx1100").items() if "/rocblas/" in path}
     write(tmp_path, files)
     status, _, err = run(capsys, tmp_path, only=only)
@@ -53,18 +53,18 @@ def test_only_names_the_libraries_that_must_be_there(tmp_path, capsys, only, cod
         assert "RM404" in err and "rocBLAS" in err
 
 
-def test_a_folder_that_is_not_there_is_a_persons_mistake(tmp_path, capsys):
+def test_missing_folder_is_a_users_mistake(tmp_path, capsys):
     status, _, err = run(capsys, tmp_path / "gone")
     assert (status, err.splitlines()[0]) == (2, "RM221 There was nothing to look into")
 
 
-def test_an_empty_folder_is_not_proven(tmp_path, capsys):
+def test_empty_folder_is_not_proven(tmp_path, capsys):
     status, _, err = run(capsys, tmp_path)
     assert status == 2
     assert "RM211" in err and "RM214" in err
 
 
-def test_a_proof_needs_a_cell(capsys):
+def test_proof_needs_a_cell(capsys):
     with pytest.raises(SystemExit) as end:
         command.prove(Prove())
     assert end.value.code == 2

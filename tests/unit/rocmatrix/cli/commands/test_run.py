@@ -2,14 +2,16 @@
 
 import json
 import shlex
+import sys
 
 import pytest
 import yaml
 
 from rocmatrix.cli.commands import run
-from rocmatrix.cli.options.run import Devcontainer, Run
+from rocmatrix.cli.commands.run import Devcontainer, Run
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.host.hardware import survey
+from rocmatrix.images.build import Built
 from rocmatrix.jobs import interactive as session
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import sysfs
@@ -30,19 +32,20 @@ def on(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def tell(capsys):
+def tell(capsys, monkeypatch):
     """Return a function: what is asked, to what is printed. Whatever is typed has a folder and a user."""
 
     def tell(request, **typed):
         command, features = typed.pop("command", ()), {f"with_{name}": True for name in typed.pop("features", ())}
         options = {"output": "/srv/training", "user": "1000:1000", "gpu": request.gpu or ""} | features | typed
-        run.run(Run(**options), after_dashes=command)
+        monkeypatch.setattr(sys, "argv", ["invokew", "run", "--", *command])
+        run.run(Run(**options))
         return capsys.readouterr()
 
     return tell
 
 
-def test_each_flag_is_printed_whole_with_its_reason_and_source(on, tell):
+def test_flags_are_printed_whole_with_reason_and_source(on, tell):
     on(sysfs.two_rx_7900_xt, render_gid=109)
     lines = tell(OPEN, explain=True).out.splitlines()
     at = lines.index("--group-add=109")
@@ -51,7 +54,7 @@ def test_each_flag_is_printed_whole_with_its_reason_and_source(on, tell):
     assert lines.index("Not given:") < lines.index("--privileged")
 
 
-def test_every_word_of_a_dry_run_is_explained(on, tell):
+def test_dry_run_explains_each_of_its_words(on, tell):
     on(sysfs.two_rx_7900_xt)
     words = shlex.split(tell(OPEN, dry_run=True).out)
     options = [word for word in words if word.startswith("--")]
@@ -60,14 +63,14 @@ def test_every_word_of_a_dry_run_is_explained(on, tell):
     assert [word for word in options if word not in told] == []
 
 
-def test_a_feature_moves_its_flag_from_what_is_not_given(on, tell):
+def test_feature_moves_its_flag_from_what_is_not_given(on, tell):
     on(sysfs.two_rx_7900_xt)
     given, _, left_out = tell(OPEN, explain=True, features=["debugger"]).out.partition("Not given:")
     assert "--cap-add=SYS_PTRACE" in given.splitlines()
     assert "--cap-add=SYS_PTRACE" not in left_out.splitlines()
 
 
-def test_the_explanation_is_read_by_programs(on, tell):
+def test_explanation_is_read_by_programs(on, tell):
     on(sysfs.two_rx_7900_xt, render_gid=109)
     told = json.loads(tell(OPEN, target="podman", explain=True, json=True).out)
     assert told["target"] == "podman"
@@ -76,25 +79,25 @@ def test_the_explanation_is_read_by_programs(on, tell):
     assert set(rows["--userns"]) == {"flag", "value", "reason", "source"}
 
 
-def test_a_dry_run_prints_the_very_command(on, tell):
+def test_dry_run_prints_the_very_command(on, tell):
     on(sysfs.two_rx_7900_xt)
     argv = shlex.split(tell(OPEN, command=["bash", "-c", "echo 'a  b'"], dry_run=True).out)
     assert argv[:4] == ["docker", "run", "--interactive", "--rm"]
     assert argv[-2:] == ["-c", "echo 'a  b'"]
 
 
-def test_a_target_prints_its_text_alone_on_standard_output(on, tell):
+def test_target_prints_its_text_alone_on_standard_output(on, tell):
     on(sysfs.two_rx_7900_xt, render_gid=109)
     assert yaml.safe_load(tell(OPEN, target="compose").out)["services"]["train"]["group_add"] == ["109"]
     assert json.loads(tell(OPEN, target="cdi").out)["kind"] == "amd.com/gpu"
 
 
-def test_podman_is_told_what_it_cannot_do_for_this_user(on, tell):
+def test_podman_run_reports_what_this_user_lacks(on, tell):
     on(sysfs.two_rx_7900_xt, render_gid=54321)
     assert "this user is not in group 54321" in tell(OPEN, target="podman").err
 
 
-def test_a_target_is_written_where_it_was_asked_for(on, tell, tmp_path):
+def test_target_is_written_to_the_given_path(on, tell, tmp_path):
     on(sysfs.two_rx_7900_xt)
     assert tell(OPEN, target="cdi", to=str(tmp_path / "cdi" / "amd.json")).out == ""
     assert json.loads((tmp_path / "cdi" / "amd.json").read_text())["cdiVersion"] == "0.5.0"
@@ -118,18 +121,19 @@ def test_mistakes_end_with_their_code(on, tell, capsys, typed, code):
     assert code in capsys.readouterr().err
 
 
-def test_no_card_is_told_before_anything_is_built(on, tell, capsys, monkeypatch):
+def test_missing_card_is_reported_before_a_build(on, tell, capsys, monkeypatch):
     on(sysfs.no_driver)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: pytest.fail("built first"))
+    monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
         tell(Request(rocm=None, torch=None, gpu="gfx1100", cell=None))
     assert "RM301" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("status", "words"), [(0, ""), (7, ""), (125, "RM207"), (127, "RM207")])
-def test_the_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, status, words):
+def test_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, status, words):
     on(sysfs.no_driver)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.build_image", lambda *_, **__: "rocmatrix:cpu")
+    built = Built(tag="rocmatrix:cpu", inputs="0" * 64, argv=())
+    monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: built)
     monkeypatch.setattr(session, "attached", lambda _: status)
     with pytest.raises(SystemExit) as ended:
         tell(CPU, output=str(tmp_path / "runs"), command=["true"])
@@ -138,7 +142,7 @@ def test_the_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_pat
     assert (tmp_path / "runs").is_dir()
 
 
-def test_the_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_path):
+def test_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_path):
     on(sysfs.mi50)
     run.devcontainer(Devcontainer(user="1234:567", to=str(tmp_path / "dev")))
     text = (tmp_path / "dev" / "devcontainer.json").read_text()

@@ -21,7 +21,7 @@ def nodes(specification, name):
     return device["containerEdits"]["deviceNodes"]
 
 
-def test_each_card_has_its_node_and_the_interface_that_all_share(two_cards):
+def test_cards_have_their_node_and_the_interface_that_all_share(two_cards):
     hardware, _ = two_cards(gid=109)
     made = cdi.specification(hardware)
     assert (made["cdiVersion"], made["kind"]) == ("0.5.0", "amd.com/gpu")
@@ -31,7 +31,7 @@ def test_each_card_has_its_node_and_the_interface_that_all_share(two_cards):
     assert {(node["uid"], node["gid"], node["fileMode"]) for node in nodes(made, "all")} == {(0, 109, 0o660)}
 
 
-def test_no_device_number_is_written_down_for_it_differs_between_boots(two_cards):
+def test_device_numbers_are_left_out_since_they_differ_between_boots(two_cards):
     assert not {"major", "minor"} & {key for node in nodes(cdi.specification(two_cards()[0]), "all") for key in node}
 
 
@@ -50,7 +50,7 @@ def test_other_devices_stay_as_they_were(two_cards):
 
 
 @pytest.mark.parametrize(("machine", "code"), [(sysfs.no_driver, "RM301"), (sysfs.wsl2, "RM301")])
-def test_nothing_to_name_is_an_error(tmp_path, machine, code):
+def test_empty_request_is_an_error(tmp_path, machine, code):
     with pytest.raises(RocmatrixError, match=code):
         cdi.cdi_file(survey(machine(tmp_path)))
 
@@ -71,7 +71,7 @@ def test_second_file_of_the_kind_is_refused_by_name(tmp_path, name, content):
         cdi.conflict(tmp_path / "rocmatrix.json", [tmp_path])
 
 
-def test_its_own_file_other_kinds_and_broken_files_are_no_conflict(tmp_path):
+def test_own_file_other_kinds_and_broken_files_are_no_conflict(tmp_path):
     (tmp_path / "rocmatrix.json").write_text('{"kind": "amd.com/gpu"}')
     (tmp_path / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
     (tmp_path / "broken.json").write_text("{")

@@ -67,14 +67,14 @@ def test_command_runs_once_the_container_is_made(two_cards):
     assert made(spec)["postCreateCommand"] == ["python", "-m", "trainer", "smoke"]
 
 
-def test_each_argument_has_its_reason_on_the_line_before(two_cards):
+def test_arguments_have_their_reason_on_the_line_before(two_cards):
     lines = [line.strip() for line in devcontainer_json(two_cards()[1]).splitlines()]
     arguments = [index for index, line in enumerate(lines) if line.startswith('"--')]
     assert arguments
     assert all(lines[index - 1].startswith("// ") for index in arguments)
 
 
-def test_what_is_left_out_is_explained(two_cards):
+def test_omitted_settings_are_explained(two_cards):
     rows = devcontainer_rows(two_cards()[1])
     assert all(row.reason.strip() and row.source.strip() for row in rows)
     assert "hostRequirements.gpu" in [row.flag for row in rows if row.value is None]
@@ -86,7 +86,7 @@ def test_portable_spec_is_refused():
 
 
 @given(JSON)
-def test_what_is_written_is_json(value):
+def test_emitted_text_is_json(value):
     assert json.loads(written(value)) == value
 
 

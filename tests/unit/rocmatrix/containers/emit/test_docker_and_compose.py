@@ -151,7 +151,7 @@ def parsed(option):
     return f"{flag}={next(csv.reader([value]))}" if flag == "--mount" else option
 
 
-def test_the_strategies_know_every_kind():
+def test_strategies_know_every_kind():
     assert set(KINDS) == set(get_args(Setting))
 
 
@@ -188,19 +188,19 @@ def example(kind):
     return kind(**fields.get(kind, {}), **WHY)
 
 
-def test_a_setting_given_twice_is_refused():
+def test_setting_given_twice_is_refused():
     spec = RunSpec(cell="c", image="i", command=(), settings=(example(User), example(User)))
     with pytest.raises(ValueError, match="user is set twice"):
         emit.docker_sdk_arguments(spec)
 
 
-def test_a_comma_in_a_path_is_quoted():
+def test_comma_in_a_path_is_quoted():
     mount = replace(example(Mount), origin='/srv/a,b "c"')
     assert next(csv.reader([mount.value])) == ["type=bind", 'source=/srv/a,b "c"', "target=/b"]
 
 
 @pytest.mark.parametrize("content", ["1e3", "0o17", "no", "~", "12:30:45", "$HOME", "", "a: b", "-x", "0x1F"])
-def test_what_yaml_could_misread_stays_text(content):
+def test_text_that_yaml_could_misread_stays_text(content):
     spec = RunSpec(cell="c", image="i", command=(), settings=(replace(example(Environment), content=content),))
     text = emit.compose_file(spec)
     assert yaml.safe_load(text)["services"]["train"]["environment"]["A"] == content.replace("$", "$$")
@@ -229,7 +229,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_emitted_texts_are_those_looked_at(tmp_path, name):
+def test_emitted_texts_equal_the_reviewed_ones(tmp_path, name):
     build, cell = GOLDEN[name]
     spec = host_spec(build(tmp_path), cell)
     assert_golden(f"run/{name}.argv", "\n".join(emit.docker_run_argv(spec)) + "\n")
@@ -238,7 +238,7 @@ def test_the_emitted_texts_are_those_looked_at(tmp_path, name):
 
 
 @pytest.mark.parametrize(("name", "cell"), [("cpu", cells.CPU), ("gfx1100", cells.GFX1100)])
-def test_the_portable_compose_file_is_the_one_looked_at(name, cell):
+def test_portable_compose_file_equals_the_reviewed_one(name, cell):
     assert_golden(f"run/portable-{name}.compose.yaml", emit.compose_file(portable_spec(cell)))
 
 
@@ -254,7 +254,7 @@ def test_groups_are_numbers_and_differ_between_hosts_in_every_emitter(tmp_path):
     assert texts[109] != texts[992]
 
 
-def test_a_portable_spec_is_no_command():
+def test_portable_spec_is_no_command():
     spec = portable_spec(cells.GFX1100)
     for emitter in (emit.docker_run_argv, emit.docker_sdk_arguments):
         with pytest.raises(ValueError, match="compose variables"):

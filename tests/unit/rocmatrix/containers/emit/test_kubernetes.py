@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.containers.elsewhere import Places, elsewhere_spec
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.kubernetes import Placement, kubernetes_job, kubernetes_rows, train_job
+from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.containers.settings import Device, Environment, Group, Ipc, Limit, SecurityOption
 from tests.fixtures import cells
@@ -61,13 +61,13 @@ EMITTED = pytest.mark.parametrize(("emit", "placement"), [(kubernetes_job, ONE),
         (cells.CPU, 0, (), "cpu"),
     ],
 )
-def test_what_is_emitted_is_what_was_looked_at(emit, placement, cell, cards, groups, host):
+def test_emitted_job_equals_the_reviewed_text(emit, placement, cell, cards, groups, host):
     text = emit(spec(cell, groups=groups), replace(placement, cards=cards))
     assert_golden(f"cluster/{host}.{emit.__name__.replace('_', '-')}.yaml", text)
 
 
 @EMITTED
-def test_all_that_a_site_asks_for_is_as_looked_at(emit, placement):
+def test_site_settings_equal_the_reviewed_text(emit, placement):
     asked = replace(placement, site=FULL)
     assert_golden(f"cluster/site.{emit.__name__.replace('_', '-')}.yaml", emit(spec(data="bars/2025.csv"), asked))
 
@@ -149,7 +149,7 @@ def test_data_is_read_from_a_claim(emit, placement, site, claim):
         {"queue": "a/b"},
     ],
 )
-def test_what_the_interface_would_refuse_is_refused(wrong):
+def test_name_that_the_interface_would_refuse_is_refused(wrong):
     with pytest.raises(ValueError, match="is not"):
         Site(**wrong)
 
@@ -209,7 +209,7 @@ def test_train_job_follows_the_published_models(site):
         SecurityOption(value="label=disable", **WHY),
     ],
 )
-def test_what_a_pod_cannot_have_is_refused(setting):
+def test_setting_that_a_pod_cannot_have_is_refused(setting):
     asked = spec()
     with pytest.raises(ValueError, match=setting.flag):
         kubernetes_job(replace(asked, settings=(*asked.settings, setting)), ONE)
@@ -235,7 +235,7 @@ def test_name_that_no_cluster_takes_is_refused(name):
 
 
 @given(content=st.text(st.characters(exclude_categories=["C"]), max_size=20), gid=st.integers(1, 2**31 - 1))
-def test_any_text_and_any_group_survive(content, gid):
+def test_text_and_groups_of_any_kind_survive(content, gid):
     settings = (Environment(name="A", content=content, **WHY), Group(gid=gid, **WHY))
     asked = replace(PLAIN, settings=settings, command=("train", content))
     (container,) = pod(document := yaml.safe_load(kubernetes_job(asked, ONE)))["containers"]
@@ -250,7 +250,7 @@ def expanded(text):
     return text.replace("$$", "$")
 
 
-def test_every_setting_is_explained_field_by_field():
+def test_settings_are_explained_field_by_field():
     asked = spec()
     rows = kubernetes_rows(asked, ONE)
     assert {row.reason for row in rows} > {setting.reason for setting in asked.settings}

@@ -13,14 +13,14 @@ def options(spec, *, rootless=False, selinux=False):
     return {row.option for row in podman_rows(spec, rootless=rootless, selinux=selinux)}
 
 
-def test_run_by_root_it_gets_what_docker_gets_spelled_its_own_way(two_cards):
+def test_podman_run_by_root_gets_the_settings_of_docker_in_its_own_spelling(two_cards):
     _, spec = two_cards()
     docker = {*docker_options(spec), "--rm", "--pull=never"}
     assert options(spec) - docker == {"--security-opt=no-new-privileges", "--read-only-tmpfs=false"}
     assert docker - options(spec) == {"--security-opt=no-new-privileges:true"}
 
 
-def test_without_root_the_users_own_groups_are_kept_and_no_number_is_given(two_cards):
+def test_rootless_run_keeps_the_users_groups_and_gives_no_number(two_cards):
     _, spec = two_cards(gid=109)
     (row,) = [row for row in podman_rows(spec, rootless=True, selinux=False) if row.flag == "--group-add"]
     assert row.value == "keep-groups"
@@ -28,7 +28,7 @@ def test_without_root_the_users_own_groups_are_kept_and_no_number_is_given(two_c
     assert "--userns=keep-id" in options(spec, rootless=True)
 
 
-def test_where_no_group_is_needed_none_is_kept(two_cards):
+def test_groups_are_not_kept_where_none_is_needed(two_cards):
     _, spec = two_cards()
     bare = type(spec)(cell="c", image="i", command=(), settings=tuple(s for s in spec.settings if type(s) is not Group))
     assert "--group-add=keep-groups" not in options(bare, rootless=True)
@@ -39,7 +39,7 @@ def test_labels_are_lifted_only_where_selinux_is_enforced(two_cards):
     assert options(spec, selinux=True) - options(spec) == {"--security-opt=label=disable"}
 
 
-def test_every_row_has_a_reason_and_a_source(two_cards):
+def test_rows_have_a_reason_and_a_source(two_cards):
     for row in podman_rows(two_cards()[1], rootless=True, selinux=True):
         assert row.reason.strip()
         assert row.source.strip()

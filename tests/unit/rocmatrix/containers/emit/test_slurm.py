@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.containers.elsewhere import Places, elsewhere_spec
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, natively, sbatch_script
+from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, native_launcher, sbatch_script
+from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.settings import CdiDevice, Environment, Ipc, Limit, Mount
 from tests.fixtures import cells
 from tests.fixtures.golden import assert_golden
@@ -49,22 +49,22 @@ def read_by_a_shell(script):
 
 @pytest.mark.parametrize(("cell", "host"), [(cells.GFX1100, "two-rx-7900-xt"), (cells.GFX906, "mi50")])
 @pytest.mark.parametrize("under", [in_docker, in_apptainer])
-def test_what_is_emitted_is_what_was_looked_at(under, cell, host):
+def test_emitted_script_equals_the_reviewed_text(under, cell, host):
     batch = replace(BATCH, cards=2, request=SlurmRequest(partition="gpu"))
     script = sbatch_script(batch, under(spec(cell), cards=True))
     assert_golden(f"cluster/{host}.{under.__name__.replace('_', '-')}.sbatch", script)
 
 
-def test_native_script_is_what_was_looked_at():
+def test_native_script_equals_the_reviewed_one():
     script = sbatch_script(
         replace(BATCH, request=SlurmRequest(time_limit="4:00:00")),
-        natively("/opt/venv/bin/python", {"PYTHONPATH": "/a b"}, cards=True),
+        native_launcher("/opt/venv/bin/python", {"PYTHONPATH": "/a b"}, cards=True),
     )
     assert_golden("cluster/native.sbatch", script)
 
 
 @pytest.mark.parametrize("under", [in_docker, in_apptainer])
-def test_all_that_a_site_asks_for_is_as_looked_at(under):
+def test_site_settings_equal_the_reviewed_text(under):
     request = SlurmRequest(
         partition="gpu", account="proj-1", qos="high", reservation="maint", constraint="[mi300x|mi250]&ib",
         memory="64G", cpus=16, gres="gpu:mi300x:8,lustre:1", modules=("slurm", "apptainer/1.3"),
@@ -95,9 +95,9 @@ def test_several_nodes_meet_at_the_first_and_one_on_its_loopback():
 
 
 @given(argument=TEXT, content=TEXT, python=TEXT)
-def test_every_word_reaches_the_step_as_it_is(argument, content, python):
+def test_arguments_reach_the_step_unchanged(argument, content, python):
     batch = replace(BATCH, arguments=(argument, "a b", "$HOME", "'\"\\"))
-    words = read_by_a_shell(sbatch_script(batch, natively(f"/opt/{python}", {"A": content})))
+    words = read_by_a_shell(sbatch_script(batch, native_launcher(f"/opt/{python}", {"A": content})))
     assert words[1:4] == [f"/opt/{python}", "-P", "-m"]
     assert words[words.index("--") :] == ["--", "trainer", argument, "a b", "$HOME", "'\"\\"]
     assert {"--rdzv-id=7-0", "--rdzv-endpoint=head:20007", "--nnodes=2", "--nproc-per-node=2"} <= set(words)
@@ -126,7 +126,7 @@ def test_job_with_an_engines_cards_takes_whole_nodes():
         CdiDevice(value="amd.com/gpu=0", **WHY),
     ],
 )
-def test_what_apptainer_has_no_word_for_is_refused(setting):
+def test_setting_that_apptainer_lacks_is_refused(setting):
     asked = spec(cells.GFX906)
     with pytest.raises(ValueError, match=shlex.quote(setting.flag)):
         in_apptainer(replace(asked, settings=(*asked.settings, setting)), cards=True)
@@ -154,7 +154,7 @@ def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_mi
         {"processes": 0},
     ],
 )
-def test_what_a_line_of_sbatch_would_misread_is_refused(wrong):
+def test_line_that_sbatch_would_misread_is_refused(wrong):
     with pytest.raises(ValueError, match=r"line of #SBATCH|at least"):
         replace(BATCH, **wrong)
 
@@ -173,7 +173,7 @@ def test_what_a_line_of_sbatch_would_misread_is_refused(wrong):
         {"modules": ("a; rm -r /",)},
     ],
 )
-def test_what_a_site_cannot_ask_for_is_refused(wrong):
+def test_setting_that_a_site_cannot_request_is_refused(wrong):
     with pytest.raises(ValueError, match=r"line of #SBATCH|twice|number of cards"):
         SlurmRequest(**wrong)
 

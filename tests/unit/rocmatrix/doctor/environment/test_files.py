@@ -70,7 +70,7 @@ def test_dockerfile_gives_its_stages_variables_and_pairs(tmp_path):
         ("pip install 'unclosed", []),
     ],
 )
-def test_what_pip_is_asked_for(command, pairs):
+def test_pip_command_gives_torch_and_rocm(command, pairs):
     assert [(p.torch, p.rocm) for p in dockerfile.installed(command, "here")] == pairs
 
 
@@ -109,7 +109,7 @@ def test_compose_in_both_forms_with_merges_env_files_and_values_of_the_shell(tmp
     assert listed.architectures == ()
 
 
-def test_what_compose_itself_makes_of_the_same_file_is_the_same(tmp_path):
+def test_compose_file_is_read_as_compose_reads_it(tmp_path):
     write(tmp_path, "train.env", "ONE=1\nTHREE='x y'\n")
     path = write(
         tmp_path,
@@ -159,7 +159,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECES, max_size=8))
-def test_no_dockerfile_makes_the_reader_fail_in_any_other_way(tmp_path, lines):
+def test_dockerfile_of_any_text_fails_in_no_other_way(tmp_path, lines):
     path = write(tmp_path, "Dockerfile", "\n".join(lines))
     try:
         assert dockerfile.of_dockerfile(path)
@@ -181,7 +181,7 @@ YAML = st.recursive(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(YAML, YAML, YAML)
-def test_no_compose_file_makes_the_reader_fail_in_any_other_way(tmp_path, environment, files, command):
+def test_compose_file_of_any_text_fails_in_no_other_way(tmp_path, environment, files, command):
     import json
 
     service = {"environment": environment, "env_file": files, "command": command}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.doctor.environment import lint, pairs, rules, subject
-from rocmatrix.doctor.environment.subject import Assignment, Command, Pair, Subject
+from rocmatrix.doctor.environment import lint, lint_input, rules, version_pairs
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Pair, Subject
 from rocmatrix.host.hardware import survey
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
@@ -120,8 +120,14 @@ CASES = [
     (
         "hipblaslt-preference-ignored",
         "note",
-        {"TORCH_BLAS_PREFER_HIPBLASLT": "0", **NEW},
+        {"TORCH_BLAS_PREFER_HIPBLASLT": "0", "torch": "2.9.1", "rocm": "6.4"},
         {"TORCH_BLAS_PREFER_HIPBLASLT": "0", **OLD},
+    ),
+    (
+        "hipblaslt-preference-ignored",
+        "note",
+        {"TORCH_BLAS_PREFER_HIPBLASLT": "0", "torch": "2.7.1", "rocm": "6.3"},
+        {"TORCH_BLAS_PREFER_HIPBLASLT": "0", **NEW},
     ),
     (
         "two-filters",
@@ -166,11 +172,11 @@ def test_rule_fires_and_is_silent_next_to_it(rule, severity, fires, silent):
     assert rule not in found(**silent)
 
 
-def test_every_rule_is_proven_above():
+def test_rules_are_all_tested_above():
     assert {rule.id for rule in RULES} == {case[0] for case in CASES}
 
 
-def test_what_is_not_known_of_a_run_makes_a_finding_a_note_with_its_condition():
+def test_unknown_fact_of_a_run_makes_a_finding_a_note_with_its_condition():
     variables = (Assignment(name="HSA_XNACK", value="1", where="here"),)
     (finding,) = lint.lint([Subject(name="x", variables=variables)], RULES)
     assert finding.severity == "note"
@@ -187,30 +193,27 @@ def test_errors_come_first_and_an_inherited_variable_is_reported_once():
     assert [(f.rule, f.subject) for f in findings] == [("hip-disable-ipc", "one"), ("runtime-log", "one")]
 
 
-def test_no_cell_of_the_matrix_sets_a_variable_that_a_rule_is_against():
-    findings = lint.lint([subject.of_cell(cell) for cell in MATRIX.cells], RULES)
+def test_matrix_cells_set_no_variable_that_a_rule_is_against():
+    findings = lint.lint([lint_input.of_cell(cell) for cell in MATRIX.cells], RULES)
     assert [f for f in findings if f.severity != "note"] == []
 
 
 def test_shell_is_judged_on_the_cards_of_the_host_or_as_the_cell_it_will_run(tmp_path):
     hardware = survey(machines.mi50(tmp_path))
     shell = {"HSA_OVERRIDE_GFX_VERSION": "9.0.6", "TORCH_BLAS_PREFER_HIPBLASLT": "0"}
-    rule = {f.rule: f for f in lint.lint([subject.of_shell(shell, hardware)], RULES)}
+    rule = {f.rule: f for f in lint.lint([lint_input.of_shell(shell, hardware)], RULES)}
     assert (rule["override-native"].severity, rule["hipblaslt-preference-ignored"].condition is None) == (
         "warning",
         False,
     )
-    sure = {f.rule for f in lint.lint([subject.of_shell(shell, hardware, GFX906)], RULES)}
-    assert sure == {"override-native"}
-    assert {f.rule for f in lint.lint([subject.of_shell(shell, hardware, GFX1151)], RULES)} == {
-        "override-foreign",
-        "hipblaslt-preference-ignored",
-    }
+    sure = {f.rule for f in lint.lint([lint_input.of_shell(shell, hardware, GFX906)], RULES)}
+    assert sure == {"override-native", "hipblaslt-preference-ignored"}
+    assert {f.rule for f in lint.lint([lint_input.of_shell(shell, hardware, GFX1151)], RULES)} == {"override-foreign"}
 
 
 def pair(torch, rocm):
     one = Subject(name="x", pairs=(Pair(torch=torch, rocm=rocm, where="here:3"),))
-    return [(f.severity, f.truth) for f in pairs.unbuilt([one], MATRIX)]
+    return [(f.severity, f.truth) for f in version_pairs.unbuilt([one], MATRIX)]
 
 
 def test_pairs_that_were_built_are_silent():

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from rocmatrix.doctor.environment import compose, dockerfile, lint, written
+from rocmatrix.doctor.environment import compose, dockerfile, lint, scripts
 from rocmatrix.doctor.environment import rules as environment_rules
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.placement import misplaced
@@ -34,7 +34,7 @@ def of_compose(tmp_path, *rows):
 def of_script(tmp_path, text, name="run.sh"):
     path = tmp_path / name
     path.write_text(text)
-    return rules(written.of_file(path))
+    return rules(scripts.of_file(path))
 
 
 def test_torch_of_the_default_index_on_a_plain_image_is_a_cuda_wheel(tmp_path):
@@ -71,8 +71,18 @@ def test_torchvision_of_another_torch_is_found_and_its_own_is_let_be(tmp_path):
 
 def test_companion_that_a_rule_calls_broken_on_the_images_rocm_is_found(tmp_path):
     image = "FROM rocm/pytorch:rocm{}_ubuntu22.04_py3.10_pytorch_release_2.6.0\nRUN pip install bitsandbytes\n"
-    assert of_dockerfile(tmp_path, image.format("6.1")) == ["bitsandbytes-needs-rocm-6.4"]
+    assert of_dockerfile(tmp_path, image.format("6.1")) == ["bitsandbytes-before-rocm-6.2"]
     assert of_dockerfile(tmp_path, image.format("6.4")) == []
+
+
+def test_companion_of_another_rocm_is_found_by_its_version(tmp_path):
+    image = "FROM rocm/pytorch:rocm{}_ubuntu22.04_py3.10_pytorch_release_2.6.0\nRUN pip install '{}'\n"
+    other = ["companion-of-another-rocm"]
+    assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes")) == other
+    assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes==0.50.2")) == other
+    assert of_dockerfile(tmp_path, image.format("6.4", "bitsandbytes==0.49.2")) == other
+    assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes==0.49.2")) == []
+    assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes<0.50")) == []
 
 
 def test_cuda_image_with_amd_devices_is_found_and_without_them_let_be(tmp_path):
@@ -103,7 +113,7 @@ def test_requirements_file_is_read_with_its_index(tmp_path):
     assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch"]
 
 
-def test_words_of_a_run_are_divided_into_options_and_image():
+def test_arguments_of_a_run_are_divided_into_options_and_image():
     launch = of_command(
         shlex.split("podman run -e HSA_X=1 --group-add keep-groups -v /a:/b:z --rm -it img:1 --ipc host"), "x"
     )
@@ -122,10 +132,10 @@ GIVEN = ROOT.parent / "shared" / "data" / "lint"
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("Dockerfile.bad", {"torch-from-default-index", "bitsandbytes-needs-rocm-6.4"}),
+        ("Dockerfile.bad", {"torch-from-default-index", "companion-of-another-rocm"}),
         ("bad.yml", {"image-tag-form", "kfd-not-given", "shared-memory-small"}),
-        ("13-Dockerfile.axolotl-amd", {"bitsandbytes-needs-rocm-6.4"}),
-        ("14-Dockerfile.prizm", {"bitsandbytes-needs-rocm-6.4"}),
+        ("13-Dockerfile.axolotl-amd", {"bitsandbytes-before-rocm-6.2"}),
+        ("14-Dockerfile.prizm", {"bitsandbytes-before-rocm-6.2"}),
         ("15-env.bestbox.yml", {"cuda-image", "device-path"}),
         ("06-nvidia.yml", set()),
         ("17-sglang.yml", set()),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
-from rocmatrix.cli.options.records import Dashboard
+from rocmatrix.cli.commands.dashboard import Dashboard
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
 from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
@@ -84,7 +84,7 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag in names]
 
 
-def test_there_is_a_page_for_each_cell_and_every_link_leads_somewhere(texts, folder):
+def test_site_has_a_page_for_each_cell_and_no_dead_link(texts, folder):
     assert set(texts) == {"index.html", *(f"cells/{cell.name}.html" for cell in MATRIX.cells)}
     for name, text in texts.items():
         for target in re.findall(r'href="([^"#]+)"', text):
@@ -129,7 +129,7 @@ def test_text_stands_out_from_its_background(name):
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_what_a_log_or_a_driver_says_is_text_and_no_markup(texts):
+def test_text_of_a_log_or_a_driver_is_escaped(texts):
     text = texts[f"cells/{CELL}.html"]
     assert "<script" not in text
     assert "<img" not in text
@@ -138,7 +138,7 @@ def test_what_a_log_or_a_driver_says_is_text_and_no_markup(texts):
     Page(text)
 
 
-def test_a_browser_runs_nothing_of_a_log(folder, tmp_path):
+def test_browser_runs_nothing_of_a_log(folder, tmp_path):
     chromium()
     document = dom(folder / "cells" / f"{CELL}.html", profile=tmp_path / "profile")
     assert f"<title>{CELL}: evidence</title>" in document
@@ -153,7 +153,7 @@ def test_regressions_come_first(texts):
     assert index.index('id="changes"') < index.index('id="gfx1100"')
 
 
-def test_a_driver_s_name_of_a_card_is_the_matrix_s(texts):
+def test_driver_s_name_of_a_card_is_the_matrix_s(texts):
     assert same(REAL, "Radeon RX 7900 XT")
     assert not same(REAL, "Radeon RX 7900 XTX")
     pages = command.pages_of(MATRIX, RECORDS, NOW)
@@ -171,7 +171,7 @@ def test_marked_records_are_named_and_raise_nothing(texts):
     assert "set aside, marked nvidia" in text
 
 
-def test_a_run_that_the_host_ended_is_shown_as_such_and_hides_no_regression():
+def test_run_that_the_host_ended_is_shown_as_such_and_hides_no_regression():
     host = smoke(
         24 * 9, status="no verdict", hardware=rocm(name=REAL), trouble=Trouble(stage="disk", words="simulated")
     )
@@ -184,7 +184,7 @@ def test_a_run_that_the_host_ended_is_shown_as_such_and_hides_no_regression():
     assert [change.what for change in page.changes if change.failure] == ["regressed"]
 
 
-def test_the_newest_proof_is_that_with_the_highest_number_whatever_the_clock_said():
+def test_newest_proof_is_that_with_the_highest_number_whatever_the_clock():
     proofs = [
         record("prove", hours, passed=passed).model_copy(update={"series": "s", "number": number})
         for number, (hours, passed) in enumerate([(9, True), (1, False)], start=1)
@@ -201,7 +201,7 @@ def test_numbers_are_drawn_over_time(texts):
     )
 
 
-def test_a_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(texts):
+def test_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(texts):
     text = texts[f"cells/{CELL}.html"]
     assert "<td>fp16 4096x4096x4096</td><td>71</td><td>TFLOP/s</td><td>2.5 %</td>" in text
     assert 'aria-label="AMD Radeon RX 7900 XT: matmul fp16 4096x4096x4096: 71 TFLOP/s' in text
@@ -212,7 +212,7 @@ def test_a_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(text
 @given(
     st.lists(st.tuples(st.integers(0, 10_000), st.floats(-1e9, 1e9)), min_size=1, max_size=20, unique_by=lambda m: m[0])
 )
-def test_larger_values_lie_higher_and_later_ones_further_right(measured):
+def test_larger_values_are_drawn_higher_and_later_ones_further_right(measured):
     drawn = plot("x", "s", [(at(hours), value) for hours, value in measured])
     for point in drawn.points:
         assert 0 <= point.x <= WIDTH
@@ -222,12 +222,12 @@ def test_larger_values_lie_higher_and_later_ones_further_right(measured):
         assert (b.y <= a.y) if b.value > a.value else (b.y >= a.y)
 
 
-def test_nothing_measured_is_no_plot():
+def test_plot_without_measurements_is_refused():
     with pytest.raises(ValueError, match="nothing"):
         plot("x", "s", [])
 
 
-def test_an_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):
+def test_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "none.db"))
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     command.dashboard(Dashboard(out=str(tmp_path / "out"), port=0))
@@ -235,7 +235,7 @@ def test_an_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_folder_of_somebody_else_s_is_left_alone_and_an_own_one_renewed(tmp_path):
+def test_foreign_folder_is_left_alone_and_an_own_one_renewed(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     with pytest.raises(RocmatrixError) as caught:
@@ -248,7 +248,7 @@ def test_a_folder_of_somebody_else_s_is_left_alone_and_an_own_one_renewed(tmp_pa
     assert (tmp_path / "own" / "index.html").read_text() == "2"
 
 
-def test_it_is_shown_on_the_loopback_address_to_this_machine_s_names_only(folder):
+def test_server_listens_on_the_loopback_address_for_this_machines_names_only(folder):
     with site.server(folder, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address, port = server.server_address
@@ -288,7 +288,7 @@ def asked(own):
         server.shutdown()
 
 
-def test_a_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_path):
+def test_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "key.html").write_text("hunter2")
     (own / "cells" / "link.html").symlink_to(tmp_path / "secret" / "key.html")
@@ -308,7 +308,7 @@ def test_a_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_pa
     assert asked(f"/cells/{page}")[0] == 200
 
 
-def test_a_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, asked, tmp_path):
+def test_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, asked, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (own / "cells").rename(elsewhere)
     (own / "cells").symlink_to(elsewhere)
@@ -321,7 +321,7 @@ def test_a_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, ask
     assert {path.name: path.read_text() for path in elsewhere.iterdir()} == before
 
 
-def test_a_page_is_not_written_through_a_link(own, tmp_path):
+def test_page_is_not_written_through_a_link(own, tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("kept")
     for name in ("index.html", site.MARKER, "cells/a.html"):
@@ -333,7 +333,7 @@ def test_a_page_is_not_written_through_a_link(own, tmp_path):
     assert not (own / "index.html").is_symlink()
 
 
-def test_the_command_reads_the_store(tmp_path, monkeypatch, capsys):
+def test_command_reads_the_store(tmp_path, monkeypatch, capsys):
     path = tmp_path / "evidence.db"
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
@@ -343,7 +343,7 @@ def test_the_command_reads_the_store(tmp_path, monkeypatch, capsys):
     assert CARD not in (tmp_path / "out" / "index.html").read_text()
 
 
-def test_what_was_simulated_has_a_badge_and_no_level_of_its_own():
+def test_simulated_records_have_a_badge_and_no_level():
     marks = ("stand-in", "simulated", "other-base")
     records = [record("build", marks=marks), record("prove", 1, marks=marks), smoke(2, marks=marks)]
     pages = command.pages_of(MATRIX, records, NOW)

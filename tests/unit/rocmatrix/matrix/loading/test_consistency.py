@@ -103,7 +103,7 @@ def judged_on(source, *, verdict="broken", given=None, rule_id="x"):
 
 @pytest.mark.parametrize("given", [None, "the moon is full"])
 @pytest.mark.parametrize("source", ["a public how-to for an MI50", "Triton documentation", "general knowledge"])
-def test_verdict_on_a_document_that_nobody_can_open_is_a_mistake(source, given):
+def test_verdict_on_a_document_that_cannot_be_opened_is_a_mistake(source, given):
     assert any(f"rests on '{source}'" in message for message in judged_on(source, given=given))
     assert judged_on(source, verdict="untested", given=given) == []
 
@@ -115,7 +115,7 @@ def test_verdict_on_a_first_hand_report_alone_is_a_mistake_but_for_the_rules_nam
     assert not any("REPORTED_TO_US" in m for m in judged_on(source, rule_id=min(REPORTED_TO_US)))
 
 
-def test_companion_judged_on_a_document_that_nobody_can_open_is_a_mistake():
+def test_companion_judged_on_a_document_that_cannot_be_opened_is_a_mistake():
     first = MATRIX.companions[0]
     evidence = Evidence(sources=["community notes"], confidence="reported", date="2026-11-22")
     bent = first.model_copy(update={"rules": [first.rules[0].model_copy(update={"evidence": evidence})]})

@@ -50,7 +50,7 @@ def test_shipped_matrix_is_valid():
     assert {"rocm6.0-torch2.4.1-gfx906", "rocm6.3-torch2.7.1-gfx1100"} <= {cell.name for cell in matrix.cells}
 
 
-def test_every_statement_has_a_source_with_text():
+def test_statements_have_a_source_with_text():
     matrix = matrix_file.load(ROOT)
     written = [*matrix.rules, *matrix.environment, *matrix.cell_entries, *matrix.series, *matrix.architectures.values()]
     written += [statement for library in matrix.libraries for statement in library[1]]
@@ -109,7 +109,7 @@ def test_rule_with_no_evidence_at_all_fails_with_its_line():
         ("matrix/wheels.yaml", "    tqdm-4.70.1-py3-none-any.whl", "    tqdm-4.70.1.whl", "should match pattern"),
     ],
 )  # fmt: skip
-def test_mistake_names_its_file_its_line_and_the_way_out(file, old, new, expected):
+def test_mistake_names_its_file_its_line_and_the_next_step(file, old, new, expected):
     text = replaced(file, old, new)
     found = [line for line in problems(file, text) if expected in line]
     assert found, problems(file, text)
@@ -140,7 +140,7 @@ def test_two_cells_of_one_name_are_refused():
 @pytest.mark.parametrize(
     "text", ["", "- a\n- b", "a: &x 1\nb: *x", "a: !!python/object:os.system ls", "a: [", "\t", "\0", "[" * 5000, "~"]
 )
-def test_no_yaml_at_all_is_a_named_problem(file, text):
+def test_file_that_is_no_yaml_is_a_named_problem(file, text):
     found = problems(file, text)
     assert found or (file == "matrix/locks.yaml" and text == "")
     assert all(re.match(rf"{re.escape(file)}:\d+: ", line) for line in found), found

@@ -21,7 +21,7 @@ def abouts(argued, name):
     return [point.about for point in points(argued, name)]
 
 
-def test_reported_pair_is_argued_from_both_sides():
+def test_reported_pair_is_explained_with_both_sources():
     argued = explain(MATRIX, RX_7900_XT, today=TODAY)
     assert argued.judged.verdict == "degraded"
     assert argued.cell.name == "rocm6.2-torch2.5.1-gfx1100"  # derived: an owner wants to see the failure again
@@ -56,13 +56,13 @@ def test_request_has_its_verdict_and_answer(request_, verdict, cell, refusal):
     assert (argued.refusal and argued.refusal.code) == refusal
 
 
-def test_release_argued_about_is_one_that_no_rule_breaks():
+def test_explained_release_is_one_that_no_rule_breaks():
     argued = explain(MATRIX, Request(gpu="gfx906", torch="2.8.0"), today=TODAY)
     assert argued.subject.release.name == "rocm6.3-torch2.8.0"
     assert argued.judged.verdict == "expected"
 
 
-def test_this_machines_card_is_argued_about():
+def test_card_of_this_machine_is_explained():
     argued = explain(MATRIX, Request(gpu="auto"), today=TODAY, cards=("gfx1151",))
     assert argued.subject.architecture == "gfx1151"
     assert "Strix Halo" in argued.cards
@@ -91,7 +91,7 @@ def test_rule_is_good_on_the_day_it_expires():
     assert rule.expired("2999-01-01")
 
 
-def test_every_refusal_that_cites_a_rule_shows_it_among_the_reasons():
+def test_refusals_that_cite_a_rule_show_it_among_the_reasons():
     torch = sorted({release.torch for release in MATRIX.releases})
     refused = 0
     for gpu in MATRIX.architectures:
@@ -106,7 +106,7 @@ def test_every_refusal_that_cites_a_rule_shows_it_among_the_reasons():
     assert refused > 100
 
 
-def test_no_rule_is_left_out_or_reported_twice():
+def test_rules_are_never_left_out_or_reported_twice():
     for gfx in MATRIX.architectures:
         for release in MATRIX.releases:
             subject = Subject(architecture=gfx, torch=release.torch, rocm=release.rocm, release=release)
@@ -150,7 +150,7 @@ def test_open_axis_is_reported_with_the_reason_for_its_value():
     assert next(axis.why for axis in with_cell.chosen if axis.axis == "gpu") == "this machine has a gfx1100"
 
 
-def test_request_that_names_every_axis_chooses_none_but_the_python():
+def test_request_that_names_every_axis_leaves_only_the_python_open():
     argued = explain(MATRIX, Request(gpu="gfx1100", rocm="7.2", torch="2.12.1"), today=TODAY)
     assert [axis.axis for axis in argued.chosen] == ["python"]
     named = explain(MATRIX, Request(cell="rocm7.2-torch2.12.1-gfx1100"), today=TODAY, python="3.12")

@@ -14,7 +14,7 @@ INDEX = "https://download.pytorch.org/whl/rocm7.2"
 RELEASES = MATRIX.release_by_name
 
 
-def test_nothing_is_expired_on_the_day_the_rules_were_written():
+def test_rules_are_not_expired_on_the_day_they_were_written():
     assert outdated(MATRIX, today="2026-11-21").expired == ()
 
 
@@ -57,7 +57,7 @@ def test_page_without_wheels_counts_as_a_failed_query(page):
 
 
 @pytest.mark.parametrize("index", ["http://127.0.0.1:9", "no address at all"])
-def test_without_a_network_the_answer_reports_it(index):
+def test_answer_without_a_network_reports_it(index):
     answer = ask(MATRIX, index)
     assert answer.unheard_because
     assert answer.unknown == ()
@@ -76,7 +76,7 @@ def test_refusing_index_counts_as_a_failed_query():
         assert "403" in ask(MATRIX, f"http://127.0.0.1:{server.server_port}").unheard_because
 
 
-def test_only_indexes_of_recommended_cells_are_asked():
+def test_indexes_of_recommended_cells_are_the_only_ones_queried():
     assert set(indexes(MATRIX)) == {cell.release.index for cell in MATRIX.cells if cell.recommended}
 
 

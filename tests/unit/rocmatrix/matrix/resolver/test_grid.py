@@ -13,14 +13,14 @@ GRID = grid(MATRIX)
 SQUARES = {(square.architecture, square.release): square for row in GRID.rows for square in row.squares}
 
 
-def test_there_is_a_square_for_every_architecture_and_rocm_release():
+def test_grid_has_a_square_for_every_architecture_and_rocm_release():
     releases = [release.name for release in MATRIX.releases if release.rocm]
     assert set(SQUARES) == {(gfx, name) for gfx in MATRIX.architectures for name in releases}
     assert len(SQUARES) == sum(len(row.squares) for row in GRID.rows)
 
 
 @pytest.mark.parametrize("gfx", MATRIX.architectures)
-def test_every_verdict_follows_from_rules_lists_and_device_code(gfx):
+def test_verdicts_follow_from_rules_lists_and_device_code(gfx):
     for release in GRID.releases:
         square = SQUARES[gfx, release.name]
         deciding = {rule.verdict for rule in MATRIX.rules_on(gfx, release) if rule.decides}
@@ -37,7 +37,7 @@ def test_every_verdict_follows_from_rules_lists_and_device_code(gfx):
         assert square.official == bool(square.listed) == MATRIX.support_of(gfx, release.rocm).official
 
 
-def test_what_our_own_records_show_is_measured_and_a_broken_rule_still_wins():
+def test_own_records_count_as_measured_and_a_broken_rule_still_wins():
     shown = frozenset({("gfx1100", "rocm7.2-torch2.12.1"), ("gfx906", "rocm7.2-torch2.12.1")})
     squares = {(s.architecture, s.release): s for row in grid(MATRIX, measured=shown).rows for s in row.squares}
     assert squares["gfx1100", "rocm7.2-torch2.12.1"].verdict == "measured"
@@ -47,7 +47,7 @@ def test_what_our_own_records_show_is_measured_and_a_broken_rule_still_wins():
     ]
 
 
-def test_every_cell_is_in_its_square_with_its_marks():
+def test_cells_are_in_their_squares_with_their_marks():
     shown = {square.cell: square for square in SQUARES.values() if square.cell}
     cells = [cell for cell in MATRIX.cells if cell.architecture]
     assert set(shown) == {cell.name for cell in cells}

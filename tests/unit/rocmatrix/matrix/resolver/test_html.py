@@ -68,7 +68,7 @@ def test_page_is_whole_and_asks_for_nothing_else():
     assert len(PAGE) < 2_500_000
 
 
-def test_every_square_is_a_labelled_link_in_a_table():
+def test_squares_are_labelled_links_in_a_table():
     labels = re.findall(r'<td[^>]*><a class="(\w+)[^"]*" href="#([^"]+)" tabindex="-1" aria-label="([^"]+)">', PAGE)
     squares = {f"{s.architecture}/{s.release}": s.verdict for row in GRID.rows for s in row.squares}
     assert {place: verdict for verdict, place, _ in labels} == squares
@@ -87,7 +87,7 @@ def test_data_hold_the_same_argument_as_explain():
                 assert [data["points"][n] for n in numbers[section.name]] == [p.described() for p in section.points]
 
 
-def test_same_day_gives_the_same_page():
+def test_page_of_the_same_day_is_the_same():
     assert page(MATRIX, GRID, today=TODAY) == PAGE
     assert page(MATRIX, GRID, today="2030-01-01") != PAGE
 
@@ -106,7 +106,7 @@ def test_cell_is_named_with_its_command(browser):
     assert document.count('aria-current="true"') == 1
 
 
-def test_what_expired_is_marked(browser):
+def test_expired_rule_is_marked(browser):
     later = page(MATRIX, GRID, today="2030-01-01")
     assert "expired 2027-05-21: look at it again" in panel(browser("#gfx906/rocm6.2-torch2.5.1", text=later))
 
@@ -150,7 +150,7 @@ def test_arrow_keys_move_through_the_grid_and_enter_opens(browser):
     assert document.split("<script")[0].count('tabindex="0"') == 1
 
 
-def test_words_of_the_matrix_are_never_markup(browser):
+def test_text_of_the_matrix_is_never_markup(browser):
     evil = "</script><img src=x onerror=alert(1)><b>bold</b>"
     rules = [rule.model_copy(update={"reason": evil}) for rule in MATRIX.rules]
     hostile = MATRIX.model_copy(update={"rules": rules})

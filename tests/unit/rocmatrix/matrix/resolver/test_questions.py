@@ -11,7 +11,7 @@ from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures.cells import MATRIX
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures"
-NAMES = ("questions.yaml", "questions_by_hand.yaml", "questions_by_lists.yaml")
+NAMES = ("questions.yaml", "questions_by_hand.yaml", "questions_by_lists.yaml", "questions_of_owners.yaml")
 SETS = {name: yaml.safe_load((FOLDER / name).read_text(encoding="utf-8")) for name in NAMES}
 LEAST = 0.95
 
@@ -23,8 +23,8 @@ def headline(question):
     return argued.judged.verdict
 
 
-@pytest.mark.parametrize("name", ["questions.yaml", "questions_by_hand.yaml"])
-def test_at_least_95_of_100_headlines_are_right(name):
+@pytest.mark.parametrize("name", ["questions.yaml", "questions_by_hand.yaml", "questions_of_owners.yaml"])
+def test_headlines_of_at_least_95_of_100_questions_are_right(name):
     told = [(question, headline(question)) for question in SETS[name]]
     wrong = [
         f"{q['gpu']} {q['rocm']} {q['torch']}: {said}, settled {q['answer']}" for q, said in told if said != q["answer"]

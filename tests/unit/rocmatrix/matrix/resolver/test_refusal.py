@@ -35,13 +35,13 @@ def names(**axes):
         ({"gpu": "gfx906", "torch": "2.7.1"}, ["rocm6.3-torch2.7.1-gfx906", "rocm6.0-torch2.4.1-gfx906"]),
     ],
 )
-def test_the_nearest_cells_keep_most_of_the_versions_that_were_asked_for(axes, first):
+def test_nearest_cells_keep_most_of_the_versions_that_were_asked_for(axes, first):
     found = names(**axes)
     assert found[: len(first)] == first
     assert len(found) == (2 if axes.get("gpu") == "gfx906" else 3)
 
 
-def test_without_versions_the_preferred_cells_of_a_card_come_first():
+def test_refusal_without_versions_lists_the_preferred_cells_of_a_card_first():
     assert names(gpu="gfx1100")[0] == "rocm7.2-torch2.12.1-gfx1100"
     assert len(names(gpu="gfx1100")) == 3
     assert len(names(gpu="gfx1100", torch="2.14.1")) == 3
@@ -60,11 +60,11 @@ def test_without_versions_the_preferred_cells_of_a_card_come_first():
         ("gfx909", None),  # of which nothing is known
     ],
 )
-def test_a_card_without_a_cell_is_offered_those_of_one_whose_code_helps_else_the_cpus(gpu, architecture):
+def test_card_without_a_cell_is_offered_those_of_one_whose_code_helps_else_the_cpus(gpu, architecture):
     assert {cell.architecture for cell in nearest_cells(MATRIX, Request(gpu=gpu))} == {architecture}
 
 
-def test_a_refusal_by_a_rule_begins_with_the_request_and_ends_with_a_line_a_cell():
+def test_refusal_by_a_rule_begins_with_the_request_and_ends_with_a_line_a_cell():
     request = Request(gpu="gfx906", rocm="7.2")
     refusal = refusal_of(MATRIX, request)
     assert (refusal.code, refusal.where) == ("RM012", "rule gfx906-rocblas-from-6.4")
@@ -92,12 +92,12 @@ def test_hints_stand_before_the_cells_on_lines_of_their_own():
         ({"gpu": "gfx1102", "torch": "2.4.1", "rocm": "6.1"}, False),
     ],
 )
-def test_an_override_is_named_for_the_versions_that_it_helps_alone(axes, helps):
+def test_override_is_named_for_the_versions_that_it_helps_alone(axes, helps):
     refusal = refusal_of(blocked(architectures=[axes["gpu"]]), Request(**axes))
     assert ("HSA_OVERRIDE_GFX_VERSION=11.0.0" in refusal.next) is helps
 
 
-def test_what_no_image_can_be_made_for_names_at_most_three_releases_and_the_pythons_of_bases():
+def test_refusal_without_an_image_names_at_most_three_releases_and_the_pythons_of_bases():
     request = Request(gpu="gfx1100", python="3.10")
     old = next(iter(MATRIX.bases.values())).model_copy(update={"python": "3.9"})
     refusal = refusal_of(MATRIX.model_copy(update={"bases": {**MATRIX.bases, "old": old}}), request)
@@ -111,7 +111,7 @@ def test_versions_that_nothing_joins_and_no_rule_names_are_refused_without_a_rul
         assert refusal_of(MATRIX, Request(**axes)).code == "RM011"
 
 
-def test_a_rule_on_versions_that_were_never_joined_is_cited_where_it_is_of_the_card_and_of_both():
+def test_rule_on_versions_that_were_never_joined_is_cited_where_it_is_of_the_card_and_of_both():
     request = Request(gpu="gfx1100", torch="9.9", rocm="9.9")
     assert refusal_of(blocked(architectures=["gfx1100"], torch="==9.9", rocm="==9.9"), request).where == "rule x"
     assert refusal_of(blocked(architectures=["gfx908"], torch="==9.9", rocm="==9.9"), request).code == "RM011"

@@ -21,7 +21,7 @@ GPU, CPU = CELLS["rocm6.3-torch2.7.1-gfx1100"], CELLS["cpu-torch2.13.0"]
         (Request(rocm="6.3", python="3.12"), "--rocm 6.3 --python 3.12"),
     ],
 )
-def test_a_request_as_text_is_the_options_that_were_given(request_, words):
+def test_request_as_text_is_the_options_that_were_given(request_, words):
     assert str(request_) == words
 
 
@@ -43,7 +43,7 @@ def test_a_request_as_text_is_the_options_that_were_given(request_, words):
         (CPU, {"python": CPU.python}, True),
     ],
 )
-def test_a_cell_fits_by_every_axis_that_is_named(cell, axes, fit):
+def test_cell_fits_by_every_axis_that_is_named(cell, axes, fit):
     assert fits(cell, Request(**axes)) is fit
 
 
@@ -67,7 +67,7 @@ def changed(name, **fields):
     return GPU.model_copy(update={"name": name, **fields})
 
 
-def test_of_two_cells_the_recommended_one_leads_on_a_named_card_and_the_listed_one_where_the_card_is_open():
+def test_recommended_cell_of_two_leads_on_a_named_card_and_the_listed_one_where_the_card_is_open():
     recommended, listed = changed("r", recommended=True, official=False), changed("l", recommended=False, official=True)
     neither = changed("n", recommended=False, official=False)
     for cells in ([recommended, listed, neither], [neither, listed, recommended]):
@@ -75,7 +75,7 @@ def test_of_two_cells_the_recommended_one_leads_on_a_named_card_and_the_listed_o
         assert [c.name for c in sorted(cells, key=preference(Request()))] == ["l", "r", "n"]
 
 
-def test_of_two_cells_that_are_marked_alike_the_newer_rocm_and_then_the_newer_torch_leads():
+def test_newer_rocm_and_then_newer_torch_leads_of_two_cells_with_the_same_marks():
     def of(name, **versions):
         return changed(name, recommended=False, official=False, release=GPU.release.model_copy(update=versions))
 

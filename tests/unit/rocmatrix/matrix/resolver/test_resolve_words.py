@@ -35,7 +35,7 @@ def plain(**fields):
         (True, True, "recommended for its architecture, AMD lists cards of it for this ROCm; written so"),
     ],
 )
-def test_the_merits_of_a_cell_are_its_marks_and_its_reason(recommended, official, words):
+def test_merits_of_a_cell_are_its_marks_and_its_reason(recommended, official, words):
     assert resolving._merits(plain(recommended=recommended, official=official)) == words
 
 
@@ -72,11 +72,11 @@ RULES = (rule("degraded", reason="slow"), rule("works", reason="fine"), CAUTION,
         (plain(rules=RULES), plain(), "slow; hot"),
     ],
 )
-def test_what_is_passed_over_is_less_for_the_first_reason_that_holds(cell, best, words):
+def test_rejected_cell_is_worse_for_the_first_reason_that_holds(cell, best, words):
     assert resolving._why_less(cell, best) == words
 
 
-def test_what_is_passed_over_is_written_or_of_the_same_card():
+def test_rejected_cell_is_written_or_of_the_same_card():
     choice = resolve(MATRIX, Request(gpu="gfx1100", rocm="7.1"))  # derived: no cell is written for it
     same = {other.cell for other in choice.passed_over}
     assert same
@@ -108,19 +108,19 @@ def test_what_is_passed_over_is_written_or_of_the_same_card():
         ({}, ("gfx803",), {"gpu": "cpu"}, "this machine's gfx803 has no locked cell that works; "),
     ],
 )
-def test_the_card_is_the_one_named_else_this_machines_else_open(axes, cards, filled, words):
+def test_card_is_the_one_named_else_this_machines_else_open(axes, cards, filled, words):
     request, found = with_hardware(MATRIX, Request(**axes), cards)
     assert request == Request(**(axes | filled))
     assert found.startswith(words) if words else found == ""
 
 
-def test_a_card_that_no_one_knows_is_named_as_it_was_typed():
+def test_unknown_card_is_named_as_it_was_typed():
     with pytest.raises(RocmatrixError, match="RM010") as caught:
         with_hardware(MATRIX, Request(gpu="RX 7900 XTT"), ())
     assert "'RX 7900 XTT'" in caught.value.what
 
 
-def test_a_card_of_this_machine_that_nothing_is_known_of_is_refused_by_its_name():
+def test_card_of_this_machine_that_nothing_is_known_of_is_refused_by_its_name():
     with pytest.raises(RocmatrixError, match="RM010") as caught:
         with_hardware(MATRIX, Request(rocm="6.3"), ("gfx909", "gfx9999"))
     assert "gfx909" in caught.value.what
@@ -135,7 +135,7 @@ def test_a_card_of_this_machine_that_nothing_is_known_of_is_refused_by_its_name(
         ({"gpu": "cpu", "rocm": "6.0"}, "--cell rocm6.0-torch2.4.1-gfx906"),
     ],
 )
-def test_a_cpu_and_a_card_together_are_refused_with_the_nearest_cells_of_the_card(axes, near):
+def test_cpu_and_a_card_together_are_refused_with_the_nearest_cells_of_the_card(axes, near):
     request = Request(**axes)
     with pytest.raises(RocmatrixError, match="RM011") as caught:
         resolve(MATRIX, request)
@@ -146,7 +146,7 @@ def test_a_cpu_and_a_card_together_are_refused_with_the_nearest_cells_of_the_car
 
 
 @pytest.mark.parametrize("gpu", ["auto", None, "AUTO", "RX 7900 XTX"])
-def test_a_named_cell_agrees_with_its_own_card_and_with_one_left_open(gpu):
+def test_named_cell_agrees_with_its_own_card_and_with_one_left_open(gpu):
     assert resolve(MATRIX, Request(cell=CELL.name, gpu=gpu), cards=("gfx906",)).cell.name == CELL.name
 
 
@@ -159,7 +159,7 @@ def test_a_named_cell_agrees_with_its_own_card_and_with_one_left_open(gpu):
         (CPU, {"gpu": "gfx1100"}, f"is the CPU build, torch 2.13.0, Python {CPU.python}"),
     ],
 )
-def test_a_named_cell_that_another_axis_contradicts_states_what_it_is(cell, axes, words):
+def test_named_cell_that_another_axis_contradicts_states_what_it_is(cell, axes, words):
     request = Request(cell=cell.name, **axes)
     with pytest.raises(RocmatrixError, match="RM011") as caught:
         resolve(MATRIX, request)
@@ -168,14 +168,14 @@ def test_a_named_cell_that_another_axis_contradicts_states_what_it_is(cell, axes
     assert caught.value.next.splitlines()[1].startswith(f"--cell {cell.name}: ")
 
 
-def test_a_broken_cell_that_is_named_is_refused_by_its_name():
+def test_broken_cell_that_is_named_is_refused_by_its_name():
     broken = MATRIX.model_copy(update={"rules": [rule(architectures=["gfx1100"], rocm="==6.3")]})
     with pytest.raises(RocmatrixError, match="RM012") as caught:
         resolve(broken, Request(cell=CELL.name))
     assert caught.value.what == f"{CELL.name}: so"
 
 
-def test_a_written_cell_without_hashes_does_not_keep_derived_ones_out():
+def test_written_cell_without_hashes_does_not_keep_derived_ones_out():
     written = [cell for cell in MATRIX.cells if cell.unlocked_because and not cell.broken_by]
     cell = next(cell for cell in written if cell.architecture == "gfx1031")
     found = resolving._candidates(MATRIX, Request(gpu="gfx1031"))
@@ -204,7 +204,7 @@ def test_force_that_has_nothing_to_build_states_so_before_the_cells_and_keeps_th
         ({"python": "3.7"}, "no release has Python '3.7'", "3."),
     ],
 )
-def test_a_version_that_no_release_has_is_named_with_its_axis_and_the_nearest(axes, words, near):
+def test_version_that_no_release_has_is_named_with_its_axis_and_the_nearest(axes, words, near):
     with pytest.raises(RocmatrixError, match="RM010") as caught:
         resolve(MATRIX, Request(**axes))
     assert caught.value.what == words

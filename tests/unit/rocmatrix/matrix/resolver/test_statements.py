@@ -10,7 +10,7 @@ from tests.fixtures.cells import MATRIX
 FOUND = list(statements(MATRIX))
 
 
-def test_every_rule_companion_release_list_and_cell_is_among_them():
+def test_statements_include_every_rule_companion_release_list_and_cell():
     entries = {(s.file, s.entry) for s in FOUND}
     assert {("matrix/rules.yaml", rule.id) for rule in MATRIX.rules} <= entries
     assert {("matrix/companions.yaml", rule.id) for c in MATRIX.companions for rule in c.rules} <= entries
@@ -23,11 +23,11 @@ def test_every_rule_companion_release_list_and_cell_is_among_them():
     assert sum(s.claim for s in FOUND) == sum(rule.claim is not None for rule in MATRIX.rules)
 
 
-def test_no_statement_rests_on_a_private_source():
+def test_statements_rest_on_no_private_source():
     assert [(s.file, s.entry, source) for s, source in without_a_source(FOUND)] == []
 
 
-def test_no_hash_rests_on_a_private_source():
+def test_hashes_rest_on_no_private_source():
     assert [source for hashes in MATRIX.hashes for source in hashes.sources if UNOPENABLE.search(source)] == []
 
 

@@ -31,24 +31,24 @@ def printed(renderable, *, colour=False, width=terminal.PROSE_WIDTH):
         ("mi50-on-6.2", Request(gpu="MI50", rocm="6.2"), "2026-11-21"),
     ],
 )
-def test_argument_reads_as_it_was_looked_at(name, request_, today):
+def test_explanation_equals_the_reviewed_text(name, request_, today):
     text = printed(terminal.explanation(explain(MATRIX, request_, today=today)))
     assert "\x1b" not in text
     assert_golden(f"explain/{name}.txt", text)
 
 
-def test_terminal_gets_colour_and_the_words_stay():
+def test_terminal_gets_colour_and_the_text_stays():
     argued = explain(MATRIX, Request(rocm="7.2", gpu="MI50"), today="2026-11-21")
     text = printed(terminal.explanation(argued), colour=True)
     assert "\x1b[31m✗ broken" in text
 
 
-def test_what_expired_is_marked():
+def test_expired_rule_is_marked():
     argued = explain(MATRIX, Request(gpu="gfx1100"), today="2030-01-01")
     assert "EXPIRED" in printed(terminal.explanation(argued))
 
 
-def test_every_verdict_has_a_symbol_of_its_own():
+def test_verdicts_have_a_symbol_of_their_own():
     assert set(terminal.SYMBOLS) == set(get_args(Judgement))
     assert len(set(terminal.SYMBOLS.values())) == len(terminal.SYMBOLS)
     assert set(terminal.STYLES) == set(terminal.SYMBOLS) | {"works"}

@@ -60,13 +60,13 @@ def test_recorded_history_runs_nothing_and_reports_its_changes(history):
         assert found.monotone == (len(changes(known)) <= 1)
 
 
-def test_without_a_pair_there_is_nothing_to_search():
+def test_search_without_a_pair_is_refused():
     assert span({0: "bad", 1: "good"}) is None
     with pytest.raises(ValueError, match="no good version"):
         search({0: "bad", 1: "good"}, pytest.fail)
 
 
-def test_plan_shows_the_order_in_which_all_would_be_asked():
+def test_plan_shows_the_order_in_which_all_would_be_tested():
     known = {0: "good", 8: "bad"}
     assert list(order(known, Span(good=0, bad=8))) == [4, 6, 7]
     history = ["good"] * 8 + ["bad"]

@@ -18,7 +18,7 @@ def test_image_has_its_target_and_size():
     assert (str(code.target), code.size) == ("gfx942", 2 * len(CODE))
 
 
-def test_image_whose_kernels_did_not_compile_holds_none():
+def test_image_whose_kernels_did_not_compile_holds_no_code():
     assert aotriton.read(io.BytesIO(synthetic.aks2(b"", b""))) == []
 
 

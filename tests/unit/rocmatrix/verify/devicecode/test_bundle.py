@@ -26,7 +26,7 @@ def targets(data):
 
 
 @given(TARGETS, st.integers(0, 9000), st.sampled_from([None, (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)]))
-def test_what_is_bundled_is_read_back(names, padding, packing):
+def test_bundled_code_is_read_back(names, padding, packing):
     codes = {name: synthetic.code_object(name, padding=padding) for name in names}
     data = synthetic.plain_bundle(codes)
     if packing is not None:
@@ -42,12 +42,12 @@ def test_bundles_one_after_another_are_all_read(kinds):
     assert targets(data) == ["gfx1100"] * len(kinds)
 
 
-def test_nothing_but_padding_is_no_code():
+def test_bundle_of_padding_alone_holds_no_code():
     assert read(bytes(10_000)) == []
     assert read(b"") == []
 
 
-def test_only_the_beginning_of_a_compressed_bundle_is_unfolded():
+def test_compressed_bundle_is_unfolded_at_its_beginning_only():
     large = synthetic.plain_bundle({"gfx1100": synthetic.code_object("gfx1100", padding=30_000_000)})
     packed = io.BytesIO(synthetic.compressed_bundle(large))
     data = bundle._Unfolding(packed, 32, len(packed.getvalue()), bundle.ZSTD)

@@ -16,7 +16,7 @@ def target(flags, abi):
 
 
 @pytest.mark.parametrize("name", NUMBERS.values())
-def test_every_processor_is_read_back(name):
+def test_processors_are_read_back(name):
     file = io.BytesIO(synthetic.code_object(name))
     assert elf.code_object_target(elf.read_header(file)).processor == name
 
@@ -37,7 +37,7 @@ def test_features_are_read_by_version(flags, abi, expected):
 
 
 @pytest.mark.parametrize("flags", [0x00, 0xFF, 0x27])
-def test_an_unknown_processor_is_damage_and_no_guess(flags):
+def test_unknown_processor_is_damage_and_no_guess(flags):
     with pytest.raises(DamagedError, match="no AMD GPU that is known here"):
         target(flags, 4)
 
@@ -61,7 +61,7 @@ def test_more_sections_than_the_field_holds_are_counted_in_the_first():
 
 
 @pytest.mark.parametrize("cut", [10, 63, 64, 200, -1])
-def test_a_cut_file_is_damage(cut):
+def test_cut_file_is_damage(cut):
     file = io.BytesIO(synthetic.elf_with_sections({".hip_fatbin": b"x" * 100})[:cut])
     with pytest.raises(DamagedError):
         list(elf.sections(file, elf.read_header(file)))

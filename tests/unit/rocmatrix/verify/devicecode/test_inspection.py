@@ -36,26 +36,26 @@ def look(path, data):
         ("/x/share/miopen/db/gfx90a.kdb", b"SQLite format 3\0" + bytes(84), "kernel database", ["gfx90a"]),
     ],
 )  # fmt: skip
-def test_a_format_is_known_by_its_bytes(path, data, kind, targets):
+def test_format_is_known_by_its_bytes(path, data, kind, targets):
     found = look(path, data)
     assert (found.format, sorted(map(str, found.targets)), found.problem) == (kind, targets, None)
     assert found.holds_code
     assert found.size == len(data)
 
 
-def test_a_family_folder_of_aotriton_is_read_for_each_of_its_processors():
+def test_family_folder_of_aotriton_is_read_for_each_of_its_processors():
     arches = ["gfx1100", "gfx1101", "gfx1151"]
     image = synthetic.aks2(*map(synthetic.code_object, arches), arches=arches)
     found = look("/opt/venv/lib/python3.12/site-packages/torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2", image)
     assert (sorted(map(str, found.targets)), str(found.named), found.problem) == (arches, "gfx11xx", None)
 
 
-def test_an_index_belongs_to_its_target_but_holds_no_code():
+def test_index_belongs_to_its_target_but_holds_no_code():
     found = look("/x/rocblas/library/TensileLibrary_lazy_gfx1100.dat", b"\x82\xa9")
     assert (found.format, str(*found.targets), found.holds_code) == ("index", "gfx1100", False)
 
 
-def test_the_host_part_of_a_split_library_is_told_from_a_host_only_one():
+def test_host_part_of_a_split_library_is_distinguished_from_a_host_only_one():
     zeroed = synthetic.elf_with_sections({".hip_fatbin": bytes(8192), ".rocm_kpack_ref": b"\x80"})
     assert look("/x/torch/lib/libtorch_hip.so", zeroed).format == "split host library"
     assert look("/x/torch/lib/libtorch_cpu.so", synthetic.host_library()) is None
@@ -87,7 +87,7 @@ def test_garbage_never_crashes_and_never_yields_code(path, magic, rest):
     assert found is None or not found.holds_code
 
 
-def test_every_processor_of_the_shipped_matrix_can_be_read():
+def test_processors_of_the_shipped_matrix_can_be_read():
     from tests.fixtures.cells import MATRIX
 
     known = set(NUMBERS.values())

@@ -21,7 +21,7 @@ def read(data):
 
 
 @given(LIBRARIES)
-def test_what_is_archived_is_read_back(libraries):
+def test_archived_code_is_read_back(libraries):
     sizes = {}
     for kernels in libraries.values():
         for name, size in kernels.items():

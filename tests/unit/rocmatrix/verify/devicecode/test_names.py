@@ -47,5 +47,5 @@ def test_file_name_gives_the_target(path, target):
         "/x/torch/lib/librocblas.so",
     ],
 )
-def test_files_for_all_and_other_files_have_none(path):
+def test_files_for_all_and_other_files_have_no_processor(path):
     assert target_of(path) is None

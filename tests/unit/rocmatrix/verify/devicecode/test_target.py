@@ -18,12 +18,12 @@ from rocmatrix.verify.devicecode.target import Target, parse, parse_entry_id
         ("gfx11xx", "gfx11xx", ()),
     ],
 )
-def test_a_target_is_read(text, processor, features):
+def test_target_is_read(text, processor, features):
     assert parse(text) == Target(processor=processor, features=features)
 
 
 @pytest.mark.parametrize("text", ["", "gfx", "sm_90", "gfx1100 ", "gfx1100:", "gfx1100:fast+", "xgfx1100", "gfx11zz"])
-def test_what_is_no_target_is_none(text):
+def test_text_that_is_no_target_gives_none(text):
     assert parse(text) is None
 
 
@@ -36,12 +36,12 @@ def test_what_is_no_target_is_none(text):
         ("hipv4-amdgcn-amd-amdhsa-unknown-gfx1201", "gfx1201"),
     ],
 )
-def test_an_entry_id_holds_a_target(entry, target):
+def test_entry_id_holds_a_target(entry, target):
     assert str(parse_entry_id(entry)) == target
 
 
 @pytest.mark.parametrize("entry", ["host-x86_64-unknown-linux-gnu-", "cuda-nvptx64-nvidia-cuda-sm_90", "gfx1100"])
-def test_other_entries_hold_none(entry):
+def test_other_entries_hold_no_target(entry):
     assert parse_entry_id(entry) is None
 
 
@@ -60,5 +60,5 @@ def test_generic_code_and_family_folders_run_on_several():
     assert Target(processor="gfx1250-strict").runs_on("gfx1250")
 
 
-def test_every_generic_processor_is_a_target():
+def test_generic_processors_are_targets():
     assert all(parse(name) for name in GENERIC)

@@ -173,7 +173,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("path", TAMPERED)
-def test_each_tampered_file_is_named(cell, tmp_path, path):
+def test_tampered_files_are_each_named(cell, tmp_path, path):
     content, what = TAMPERED[path]
     files = installed_files()
     mode = files.get(path, (b"", 0o644))[1]
@@ -181,7 +181,7 @@ def test_each_tampered_file_is_named(cell, tmp_path, path):
 
 
 @pytest.mark.parametrize("path", [p for p in installed_files() if p.startswith(SITE) and not p.endswith(".pyc")])
-def test_each_missing_file_is_named(cell, tmp_path, path):
+def test_missing_files_are_each_named(cell, tmp_path, path):
     files = installed_files()
     del files[path]
     assert path in places(check(cell, tmp_path, files))[MISSING]
@@ -257,7 +257,7 @@ def test_configuration_that_venv_does_not_write_fails(cell, tmp_path, line):
     assert found.status == "failed"
 
 
-def test_without_the_locked_wheels_nothing_passes(cell, tmp_path):
+def test_check_without_the_locked_wheels_fails(cell, tmp_path):
     (finding,) = check(cell, tmp_path / "elsewhere").findings
     assert finding.places[0] == "pkg-1.0-py3-none-any.whl (missing)"
     (tmp_path / "pkg-1.0-py3-none-any.whl").write_bytes(b"other")
@@ -289,7 +289,7 @@ def test_tree_without_an_environment_fails(cell, tmp_path):
     assert finding.places == (environment.CONFIGURATION,)
 
 
-def test_what_the_distribution_installs_comes_from_its_own_wheel():
+def test_file_of_a_distribution_comes_from_its_own_wheel():
     """pip's commands are named by ensurepip, and nothing else of a bundled wheel is taken that is not installed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -327,7 +327,7 @@ def test_rows_hold_owner_and_attributes(cell, tmp_path):
     assert places(installed.check(tree, cell, tmp_path)) == {MODE: {f"{path} (644 0:7 security.capability)"}}
 
 
-def test_environments_own_folder_is_looked_at(cell, tmp_path):
+def test_environments_own_folder_is_checked(cell, tmp_path):
     tree = tree_of(installed_files(), links={f"/opt/venv/{k}": v for k, v in LINKS.items()})
     tree.rows["/opt/venv"] = replace(tree.rows["/opt/venv"], uid=999)
     assert places(installed.check(tree, cell, tmp_path)) == {MODE: {"/opt/venv (755 999:0)"}}

@@ -39,7 +39,7 @@ def compiled(source=SOURCE, *, path=PATH, told=None, flags=1, code=None):
     return head + marshal.dumps(code)
 
 
-def test_what_the_source_compiles_to_passes():
+def test_byte_code_of_the_source_passes():
     assert recompile.difference(SOURCE, compiled(), PATH) is None
     assert recompile.difference(SOURCE, compiled(flags=0), PATH) is None
 

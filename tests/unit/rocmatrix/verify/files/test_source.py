@@ -51,7 +51,7 @@ def test_checkouts_files_pass_whatever_its_groups_may_do(tmp_path):
         ("trainer/__main__.py", row(b"main", attributes=("security.capability",)), "security.capability)"),
     ],
 )
-def test_any_difference_is_named(tmp_path, name, held, place):
+def test_difference_of_any_kind_is_named(tmp_path, name, held, place):
     write(tmp_path, FILES)
     made = tree()
     made.rows.pop(f"{TRAINER}/{name}", None)
@@ -60,5 +60,5 @@ def test_any_difference_is_named(tmp_path, name, held, place):
     assert found.endswith(place)
 
 
-def test_without_a_checkout_to_compare_with_it_fails(tmp_path):
+def test_check_without_a_checkout_fails(tmp_path):
     assert source.check(Tree(), tmp_path).status == "failed"

@@ -59,7 +59,7 @@ def places(made, base=None, layers=LAYERS):
     return {place for finding in system.check(made, layers, base).findings for place in finding.places}
 
 
-def test_what_base_and_packages_bring_passes_with_and_without_the_base():
+def test_files_of_base_and_packages_pass_with_and_without_the_base():
     assert places(tree(), base_of(tree())) == set()
     assert places(tree()) == set()
     assert system.check(tree(), LAYERS, None).notes
@@ -86,7 +86,7 @@ ADDED = {
 
 @pytest.mark.parametrize("path", ADDED)
 @pytest.mark.parametrize("with_base", [True, False])
-def test_what_neither_brings_is_named(path, with_base):
+def test_file_that_neither_brings_is_named(path, with_base):
     made = tree()
     base = base_of(made) if with_base else None
     made.rows[path] = ADDED[path]
@@ -106,7 +106,7 @@ def test_file_with_other_bytes_is_named(path, with_base):
 WRITTEN = ("/etc/ld.so.cache", "/etc/passwd", "/etc/alternatives/pager")
 
 
-def test_what_scripts_write_is_held_to_the_base_where_nothing_was_installed_on_top():
+def test_file_that_scripts_write_is_compared_with_the_base_where_no_package_was_added():
     made = tree()
     base = base_of(tree())
     made.rows |= {path: row(b"other") for path in WRITTEN[:2]}
@@ -147,7 +147,7 @@ def test_attributes_are_named_on_a_file_of_a_package_too():
     assert places(made) == {"/usr/bin/tool"}
 
 
-def test_what_the_base_has_may_not_be_missing_or_of_another_mode():
+def test_file_of_the_base_may_not_be_missing_or_of_another_mode():
     made = tree()
     base = base_of(made)
     del made.rows["/usr/bin/tool"]
@@ -192,7 +192,7 @@ def test_users_that_allow_a_login_are_named(file, line, place):
     assert places(made) == {place}
 
 
-def test_no_system_at_all_fails():
+def test_empty_system_fails():
     assert system.check(Tree(), [], None).status == "failed"
 
 
@@ -201,7 +201,7 @@ def test_paths_count_as_on_a_system_whose_folders_were_merged():
     assert (merged("/usr/bin/su"), merged("/library")) == ("/usr/bin/su", "/library")
 
 
-def test_digest_that_is_none_explains_nothing():
+def test_text_that_is_no_digest_explains_nothing():
     made = Tree()
     made.texts["/var/lib/dpkg/info/x.md5sums"] = b"  usr/bin/x\nz  usr/bin/y\n"
     packages = Packages(made)

@@ -28,7 +28,7 @@ def rows(tmp_path):
     return write
 
 
-def test_a_conversation_shows_the_answer_and_its_stop_token_as_trained(rows):
+def test_conversation_shows_the_answer_and_its_stop_token_as_trained(rows):
     sample = inspect(rows(GOOD)).samples[0]
     by_part = {kind: "".join(text for each, text in sample.parts if each == kind) for kind in (ANSWER, STOP)}
     assert by_part == {ANSWER: "漢字 & <i>", STOP: "<|im_end|>"}
@@ -37,7 +37,7 @@ def test_a_conversation_shows_the_answer_and_its_stop_token_as_trained(rows):
     assert sample.padding == 256 - sample.tokens
 
 
-def test_every_wrong_row_is_found_with_its_line_and_what_training_does(rows):
+def test_wrong_rows_are_found_with_their_line_and_the_trainers_treatment(rows):
     long, empty = {"prompt": "x", "completion": "y" * 400}, {"prompt": "x", "completion": ""}
     path = rows(GOOD, "{broken", ROBOT, long, empty)
     seen = inspect(path)
@@ -54,7 +54,7 @@ def test_every_wrong_row_is_found_with_its_line_and_what_training_does(rows):
     assert "its end is cut off" in {each.outcome for each in lenient.findings}
 
 
-def test_the_counts_are_those_that_training_records(rows, tmp_path):
+def test_counts_are_those_that_training_records(rows, tmp_path):
     answers = [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(20)]
     path, tokenizer = rows(*answers), ByteTokenizer()
     seen = inspect(path)
@@ -69,14 +69,14 @@ def test_pairs_show_both_answers_and_a_row_without_one_is_found(rows):
     assert [each.code for each in seen.findings] == ["RM708"]
 
 
-def test_a_text_is_shown_in_windows_that_are_all_trained(rows):
+def test_text_is_shown_in_windows_that_are_all_trained(rows):
     seen = inspect(rows("In the beginning was the word. " * 40, name="text.txt"), sequence=64, samples=2)
     assert len(seen.samples) == 2
     assert [kind for kind, _ in seen.samples[0].parts] == [PROMPT, ANSWER]
     assert seen.rows == (seen.tokens - 1) // 64
 
 
-def test_the_page_has_no_script_and_shows_markup_of_the_data_as_text(rows):
+def test_page_has_no_script_and_shows_markup_of_the_data_as_text(rows):
     evil = {"prompt": "<script>alert(1)</script>\x00", "completion": "</pre><img src=x>"}
     text = html(inspect(rows(evil, GOOD)))
     assert "<script" not in text
@@ -87,7 +87,7 @@ def test_the_page_has_no_script_and_shows_markup_of_the_data_as_text(rows):
     assert {"prompt", "answer", "stop", "padding"} <= set(re.findall(r'<span class="(\w+)"', text))
 
 
-def test_the_command_writes_the_page_and_names_findings(rows, tmp_path, capsys):
+def test_command_writes_the_page_and_names_findings(rows, tmp_path, capsys):
     path, page = rows(GOOD, "{broken"), tmp_path / "page.html"
     assert main(["show-data", "--data", str(path), "--output", str(page)]) == 0
     told = capsys.readouterr()
@@ -100,7 +100,7 @@ def test_the_command_writes_the_page_and_names_findings(rows, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"\n\n"])
-def test_a_file_that_cannot_be_read_is_refused_without_a_traceback(content, tmp_path, capsys):
+def test_file_that_cannot_be_read_is_refused_without_a_traceback(content, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(content)
     assert main(["show-data", "--data", str(path), "--output", str(tmp_path / "page.html")]) == 2

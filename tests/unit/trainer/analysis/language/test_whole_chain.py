@@ -33,7 +33,7 @@ def events(capsys):
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_each_command_of_the_chain_uses_what_the_one_before_left(walked, capsys, monkeypatch):
+def test_commands_of_the_chain_use_the_output_of_the_one_before(walked, capsys, monkeypatch):
     folder, first, second = walked
     base, tuned, merged = (str(folder / name) for name in ("base", "tuned", "merged"))
     assert f"./invokew generate --model {base}" in first

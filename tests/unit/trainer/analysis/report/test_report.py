@@ -16,10 +16,10 @@ from tests.fixtures import browser
 from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import read_subject
-from trainer.analysis.report.charts import ticks
 from trainer.analysis.report.command import origin
 from trainer.analysis.report.importance import importances
 from trainer.analysis.report.session import last_profile
+from trainer.analysis.report.svg import ticks
 from trainer.cli import main
 from trainer.data.readers.bars import Reading, open_source
 from trainer.models.losses import SQUARED_ERROR, loss_sum_of
@@ -82,7 +82,7 @@ def test_page_states_that_data_are_synthetic(bars: Path, classes: Path) -> None:
     assert origin("a seller's file") == " Source: a seller's file."
 
 
-def test_what_stands_on_the_page(bars: Path, classes: Path) -> None:
+def test_report_has_its_sections(bars: Path, classes: Path) -> None:
     both = ("Loss by epoch", "Importance of each input", "The split", "Settings")
     for words in (
         *both,
@@ -100,7 +100,7 @@ def test_names_from_a_table_are_text_and_never_markup(tmp_path: Path) -> None:
     assert "<script" not in page(run(tmp_path, written(table, tmp_path), "--target", "z"))
 
 
-def test_same_run_gives_the_same_page(classes: Path, tmp_path: Path) -> None:
+def test_page_of_the_same_run_is_the_same(classes: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert main(["report", str(classes), "--repeats", "2", "--output", str(tmp_path / name)]) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == page(classes).encode()

@@ -25,7 +25,7 @@ def with_future_of(past: Bars, future: Bars, now: int) -> Bars:
     return Bars(**columns)
 
 
-def test_there_are_about_a_dozen_each_described() -> None:
+def test_features_are_about_a_dozen_each_described() -> None:
     assert 10 <= len(FEATURES) <= 15
     assert len(set(NAMES)) == len(NAMES)
     assert all(feature.formula and feature.unit for feature in FEATURES)

@@ -152,7 +152,7 @@ def test_features_of_a_market_agree_with_a_plain_recomputation(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", MARKETS)
-def test_no_chunk_size_changes_a_bit_of_a_market(name: str) -> None:
+def test_chunk_size_changes_no_bit_of_a_market(name: str) -> None:
     assert computed(name, 97).tobytes() == computed(name).tobytes()
 
 

@@ -45,13 +45,13 @@ def with_future_of(past: Bars, future: Bars, now: int) -> Bars:
     return joined([past[: now + 1], replace(future[now + 1 :], date=past.date[now + 1 :])])
 
 
-def test_there_are_54_each_described_once() -> None:
+def test_features_are_54_each_described_once() -> None:
     assert len(NAMES) == len(set(NAMES)) == 54 == whole().shape[1]
     assert all(feature.formula and feature.unit for feature in CATALOG)
     assert sum(feature.needs_vix for feature in CATALOG) == 5
 
 
-def test_with_twenty_sessions_before_every_feature_is_known_and_moves() -> None:
+def test_features_after_twenty_sessions_are_all_known_and_vary() -> None:
     known = np.isfinite(whole()).all(axis=1)
     session = np.unique(bars_of().date.astype("M8[D]"), return_inverse=True)[1]
     assert not known[session < 20].any()
@@ -89,11 +89,11 @@ def test_feature_that_looks_ahead_would_be_caught(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("chunk", [1_000, 1_237, 4_096])
-def test_no_chunk_size_changes_a_bit(chunk: int) -> None:
+def test_chunk_size_changes_no_bit(chunk: int) -> None:
     assert features(bars_of(), chunk).tobytes() == whole().tobytes()
 
 
-def test_neither_tiny_chunks_nor_workers_change_a_bit_over_several_blocks() -> None:
+def test_tiny_chunks_and_workers_change_no_bit_over_several_blocks() -> None:
     bars = bars_of(4, 390 * 70)
     one = features(bars)
     assert features(bars, 17).tobytes() == one.tobytes()
@@ -110,7 +110,7 @@ def test_bar_of_overnight_trading_between_sessions_changes_nothing() -> None:
     assert counts.outside == 1
 
 
-def test_without_a_vix_the_other_features_stay_as_they_are() -> None:
+def test_features_without_a_vix_stay_as_they_are() -> None:
     chosen = replace(CHOSEN, vix=False)
     without = features(replace(bars_of(), vix_close=None), chosen=chosen)
     assert without.tobytes() == whole()[:, [NAMES.index(name) for name in chosen.names]].tobytes()
@@ -145,7 +145,7 @@ def plain_sessions() -> tuple[plain_features.Session, ...]:
 
 @pytest.mark.parametrize("number", [21, 22])
 @pytest.mark.parametrize("bar", [0, 3, 29, 64, 200, 301, 387])
-def test_all_54_values_agree_with_their_formulas(number: int, bar: int) -> None:
+def test_values_of_all_54_features_agree_with_their_formulas(number: int, bar: int) -> None:
     """Each value of a bar, computed from its words with plain Python on that bar's past."""
     begin, part = list(session_parts())[number]
     bar = min(bar, len(part) - 1)

@@ -37,7 +37,7 @@ def test_pieces_cover_all_rows_once(count: int, monkeypatch: pytest.MonkeyPatch)
     assert len(found) == max(1, -(-count // 8))
 
 
-def test_a_mapped_array_is_its_parts(tmp_path: Path) -> None:
+def test_mapped_array_is_its_parts(tmp_path: Path) -> None:
     whole = rows(50).features
     found = pieces.mapped((whole[place : place + 7] for place in range(0, 50, 7)), tmp_path)
     assert found.tobytes() == whole.tobytes()
@@ -98,7 +98,7 @@ def test_mapped_rows_are_made_ready_in_less_memory_than_they_take(
     assert (other.mean.tobytes(), other.std.tobytes()) == (scaler.mean.tobytes(), scaler.std.tobytes())
 
 
-def test_a_training_on_mapped_rows_is_the_same_to_the_byte(
+def test_training_on_mapped_rows_is_the_same_to_the_byte(
     minutes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", 1000)

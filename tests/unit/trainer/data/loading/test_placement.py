@@ -10,28 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.data.loading import chunks as pieces
-from trainer.data.loading.placement import Feed, Part, batches, choose_feed, laid, mapped
+from trainer.data.loading.placement import Feed, TensorPartition, batches, choose_feed, mapped, place
 from trainer.data.loading.sampler import Sampler
 from trainer.runtime.errors import TrainerError
 
 CPU, CARD = torch.device("cpu"), torch.device("cuda", 0)
 
 
-def part(rows: int, dtype: torch.dtype = torch.float32) -> Part:
+def part(rows: int, dtype: torch.dtype = torch.float32) -> TensorPartition:
     generator = torch.Generator().manual_seed(0)
     inputs, targets = (torch.randn(rows, width, generator=generator, dtype=dtype) for width in (5, 1))
-    return Part(inputs=inputs, targets=targets)
+    return TensorPartition(inputs=inputs, targets=targets)
 
 
-def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int = 1) -> list[list[bytes]]:
+def taken(data: TensorPartition, size: int, *, start: int = 0, workers: int = 0, ranks: int = 1) -> list[list[bytes]]:
     """Return the bytes of all that comes, rank by rank."""
     sampler = Sampler(rows=len(data), batch_size=size, seed=3)
 
     def of(rank: int) -> list[bytes]:
-        def share(rows: int) -> slice:
+        def rank_slice(rows: int) -> slice:
             return slice(rows * rank // ranks, rows * (rank + 1) // ranks)
 
-        source = batches(data, sampler, epoch=2, start=start, share=share, device=CPU, workers=workers)
+        source = batches(data, sampler, epoch=2, start=start, rank_slice=rank_slice, device=CPU, workers=workers)
         return [b"".join(value.numpy().tobytes() for value in batch) for batch in source]
 
     return [of(rank) for rank in range(ranks)]
@@ -39,7 +39,7 @@ def taken(data: Part, size: int, *, start: int = 0, workers: int = 0, ranks: int
 
 @settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 3), st.integers(1, 3), st.sampled_from(["fp32", "fp64"]))
-def test_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks: int, name: str) -> None:
+def test_placements_give_the_same_bits(rows: int, size: int, start: int, ranks: int, name: str) -> None:
     data = part(rows, {"fp32": torch.float32, "fp64": torch.float64}[name])
     want = taken(data, size, start=start, ranks=ranks)
     file = mapped([data])
@@ -50,7 +50,7 @@ def test_same_bits_whatever_the_way(rows: int, size: int, start: int, ranks: int
 
 def test_batches_follow_the_order() -> None:
     data, sampler = part(23), Sampler(rows=23, batch_size=4, seed=3)
-    source = batches(data, sampler, epoch=1, start=0, share=lambda rows: slice(0, rows), device=CPU, workers=0)
+    source = batches(data, sampler, epoch=1, start=0, rank_slice=lambda rows: slice(0, rows), device=CPU, workers=0)
     for (rows, inputs, targets), numbers in zip(source, sampler.order(1).split(4), strict=True):
         assert torch.equal(rows, numbers)
         assert torch.equal(inputs, data.inputs[numbers])
@@ -62,7 +62,7 @@ def test_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", 7)
     data = part(50)
-    split = [Part(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
+    split = [TensorPartition(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
     assert len(split) == 8
     file = mapped(split, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -74,7 +74,7 @@ def test_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
     assert not any(str(tmp_path) in line for line in Path("/proc/self/maps").read_text().splitlines())
 
 
-def test_rows_that_fit_lie_on_the_device() -> None:
+def test_rows_that_fit_are_placed_on_the_device() -> None:
     chosen = choose_feed("auto", 0, needs=2**20, device=CARD, free=2**22)
     assert chosen == Feed(name="device", reason="auto: the rows take 1.0 MiB of 4 MiB free on cuda:0")
     assert choose_feed("auto", 0, needs=2**40, device=CPU, free=None).name == "device"
@@ -101,13 +101,13 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
         ("device", 0, CARD, ("device", 0)),
     ],
 )
-def test_way_that_is_asked_for_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
+def test_requested_placement_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
     chosen = choose_feed(asked, workers, needs=1, device=device, free=2**22)
     assert (chosen.name, chosen.workers) == want
 
 
-def test_rows_are_laid_where_the_way_wants_them() -> None:
+def test_rows_are_placed_as_the_placement_requires() -> None:
     data = part(9)
-    assert laid([data], Feed(name="host", reason=""), CPU) is data
+    assert place([data], Feed(name="host", reason=""), CPU) is data
     for name in ("device", "mapped"):
-        assert torch.equal(laid([data], Feed(name=name, reason=""), CPU).inputs, data.inputs)
+        assert torch.equal(place([data], Feed(name=name, reason=""), CPU).inputs, data.inputs)

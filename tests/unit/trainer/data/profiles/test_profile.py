@@ -115,9 +115,7 @@ def test_developing_and_finished_profiles_are_the_oracles(
 
 @given(bars=BARS, c=CONVENTIONS, cells=st.integers(1, 400))
 @settings(deadline=None, max_examples=60)
-def test_no_size_of_a_tile_changes_a_profile(
-    bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int
-) -> None:
+def test_tile_size_changes_no_profile(bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int) -> None:
     rows, starts = bar_rows(*arrays(bars), c), np.array([0])
     one = developing_levels(rows, starts, c)
     with pytest.MonkeyPatch.context() as patch:
@@ -127,7 +125,7 @@ def test_no_size_of_a_tile_changes_a_profile(
 
 
 @given(bars=BARS, order=st.randoms(use_true_random=False))
-def test_the_order_of_bars_changes_no_bit_of_a_profile(bars: list[tuple[int, int, int, int]], order: object) -> None:
+def test_order_of_bars_changes_no_bit_of_a_profile(bars: list[tuple[int, int, int, int]], order: object) -> None:
     c = ProfileConventions()
     rows = bar_rows(*arrays(bars), c)
     places = list(range(len(bars)))
@@ -137,7 +135,7 @@ def test_the_order_of_bars_changes_no_bit_of_a_profile(bars: list[tuple[int, int
     assert difference_profile(rows, first, height).tobytes() == difference_profile(mixed, first, height).tobytes()
 
 
-def test_a_worked_example() -> None:
+def test_worked_example_equals_the_computation_by_hand() -> None:
     """Six rows of 1, 3, 6, 4, 2, 1 contracts at their closes: POC 6; 70 % of 17 is 11.9; 6 + 4 + 3 reaches it."""
     c = ProfileConventions(tick=1.0, allocation="close")
     close = np.arange(6.0) + 50
@@ -154,7 +152,7 @@ def test_volumes_that_cannot_be_counted_exactly_are_refused() -> None:
         bar_rows(close, close, close, np.full(3, 1e12), ProfileConventions())
 
 
-def test_a_price_far_from_all_others_is_refused_not_computed() -> None:
+def test_price_far_from_all_others_is_refused_not_computed() -> None:
     low, high = np.array([50.0, 2e6]), np.array([50.0, 2e6])
     c = ProfileConventions()
     with pytest.raises(TrainerError, match="RM572"):
@@ -162,7 +160,7 @@ def test_a_price_far_from_all_others_is_refused_not_computed() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"tick": 0.0}, {"row_ticks": 0}, {"value_share": 0}, {"expansion": "three"}])
-def test_conventions_that_are_none_are_refused(wrong: dict[str, object]) -> None:
+def test_wrong_conventions_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(TrainerError, match="RM500"):
         ProfileConventions(**wrong)  # type: ignore[arg-type]
 

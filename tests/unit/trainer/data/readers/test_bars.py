@@ -71,7 +71,7 @@ def test_parquet_and_arrow_hold_the_same_bars(tmp_path: Path, kind: str, chunk_s
 
 
 @given(chunk_size=st.integers(1, 40))
-def test_no_chunk_size_changes_what_is_read(tmp_path_factory: pytest.TempPathFactory, chunk_size: int) -> None:
+def test_chunk_size_changes_nothing_that_is_read(tmp_path_factory: pytest.TempPathFactory, chunk_size: int) -> None:
     path = write(tmp_path_factory.mktemp("bars"), [HEADER, *ROWS[:9], "", *ROWS[9:]])
     assert same(read(path, chunk_size=chunk_size)[0], read(path)[0])
 
@@ -155,7 +155,7 @@ def test_bad_row_is_refused_dropped_or_repaired_and_counted(
         assert said["dropped" if left == 29 else "repaired"] == {kind: 1}
         assert said["repaired" if left == 29 else "dropped"] == {}
         assert said["first_lines"] == {kind: [12]}
-        assert "line 12" in source.bad.words()
+        assert "line 12" in source.bad.summary()
         assert (np.diff(bars.date).astype(int) > 0).all()
         assert (bars.low <= np.minimum(bars.open, bars.close)).all()
         assert (bars.high >= np.maximum(bars.open, bars.close)).all()
@@ -165,7 +165,7 @@ def test_sound_file_counts_nothing(tmp_path: Path) -> None:
     for policy in ("error", "drop", "repair"):
         _, source = read(write(tmp_path, [HEADER, *ROWS]), on_bad_row=policy)
         assert source.bad.as_dict() == {"policy": policy, "dropped": {}, "repaired": {}, "first_lines": {}}
-        assert source.bad.words() == ""
+        assert source.bad.summary() == ""
 
 
 @pytest.mark.parametrize("packed", [False, True])

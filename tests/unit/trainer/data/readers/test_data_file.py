@@ -44,7 +44,7 @@ def test_source_is_claimed_only_for_the_very_bytes(tmp_path: Path) -> None:
     assert read_bars(copy)[1].source is None
 
 
-def test_what_is_written_is_read(make_bars: Callable[..., Bars], write_csv: Callable[[Bars], Path]) -> None:
+def test_written_bars_are_read_back(make_bars: Callable[..., Bars], write_csv: Callable[[Bars], Path]) -> None:
     bars = make_bars(50)
     again, file = read_bars(write_csv(bars))
     assert file.name == "bars.csv"
@@ -136,7 +136,7 @@ def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None
 
 
 @given(st.data())
-def test_no_truncation_inside_a_line_goes_unseen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_truncation_inside_a_line_is_always_seen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     content = SAMPLE.read_bytes()
     length = data.draw(st.integers(0, len(content) - 1).filter(lambda n: content[n - 1 : n] != b"\n"))
     path = tmp_path_factory.mktemp("cut") / "bars.csv"

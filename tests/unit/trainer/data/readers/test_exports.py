@@ -138,7 +138,7 @@ def test_thousands_and_letters_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cell", ["2,00.50", "1.2X", "12,34,567", "M", "1,2"])
-def test_what_only_looks_grouped_is_no_number(tmp_path: Path, cell: str) -> None:
+def test_text_that_only_looks_grouped_is_no_number(tmp_path: Path, cell: str) -> None:
     text = f'"Date","Price","Open","High","Low","Vol."\n"Jan 02, 2020","{cell}","1","2","1","5"\n'
     with pytest.raises(TrainerError, match="RM513"):
         read(tmp_path / "bars.csv", text)

@@ -37,7 +37,7 @@ def test_nearly_all_numbers_is_a_column_of_numbers_with_a_mistake() -> None:
 
 
 @pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?"])
-def test_words_for_a_missing_value(word: str) -> None:
+def test_spellings_of_a_missing_value_are_recognised(word: str) -> None:
     assert parse_cells(column("1", word)).missing.tolist() == [False, True]
 
 
@@ -75,7 +75,7 @@ def test_missing_number_becomes_the_training_median_and_reports_it() -> None:
     assert [each["name"] for each in features_of(fitted)] == ["c", "c is missing"]
 
 
-def test_without_a_gap_in_training_there_is_no_flag() -> None:
+def test_flag_for_gaps_is_absent_without_a_gap_in_training() -> None:
     parsed = parse_cells(column("1", "2", "3", ""))
     fitted = fit_column("c", "number", "", parsed, np.arange(3))
     assert len(encode(fitted, parsed)[0]) == len(features_of(fitted)) == 1

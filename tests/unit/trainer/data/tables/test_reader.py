@@ -73,7 +73,7 @@ def test_csv_parquet_arrow_and_packed_csv_hold_the_same(tmp_path: Path) -> None:
         ('a,b\n1,"2\n', "RM510", "no CSV text"),
     ],
 )
-def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path, text: str, code: str, words: str) -> None:
+def test_file_that_is_no_table_is_refused_with_its_line(tmp_path: Path, text: str, code: str, words: str) -> None:
     with pytest.raises(TrainerError) as caught:
         read_cells(csv(tmp_path, text))
     assert caught.value.code == code

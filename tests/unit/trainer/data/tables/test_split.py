@@ -14,7 +14,7 @@ def all_of(parts: Parts) -> list[int]:
 
 
 @given(st.integers(100, 400), st.integers(2, 4), st.integers(0, 99))
-def test_at_random_every_row_is_in_one_part_and_classes_keep_their_shares(rows: int, classes: int, seed: int) -> None:
+def test_random_split_has_every_row_once_and_keeps_class_shares(rows: int, classes: int, seed: int) -> None:
     which = np.random.default_rng(seed).integers(classes, size=rows)
     which[: 3 * classes] = np.tile(np.arange(classes), 3)
     parts = at_random(np.arange(rows), which, seed)
@@ -25,14 +25,14 @@ def test_at_random_every_row_is_in_one_part_and_classes_keep_their_shares(rows: 
             assert abs((which[part] == each).sum() - 0.15 * count) <= 1
 
 
-def test_the_seed_decides() -> None:
+def test_seed_decides_the_result() -> None:
     rows = np.arange(200)
     one, again, other = (at_random(rows, None, seed) for seed in (1, 1, 2))
     assert all_of(one) == all_of(again) != all_of(other)
     assert one.how == {"by": "seed", "seed": 1, "stratified": False}
 
 
-def test_by_time_parts_follow_one_another_with_an_embargo_between() -> None:
+def test_split_by_time_has_an_embargo_between_its_parts() -> None:
     order = np.random.default_rng(0).permutation(200)
     parts = by_time(order, embargo=3)
     assert all_of(parts) == [*order[:137], *order[140:167], *order[170:]]
@@ -47,7 +47,7 @@ def test_parts_at_random_are_in_the_order_of_rows_and_hold_70_15_and_15_percent(
     assert at_random(np.arange(200), which, 4).how == {"by": "seed", "seed": 4, "stratified": True}
 
 
-def test_a_class_of_three_rows_is_in_every_part() -> None:
+def test_class_of_three_rows_is_in_every_part() -> None:
     which = np.zeros(200, np.int64)
     which[[5, 50, 150]] = 1
     parts = at_random(np.arange(200), which, 0)
@@ -59,7 +59,7 @@ def test_ten_rows_of_each_part_are_enough() -> None:
         assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [47, 10, 10]
 
 
-def test_too_few_rows_are_refused() -> None:
+def test_rows_that_are_too_few_are_refused() -> None:
     with pytest.raises(TrainerError) as caught:
         at_random(np.arange(60), None, 0)
     assert caught.value.code == "RM517"
@@ -68,14 +68,14 @@ def test_too_few_rows_are_refused() -> None:
     assert caught.value.what == "63 usable rows split into 45 / 9 / 9 for train / validation / test"
 
 
-def test_an_embargo_longer_than_a_part_leaves_nothing_of_it() -> None:
+def test_embargo_longer_than_a_part_leaves_nothing_of_it() -> None:
     for embargo, sizes in ((80, "0 / 0 / 15"), (25, "45 / 0 / 15")):
         with pytest.raises(TrainerError) as caught:
             by_time(np.arange(100), embargo)
         assert f"split into {sizes} for" in caught.value.what
 
 
-def test_a_class_of_two_rows_is_refused() -> None:
+def test_class_of_two_rows_is_refused() -> None:
     which = np.zeros(200, np.int64)
     which[:2] = 1
     with pytest.raises(TrainerError) as caught:

@@ -95,7 +95,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("row", "words"), BAD, ids=range(len(BAD)))
-def test_bad_row_is_refused_with_its_line_and_dropped_where_asked(tmp_path, row, words):
+def test_bad_row_is_refused_with_its_line_and_dropped_on_request(tmp_path, row, words):
     path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER]}, "", row)
     with pytest.raises(TrainerError) as caught:
         rows_of(path)

@@ -62,14 +62,14 @@ def test_two_gloo_ranks_add_up_on_the_cpu() -> None:
     assert "no card was measured" in verdict.summary
 
 
-def test_one_card_is_not_enough_for_a_sum_and_gloo_does_not_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_card_is_not_enough_for_a_sum_and_gloo_does_not_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     card = placement.Device(kind="rocm", name="SIMULATED card", arch="gfx1100")
     monkeypatch.setattr(placement, "place", lambda _: card)
     monkeypatch.setattr(placement, "card_count", lambda: 1)
     assert all_reduce.measure(Request(expect="rocm")).status == "not-applicable"
 
 
-def test_nothing_is_copied_to_a_cpu() -> None:
+def test_copies_to_a_cpu_are_not_measured() -> None:
     verdict = host_copy.measure(MOMENT)
     assert (verdict.status, verdict.numbers) == ("not-applicable", ())
 

@@ -105,7 +105,7 @@ def test_options_of_the_wrapper_are_those_of_the_parser() -> None:
     assert taken == {option["name"] for option in command.OPTIONS}
 
 
-def test_every_benchmark_has_a_limit_and_a_place_of_its_own() -> None:
+def test_benchmarks_have_a_limit_and_a_place_of_their_own() -> None:
     names = [each.name for each in BENCHMARKS]
     assert len(names) == len(set(names))
     assert all(
@@ -119,7 +119,7 @@ def test_figure_is_the_median_and_its_spread_the_middle_half() -> None:
     assert (spread.name, spread.value, spread.unit) == ("copy spread", 25.0, "%")
 
 
-def test_what_warms_up_does_not_count() -> None:
+def test_warm_up_does_not_count() -> None:
     import time
 
     slow = iter([0.05])

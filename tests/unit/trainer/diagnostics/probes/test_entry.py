@@ -15,7 +15,7 @@ def raising(error: Exception) -> entry.Measure:
     return measure
 
 
-def test_no_device_is_a_status_of_its_own_and_keeps_the_versions() -> None:
+def test_missing_device_is_a_status_of_its_own_and_keeps_the_versions() -> None:
     verdict = entry.guarded("p", raising(NoDeviceError("No rocm card.", {"torch": "2.7.1"})), Request())
     assert (verdict.status, verdict.summary, verdict.versions) == ("no-device", "No rocm card.", {"torch": "2.7.1"})
 
@@ -25,13 +25,13 @@ def test_missing_package_is_named() -> None:
     assert (verdict.status, verdict.summary) == ("fail", "torch is not installed here.")
 
 
-def test_any_other_exception_fails_with_its_first_line_and_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_exceptions_fail_with_their_first_line_and_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     verdict = entry.guarded("p", raising(RuntimeError("HIP error: invalid device function\nCompile with")), Request())
     assert (verdict.status, verdict.summary) == ("fail", "RuntimeError: HIP error: invalid device function")
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_exception_without_words_is_a_verdict_too() -> None:
+def test_exception_without_a_message_is_a_verdict_too() -> None:
     assert entry.guarded("p", raising(MemoryError()), Request()).summary == "MemoryError: no message"
 
 

@@ -11,6 +11,6 @@ def test_names_are_unique_and_limits_positive() -> None:
     assert all(probe.timeout_seconds > 0 and probe.summary for probe in registry.PROBES)
 
 
-def test_every_module_can_measure() -> None:
+def test_modules_can_all_measure() -> None:
     for probe in registry.PROBES:
         assert callable(importlib.import_module(probe.module).measure)

@@ -58,7 +58,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_becomes_a_verdict(fault: str, make_probe: Any) -> None:
+def test_faults_each_become_a_verdict(fault: str, make_probe: Any) -> None:
     source, status, phrase = FAULTS[fault]
     verdict = runner.run(make_probe(source), "any")
     assert verdict.status == status
@@ -71,7 +71,7 @@ def test_honest_probe_passes(make_probe: Any) -> None:
     assert (verdict.status, verdict.summary, verdict.stderr_tail) == ("pass", "fine", "")
 
 
-def test_what_libraries_print_on_stdout_does_not_spoil_the_verdict(make_probe: Any) -> None:
+def test_output_of_libraries_on_stdout_does_not_spoil_the_verdict(make_probe: Any) -> None:
     noisy = "        import os; os.write(1, b'RCCL version 2.20\\n')\n        return conclude"
     verdict = runner.run(make_probe(HONEST.replace("        return conclude", noisy) + RUN), "any")
     assert verdict.status == "pass"
@@ -96,7 +96,7 @@ COSTS_NO_OTHER = {
 }
 
 
-def test_what_hangs_crashes_or_fills_memory_costs_only_its_own_verdict(
+def test_probe_that_hangs_crashes_or_fills_memory_costs_only_its_own_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sources = {name: source for name, (source, _) in COSTS_NO_OTHER.items()}
@@ -205,7 +205,7 @@ def test_absent_subject_that_the_image_promises_fails(
     assert runner.run(probe, expect).status == "not-applicable"
 
 
-def test_what_is_not_applicable_counts_neither_way_and_alone_is_no_success(
+def test_probe_that_is_not_applicable_counts_neither_way_and_alone_is_no_success(
     make_probe: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     idle = make_probe(ABSENT)
@@ -230,7 +230,7 @@ def test_probes_run_alone_where_a_card_may_be(tmp_path: Path) -> None:
     assert runner.side_by_side(tmp_path) == 1
 
 
-def test_no_probe_at_all_is_no_success(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_empty_suite_is_no_success(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(registry, "PROBES", ())
     assert smoke(capfd)[0] == 1
 

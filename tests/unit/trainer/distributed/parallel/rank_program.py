@@ -71,7 +71,7 @@ def together(
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for step in range(STEPS):
         inputs, targets = batch(step, dtype, rows(step))
-        mine = world.share(len(targets))
+        mine = world.rank_slice(len(targets))
         here, pieces = size, iter(range(100))
         while True:
             optimizer.zero_grad()
@@ -88,7 +88,7 @@ def together(
                 )
             except OutOfMemory:
                 short = True
-            (short,) = world.any(short)
+            (short,) = world.any_rank(short)
             if not short:
                 break
             here = -(-here // 2)
@@ -241,13 +241,13 @@ def values(world: Replicas) -> dict[str, Any]:
     buffers.num_batches_tracked += 10 * (rank + 1)
     world.share_buffers(buffers)
     return {
-        "any": world.any(rank == 1, False, rank == 0),
+        "any": world.any_rank(rank == 1, False, rank == 0),
         "broadcast": world.broadcast({"from": rank}),
         "gather": world.gather([rank]),
         "sum": world.sum(strided).flatten().tolist(),
         "maximum": world.maximum(torch.tensor([float(rank), 1.0 - rank])).tolist(),
         "buffers": [buffers.running_mean.tolist(), buffers.num_batches_tracked.item()],
-        "share": [world.share(11).start, world.share(11).stop],
+        "share": [world.rank_slice(11).start, world.rank_slice(11).stop],
     }
 
 

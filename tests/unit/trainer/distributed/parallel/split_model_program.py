@@ -26,14 +26,14 @@ def together(
     losses = 0.0
     for step in range(STEPS):
         if step == cut_at:
-            weights = {name: value.clone() for name, value in world.whole(model.state_dict()).items()}
-            state = world.whole_optimizer(optimizer)
+            weights = {name: value.clone() for name, value in world.full_state_dict(model.state_dict()).items()}
+            state = world.full_optimizer_state(optimizer)
             model, forward, optimizer = fresh(world, dtype, seed=99)
             world.load_model(model, weights)
             world.load_optimizer(optimizer, state)
         forward.train()
         inputs, targets = batch(step, dtype)
-        mine = world.share(len(targets))
+        mine = world.rank_slice(len(targets))
         optimizer.zero_grad()
         loss = world.accumulate(
             forward,
@@ -51,7 +51,7 @@ def together(
     forward.eval()
     with torch.no_grad():
         outputs = forward(inputs)
-    whole = {name: value.clone() for name, value in world.whole(model.state_dict()).items()}
+    whole = {name: value.clone() for name, value in world.full_state_dict(model.state_dict()).items()}
     own = sum(local(p).numel() for p in model.parameters() if optimizer.state.get(p))
     return {"weights": flat(whole), "outputs": outputs, "losses": losses, "own": own}
 

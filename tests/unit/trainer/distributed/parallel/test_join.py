@@ -29,7 +29,7 @@ def second_of_two(monkeypatch: pytest.MonkeyPatch, cards: int) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
 
 
-def test_a_plain_process_is_a_world_of_one() -> None:
+def test_plain_process_is_a_world_of_one() -> None:
     alone = connect()
     assert type(alone) is Ranks
     assert join(alone, "cpu") is alone
@@ -40,7 +40,7 @@ def test_a_plain_process_is_a_world_of_one() -> None:
     ("cards", "requested", "device"),
     [(2, "auto", "cuda:1"), (2, "cuda", "cuda:1"), (2, "cpu", "cpu"), (1, "auto", "cpu"), (0, "auto", "cpu")],
 )
-def test_each_rank_has_a_card_or_all_have_the_cpu(
+def test_ranks_each_have_a_card_or_all_have_the_cpu(
     monkeypatch: pytest.MonkeyPatch, cards: int, requested: str, device: str
 ) -> None:
     second_of_two(monkeypatch, cards)
@@ -48,13 +48,15 @@ def test_each_rank_has_a_card_or_all_have_the_cpu(
 
 
 @pytest.mark.parametrize("requested", ["cuda", "cuda:0"])
-def test_too_few_cards_are_refused_where_cards_were_asked_for(monkeypatch: pytest.MonkeyPatch, requested: str) -> None:
+def test_cards_that_are_too_few_are_refused_where_cards_are_requested(
+    monkeypatch: pytest.MonkeyPatch, requested: str
+) -> None:
     second_of_two(monkeypatch, cards=1)
     with pytest.raises(TrainerError, match="RM563"):
         device_of_rank(requested)
 
 
-def test_every_attempt_means_the_run_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_all_mean_the_run_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attempt_of(TrainConfig.of(), Ranks()) == TrainConfig.of()
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
     first = attempt_of(TrainConfig.of(), Ranks())
@@ -65,7 +67,7 @@ def test_every_attempt_means_the_run_of_the_first(monkeypatch: pytest.MonkeyPatc
     assert attempt_of(TrainConfig.of(run="mine", resume="mine"), Ranks()) == TrainConfig.of(run="mine", resume="mine")
 
 
-def test_what_one_launcher_starts_again_is_started_again_for_all() -> None:
+def test_restart_of_one_launcher_restarts_all() -> None:
     assert attempt_of(TrainConfig.of(run="mine"), Voting(False)).run.resume is None
     assert attempt_of(TrainConfig.of(run="mine"), Voting(True)).run.resume == "auto"
 
@@ -76,11 +78,11 @@ class Voting(Ranks):
     def __init__(self, other: bool) -> None:
         self.other = other
 
-    def any(self, *flags: bool) -> tuple[bool, ...]:
+    def any_rank(self, *flags: bool) -> tuple[bool, ...]:
         return tuple(flag or self.other for flag in flags)
 
 
-def test_a_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits_of(DistributedConfig()) is None
     asked = limits_of(DistributedConfig(hang_timeout=5.0))
     assert asked
@@ -110,7 +112,7 @@ def test_ranks_with_other_settings_or_other_data_are_refused() -> None:
         assert next(iter(other)) in caught.value.what
 
 
-def test_a_broken_connection_is_no_defect_and_memory_that_runs_out_stays_what_it_is() -> None:
+def test_broken_connection_is_no_defect_and_memory_that_runs_out_stays_what_it_is() -> None:
     bootstrap = BootstrapGroup(rank=1, world_size=2, local_rank=1, store=None, address="", rendezvous_id="m")
     with pytest.raises(TrainerError, match="RM568"), bootstrap.waiting():
         raise RuntimeError("Connection closed by peer\nmore")

@@ -33,7 +33,9 @@ def start(store: dist.HashStore, world: int, late: dict[int, float] | None = Non
 
 
 @pytest.mark.parametrize("late", [{}, {0: 0.3}, {1: 0.3}, {0: 0.2, 2: 0.4}])
-def test_each_start_has_a_name_of_its_own_whoever_comes_first(store: dist.HashStore, late: dict[int, float]) -> None:
+def test_starts_each_have_a_name_of_their_own_whoever_comes_first(
+    store: dist.HashStore, late: dict[int, float]
+) -> None:
     starts = [start(store, 3, late) for _ in range(3)]
     assert all(len(set(names)) == 1 for names in starts)
     assert len({names[0] for names in starts}) == 3

@@ -31,7 +31,7 @@ def test_memory_that_runs_out_on_one_rank_blocks_no_rank_and_changes_nothing(fou
             assert rank["out_of_memory"][where]["difference"] < 1e-12
 
 
-def test_no_thread_of_gloo_is_left_after_the_world_is_closed(found: Found) -> None:
+def test_threads_of_gloo_are_gone_after_the_world_is_closed(found: Found) -> None:
     """One that drops a tensor while the interpreter ends aborts the process; seen in one of 60 runs under load."""
     for rank in found:
         during, after = rank["gloo_threads"]
@@ -54,7 +54,7 @@ def test_parameter_without_a_gradient_anywhere_stays_without(found: Found) -> No
         assert rank["unused"] == {"all": [2.0, 2.0], "one": [1.0, 1.0], "none": None}
 
 
-def test_every_way_adds_and_compression_costs_what_bf16_rounds(found: Found) -> None:
+def test_transports_all_add_and_compression_costs_what_bf16_rounds(found: Found) -> None:
     for rank in found:
         sums = rank["sums"]
         assert sums["direct"] == sums["host"] < 1e-7

@@ -79,7 +79,7 @@ def test_ranks_begin_again_with_half_the_rows_and_end_like_one_process(
     assert all(np.allclose(found[name], value, rtol=1e-10, atol=1e-12) for name, value in want.items())
 
 
-def test_without_a_restart_the_end_states_what_to_do(tmp_path: Path) -> None:
+def test_end_without_a_restart_states_the_next_step(tmp_path: Path) -> None:
     written(mixed(100, gaps=False), tmp_path)
     done = ranks(tmp_path, "forward", "--parallel", "fsdp2", "--checkpoint-every", "2", restarts=0)
     assert done.returncode != 0

@@ -30,7 +30,7 @@ def test_heavy_layer_is_left_alone() -> None:
     costs=st.lists(st.integers(1, 100).map(float), min_size=1, max_size=9),
     capacities=st.lists(st.integers(1, 50).map(float), min_size=1, max_size=4),
 )
-def test_no_other_cut_is_better(costs: list[float], capacities: list[float]) -> None:
+def test_other_cuts_are_not_better(costs: list[float], capacities: list[float]) -> None:
     if len(costs) < len(capacities):
         with pytest.raises(TrainerError, match="RM563"):
             cut(costs, capacities)

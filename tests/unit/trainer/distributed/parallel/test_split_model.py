@@ -27,7 +27,7 @@ def test_resumed_run_is_the_same_to_the_bit(found: Found) -> None:
     assert [rank["resumed to the bit"] for rank in found] == [True, True]
 
 
-def test_each_rank_trains_its_part_only(found: Found) -> None:
+def test_ranks_each_train_their_part_only(found: Found) -> None:
     own = [rank["own"] for rank in found]
     assert sum(own) == found[0]["all"]
     assert all(0 < part < found[0]["all"] for part in own)

@@ -44,7 +44,7 @@ def silent(*_: object, **__: object) -> None:
     pass
 
 
-def test_wrong_sum_and_an_abort_lead_to_the_next_way_and_all_ranks_agree(
+def test_wrong_sum_and_an_abort_lead_to_the_next_transport_and_all_ranks_agree(
     store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(attempt.FAULT, "nccl:abort,gloo:wrong-sum")
@@ -65,7 +65,7 @@ def test_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeyp
     assert re.search(r"hung in '(import torch|join the group)', ended after", caught.value.what)
 
 
-def test_one_rank_that_fails_fails_the_way_for_all(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_that_fails_fails_the_transport_for_all(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
     causes = {("nccl", 1): "no card", ("gloo", 0): "", ("gloo", 1): "", ("nccl", 0): ""}
 
     def trial(transport: Transport, place: Place, *, seconds: float) -> selection.Verdict:
@@ -107,7 +107,7 @@ DONE = '{"done": {"wrong": "", "seconds": {"256": 0.5, "8388608": 2.0}}}\n'
         (outcome('{"done": {"wrong": "3 of 5", "seconds": {}}}\n', returncode=1), "3 of 5"),
     ],
 )
-def test_only_right_sums_and_a_clean_end_pass(ended: Outcome, cause: str) -> None:
+def test_attempt_passes_only_with_right_sums_and_a_clean_end(ended: Outcome, cause: str) -> None:
     assert judge(GLOO, 0, ended).cause == cause
 
 
@@ -116,7 +116,7 @@ def test_times_reach_the_verdict() -> None:
     assert (verdict.small_s, verdict.large_s) == (0.5, 2.0)
 
 
-def test_without_peer_access_means_the_variable_is_set_whatever_was_there() -> None:
+def test_transport_without_peer_access_sets_the_variable_whatever_was_there() -> None:
     assert environment(NCCL_NO_P2P, {"NCCL_P2P_DISABLE": "0"})["NCCL_P2P_DISABLE"] == "1"
     assert "NCCL_P2P_DISABLE" not in environment(NCCL, {})
 
@@ -128,5 +128,5 @@ def test_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attempt.fault_for("nccl") == ""
 
 
-def test_what_a_vote_takes_for_silence_is_what_torch_raises() -> None:
+def test_vote_takes_the_error_of_torch_for_silence() -> None:
     assert issubclass(dist.DistStoreError, RuntimeError)

@@ -19,13 +19,13 @@ def test_cpu_ranks_have_gloo() -> None:
     assert names("cpu", "auto") == ["gloo"]
 
 
-def test_what_was_asked_for_is_the_only_one() -> None:
+def test_requested_transport_is_the_only_one() -> None:
     for name in TRANSPORTS:
         assert names("cuda", name) == [name]
         assert names("cpu", name, nccl_built=False) == [name]
 
 
-def test_only_one_way_sets_anything_and_only_one_goes_through_our_own_copies() -> None:
+def test_settings_and_host_copies_belong_to_one_transport_each() -> None:
     assert {name: transport.environment for name, transport in TRANSPORTS.items() if transport.environment} == {
         "nccl-no-p2p": {"NCCL_P2P_DISABLE": "1"}
     }

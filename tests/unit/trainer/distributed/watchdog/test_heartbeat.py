@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat, Beats, read_beat
+from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat, HeartbeatWriter, read_beat
 
 
 def read(path: Path) -> Beat:
@@ -18,7 +18,7 @@ def read(path: Path) -> Beat:
 def test_reader_sees_where_the_rank_is(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "rank0.beat"
     assert read_beat(path) is None
-    with Beats(path) as beats:
+    with HeartbeatWriter(path) as beats:
         beats.step(7)
         before = time.monotonic()
         with beats.section("backward"):
@@ -33,7 +33,7 @@ def test_reader_sees_where_the_rank_is(tmp_path: Path) -> None:
 
 def test_longest_stay_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "rank0.beat"
-    with Beats(path) as beats:
+    with HeartbeatWriter(path) as beats:
         for seconds in (0.0, 0.05, 0.0):
             with beats.section("data"):
                 time.sleep(seconds)
@@ -44,7 +44,7 @@ def test_longest_stay_is_kept(tmp_path: Path) -> None:
 
 def test_sections_nest_and_each_starts_its_own_clock(tmp_path: Path) -> None:
     path = tmp_path / "rank0.beat"
-    with Beats(path) as beats, beats.section("backward"):
+    with HeartbeatWriter(path) as beats, beats.section("backward"):
         entered = read(path).entered
         with beats.section("comms"):
             assert read(path).section == "comms"
@@ -53,9 +53,9 @@ def test_sections_nest_and_each_starts_its_own_clock(tmp_path: Path) -> None:
         assert back.entered > entered
 
 
-def test_nothing_is_learned_from_a_stay_that_failed(tmp_path: Path) -> None:
+def test_stay_that_failed_teaches_nothing(tmp_path: Path) -> None:
     path = tmp_path / "rank0.beat"
-    with Beats(path) as beats:
+    with HeartbeatWriter(path) as beats:
         with pytest.raises(RuntimeError), beats.section("forward"):
             raise RuntimeError
         assert read(path).passes["forward"] == 0
@@ -64,7 +64,7 @@ def test_nothing_is_learned_from_a_stay_that_failed(tmp_path: Path) -> None:
 
 def test_unknown_section_is_a_programming_error(tmp_path: Path) -> None:
     with (
-        Beats(tmp_path / "rank0.beat") as beats,
+        HeartbeatWriter(tmp_path / "rank0.beat") as beats,
         pytest.raises(KeyError, match="lunch"),
         beats.section("lunch"),
     ):

@@ -54,5 +54,5 @@ def test_cards_report_load_and_power(tmp_path: Path) -> None:
     ]
 
 
-def test_no_cards_no_words(tmp_path: Path) -> None:
+def test_cards_without_a_folder_are_an_empty_list(tmp_path: Path) -> None:
     assert process_state.cards(tmp_path / "absent") == []

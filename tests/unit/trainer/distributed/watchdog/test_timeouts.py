@@ -20,7 +20,7 @@ def beat(passes: int = LEARNED_AFTER, **longest: float) -> Beat:
     )
 
 
-def test_before_enough_passes_the_ceiling_holds() -> None:
+def test_ceiling_holds_before_enough_passes() -> None:
     assert LIMITS.of(beat(passes=LEARNED_AFTER - 1, forward=0.1), "forward") == 100
 
 
@@ -30,7 +30,7 @@ def test_afterwards_the_longest_stay_counts_between_floor_and_ceiling() -> None:
     assert LIMITS.of(beat(forward=60), "forward") == 100
 
 
-def test_who_waits_for_others_is_given_their_time_too() -> None:
+def test_rank_that_waits_for_others_is_given_their_time_too() -> None:
     known = beat(backward=1.0, comms=0.5)
     assert LIMITS.of(known, "comms") == PATIENCE * 1.5
     assert (LIMITS.of(known, "comms") or 0) > (LIMITS.of(known, "backward") or 0)
@@ -48,7 +48,7 @@ def test_start_has_the_ceiling_and_the_end_no_limit() -> None:
     floor=st.floats(0.1, 10),
     span=st.floats(0, 1e4),
 )
-def test_no_limit_leaves_floor_and_ceiling(
+def test_absent_limit_leaves_floor_and_ceiling(
     section: str, passes: int, longest: float, floor: float, span: float
 ) -> None:
     limits = Limits(floor=floor, ceiling=floor + span)

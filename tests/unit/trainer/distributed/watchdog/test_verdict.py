@@ -4,7 +4,7 @@ import pytest
 
 from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.distributed.watchdog.verdict import culprits, late, words
+from trainer.distributed.watchdog.verdict import culprits, late, message
 
 LIMITS = Limits(floor=1.0, ceiling=10.0)
 
@@ -14,7 +14,7 @@ def beat(section: str, step: int = 5, entered: float = 0.0) -> Beat:
     return Beat(pid=1, step=step, section=section, entered=entered, passes=zeros, longest=dict.fromkeys(SECTIONS, 0.0))
 
 
-def test_only_ranks_beyond_their_limit_are_late() -> None:
+def test_late_ranks_are_those_beyond_their_limit() -> None:
     beats = {0: beat("forward", entered=95.0), 1: beat("backward", entered=80.0), 2: beat("end", entered=0.0)}
     found = late(beats, LIMITS, now=100.0, looking_since=0.0)
     assert [(each.rank, each.section, each.seconds, each.limit) for each in found] == [(1, "backward", 20.0, 10.0)]
@@ -42,15 +42,15 @@ def test_rank_that_stopped_is_distinguished_from_those_that_wait(
     assert culprits(beats, states) == blamed
 
 
-def test_words_name_who_waits_for_whom() -> None:
+def test_message_names_which_rank_waits_for_which() -> None:
     beats = {0: beat("comms"), 1: beat("backward")}
     states = {0: "S", 1: "T"}
-    text = words(late(beats, LIMITS, now=20, looking_since=0), culprits(beats, states), states)
+    text = message(late(beats, LIMITS, now=20, looking_since=0), culprits(beats, states), states)
     assert "rank 0 is in comms at step 5 since 20.0 s (limit 10.0 s; sleeping)" in text
     assert "The others wait for rank 1 (stopped by a signal)" in text
 
 
-def test_words_blame_the_communication_where_all_wait_in_it() -> None:
+def test_message_names_the_communication_where_all_wait_in_it() -> None:
     beats = {0: beat("comms"), 1: beat("comms")}
-    text = words(late(beats, LIMITS, now=20, looking_since=0), [], {0: "S", 1: "S"})
+    text = message(late(beats, LIMITS, now=20, looking_since=0), [], {0: "S", 1: "S"})
     assert text.endswith("the communication hangs")

@@ -40,7 +40,7 @@ def test_callbacks_are_called_in_the_order_of_the_list() -> None:
     assert seen[::2] == [each.replace("b.", "a.") for each in seen[1::2]]
 
 
-def test_a_checkpoint_follows_the_measurement_of_its_step() -> None:
+def test_checkpoint_follows_the_measurement_of_its_step() -> None:
     seen: list[str] = []
     stop = StopAt(5)
     made = training(epochs=2, callbacks=Callbacks([stop, noting("a", seen)]))
@@ -50,7 +50,7 @@ def test_a_checkpoint_follows_the_measurement_of_its_step() -> None:
     assert seen[-4:] == ["a.on_losses_ready", "a.on_validation_end", "a.on_checkpoint", "a.on_exception"]
 
 
-def test_an_exception_reaches_every_callback_and_stays_the_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_exception_reaches_every_callback_and_stays_the_error(capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[str] = []
 
     class Fails(Callback):
@@ -67,7 +67,7 @@ def test_an_exception_reaches_every_callback_and_stays_the_error(capsys: pytest.
     assert "the second" in capsys.readouterr().err
 
 
-def test_a_step_is_described_by_number_rows_and_loss() -> None:
+def test_step_is_described_by_number_rows_and_loss() -> None:
     taken: list[TakenSteps] = []
 
     class Notes(Callback):
@@ -87,7 +87,7 @@ def test_a_step_is_described_by_number_rows_and_loss() -> None:
     ("hook", "steps"),
     [("on_train_begin", 0), ("on_step_begin", 1), ("on_gradients", 1), ("on_step_end", 1), ("on_epoch_end", 7)],
 )
-def test_should_stop_ends_the_run_after_the_step_at_hand(hook: str, steps: int) -> None:
+def test_stop_request_ends_the_run_after_the_current_step(hook: str, steps: int) -> None:
     def ask(self: Callback, run: Training, *more: Any) -> None:
         run.should_stop = True
 
@@ -98,7 +98,7 @@ def test_should_stop_ends_the_run_after_the_step_at_hand(hook: str, steps: int) 
     assert not made.stopped_early
 
 
-def test_a_callback_of_each_step_gets_single_steps() -> None:
+def test_callback_of_each_step_gets_single_steps() -> None:
     plain = training(model=torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)))
     assert choose_step("direct", plain).name == "direct"
     for hook in ("on_step_begin", "on_gradients", "on_step_end"):
@@ -121,6 +121,6 @@ def test_callbacks_that_only_read_leave_the_weights_as_they_are() -> None:
     assert same(weights(training(callbacks=Callbacks([noting("a", [])]))), want)
 
 
-def test_the_base_class_has_no_effect_in_any_hook() -> None:
+def test_base_class_has_no_effect_in_any_hook() -> None:
     assert not any(overrides(Callback(), hook) for hook in HOOKS)
     assert all(not hooks for hooks in Callbacks([Callback()])._hooks.values())

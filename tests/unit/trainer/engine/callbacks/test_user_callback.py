@@ -109,7 +109,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("hook", "change", "part"), CHANGES)
-def test_a_change_that_the_class_does_not_announce_ends_the_run(
+def test_change_that_the_class_does_not_announce_ends_the_run(
     hook: str, change: Callable[[Training], None], part: str
 ) -> None:
     with pytest.raises(TrainerError, match="RM734") as caught:
@@ -118,7 +118,7 @@ def test_a_change_that_the_class_does_not_announce_ends_the_run(
 
 
 @pytest.mark.parametrize(("hook", "change", "part"), CHANGES[:4] + CHANGES[5:6] + CHANGES[7:8])
-def test_a_change_that_the_class_announces_is_made(hook: str, change: Callable[[Training], None], part: str) -> None:
+def test_change_that_the_class_announces_is_made(hook: str, change: Callable[[Training], None], part: str) -> None:
     made = training(callbacks=doing(hook, change, changes_results=True))
     fit(made)
     assert made.state.step == 21
@@ -138,7 +138,7 @@ def test_random_numbers_of_a_callback_are_drawn_aside() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no\nsecond line"), SystemExit(3), torch.OutOfMemoryError("full")])
-def test_an_exception_names_the_callback_the_hook_and_the_line(error: BaseException) -> None:
+def test_exception_names_the_callback_the_hook_and_the_line(error: BaseException) -> None:
     def fail(run: Training) -> None:
         raise error
 
@@ -154,7 +154,7 @@ def test_an_exception_names_the_callback_the_hook_and_the_line(error: BaseExcept
     assert keeper.files  # the checkpoint of step 3
 
 
-def test_what_a_callback_prints_is_no_line_of_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_a_callback_is_no_line_of_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     fit(training(epochs=1, callbacks=doing("on_epoch_end", lambda run: print("words"))))
     out, err = capsys.readouterr()
     assert (out, "words" in err) == ("", True)
@@ -166,7 +166,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_class_of_a_file_is_loaded_with_its_hash(tmp_path: Path) -> None:
+def test_class_of_a_file_is_loaded_with_its_hash(tmp_path: Path) -> None:
     found = load(written(tmp_path, "class Mine(Callback):\n    all_ranks = True\n") + ":Mine")
     assert type(found.callback).__name__ == "Mine"
     assert found.facts()["all_ranks"] is True
@@ -175,7 +175,7 @@ def test_a_class_of_a_file_is_loaded_with_its_hash(tmp_path: Path) -> None:
     assert again.sha256 != found.sha256
 
 
-def test_a_class_of_an_installed_module_is_loaded() -> None:
+def test_class_of_an_installed_module_is_loaded() -> None:
     assert load("trainer.engine.callbacks.heartbeat:Heartbeat").name.endswith(":Heartbeat")
 
 
@@ -193,14 +193,16 @@ def test_a_class_of_an_installed_module_is_loaded() -> None:
         ("class Mine(Callback):\n    def __init__(self, needed): ...", ":Mine", "TypeError"),
     ],
 )
-def test_what_cannot_be_loaded_is_refused_with_the_reason(tmp_path: Path, text: str, tail: str, why: str) -> None:
+def test_callback_that_cannot_be_loaded_is_refused_with_the_reason(
+    tmp_path: Path, text: str, tail: str, why: str
+) -> None:
     with pytest.raises(TrainerError, match="RM732") as caught:
         load(written(tmp_path, text) + tail)
     assert why in caught.value.why
 
 
 @pytest.mark.parametrize("name", ["nowhere.py:Mine", "nothing_of_this_name:Mine", "trainer:Mine", ":Mine", "/:Mine"])
-def test_a_place_that_is_not_there_is_refused(name: str) -> None:
+def test_place_that_is_not_there_is_refused(name: str) -> None:
     with pytest.raises(TrainerError, match="RM732"):
         load(name)
 
@@ -208,16 +210,16 @@ def test_a_place_that_is_not_there_is_refused(name: str) -> None:
 def test_ranks_get_those_that_all_have_and_rank_0_gets_all(tmp_path: Path) -> None:
     here = written(tmp_path, "class One(Callback): ...\nclass Each(Callback):\n    all_ranks = True\n")
     names = [f"{here}:One", f"{here}:Each"]
-    assert [each.name for each in load_all(names, leads=True, world_size=2)] == names
-    assert [each.name for each in load_all(names, leads=False, world_size=2)] == names[1:]
+    assert [each.name for each in load_all(names, is_main=True, world_size=2)] == names
+    assert [each.name for each in load_all(names, is_main=False, world_size=2)] == names[1:]
 
 
-def test_one_that_changes_results_on_rank_0_alone_is_refused(tmp_path: Path) -> None:
+def test_callback_that_changes_results_on_rank_0_alone_is_refused(tmp_path: Path) -> None:
     here = written(tmp_path, "class Mine(Callback):\n    changes_results = True\n") + ":Mine"
-    assert load_all([here], leads=True, world_size=1)
-    for leads in (True, False):
+    assert load_all([here], is_main=True, world_size=1)
+    for is_main in (True, False):
         with pytest.raises(TrainerError, match="RM735"):
-            load_all([here], leads=leads, world_size=2)
+            load_all([here], is_main=is_main, world_size=2)
 
 
 def test_users_come_after_the_trainers_own() -> None:

@@ -79,13 +79,13 @@ def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         (lambda q, k, v: causal(q, k, v) * torch.where(torch.arange(16) == 3, math.nan, 1.0), math.inf),
     ],
 )
-def test_a_wrong_kernel_shows(wrong: Callable[[Tensor, Tensor, Tensor], Tensor], least: float) -> None:
+def test_wrong_kernel_shows(wrong: Callable[[Tensor, Tensor, Tensor], Tensor], least: float) -> None:
     inputs = draw(SMALL, device="cpu", dtype=torch.float32, seed=0)
     assert compare(causal, inputs, causal=True) < 1e-5
     assert compare(wrong, inputs, causal=True) >= least
 
 
-def test_a_kernel_that_is_wrong_on_this_card_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_that_is_wrong_on_this_card_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "compare", lambda kernel, inputs, causal: 0.5)
     with pytest.raises(TrainerError, match="RM566") as caught:
         choose_attention("auto", device="cpu", dtype=torch.float32, shape=SMALL)
@@ -93,7 +93,7 @@ def test_a_kernel_that_is_wrong_on_this_card_is_left_out(monkeypatch: pytest.Mon
     assert caught.value.next.startswith("Use --precision fp32")
 
 
-def test_times_are_told_and_do_not_decide() -> None:
+def test_times_are_reported_and_do_not_decide() -> None:
     findings = [
         Finding(kernel="flash", error=0.5, seconds=1e-6, refused="wrong"),
         Finding(kernel="efficient", error=1e-7, seconds=2e-3),
@@ -105,7 +105,7 @@ def test_times_are_told_and_do_not_decide() -> None:
     assert chosen.reason.endswith("math was 2.0 times as fast in this trial, --attention math takes it")
 
 
-def test_a_kernel_that_refuses_says_why() -> None:
+def test_kernel_that_refuses_reports_why() -> None:
     found = examine("efficient", device="cpu", dtype=torch.float32, shape=SMALL, seed=0)
     assert found.refused  # torch has no such kernel for the CPU
     assert "turning off" not in found.refused
@@ -147,11 +147,11 @@ def make_flash_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "scaled_dot_product_attention", kernel)
 
 
-def test_the_command_line_offers_what_there_is() -> None:
+def test_command_line_offers_what_there_is() -> None:
     assert set(KERNELS) == set(BACKENDS)
 
 
-def test_every_layer_uses_the_kernel_and_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_layers_all_use_the_kernel_and_it_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     model, chosen = settle()
     assert used(model) == {"flash"}
     assert chosen.reason.startswith("the first that is right: flash errs by")
@@ -164,7 +164,7 @@ def test_every_layer_uses_the_kernel_and_it_is_told(capsys: pytest.CaptureFixtur
     assert settle("math")[1].reason.startswith("asked for: math")
 
 
-def test_it_is_tried_in_the_runs_own_shape_and_format(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_is_tried_in_the_runs_own_shape_and_format(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def look(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: int) -> Finding:
@@ -176,7 +176,7 @@ def test_it_is_tried_in_the_runs_own_shape_and_format(monkeypatch: pytest.Monkey
     assert set(seen) == {(torch.bfloat16, Shape(batch=16, heads=2, length=5, width=4, causal=False))}
 
 
-def test_a_wrong_kernel_is_refused_loudly_and_the_next_is_used(
+def test_wrong_kernel_is_refused_loudly_and_the_next_is_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_flash_wrong(monkeypatch)
@@ -191,14 +191,14 @@ def test_a_wrong_kernel_is_refused_loudly_and_the_next_is_used(
 
 
 @pytest.mark.parametrize("name", ["fp64", "bf16"])
-def test_the_injected_fault_shows_in_other_formats_or_is_below_their_rounding(
+def test_injected_fault_shows_in_other_formats_or_is_below_their_rounding(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     make_flash_wrong(monkeypatch)
     assert used(settle(name=name)[0]) == ({"math"} if name == "fp64" else {"flash"})  # 1 % is within bf16's 3 %
 
 
-def test_a_resumed_run_keeps_its_kernel_while_that_is_right(
+def test_resumed_run_keeps_its_kernel_while_that_is_right(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert used(settle(before="math")[0]) == {"math"}
@@ -210,7 +210,7 @@ def test_a_resumed_run_keeps_its_kernel_while_that_is_right(
     )
 
 
-def test_a_kernel_wrong_on_one_rank_is_used_on_none() -> None:
+def test_kernel_wrong_on_one_rank_is_used_on_no_rank() -> None:
     class Two(Ranks):
         def gather(self, value: list[Finding]) -> list[Any]:
             other = [Finding(kernel="flash", error=0.5, seconds=1e-9, refused="error", wrong=True), *value[1:]]
@@ -222,14 +222,14 @@ def test_a_kernel_wrong_on_one_rank_is_used_on_none() -> None:
     assert worst([quick, slow]) == slow
 
 
-def test_a_torch_without_the_choice_is_a_said_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_without_the_choice_is_a_reported_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(TrainerError, match="RM562") as caught:
         settle()
     assert "torch 2.3 or later" in caught.value.what
 
 
-def test_a_network_without_attention_has_no_kernel() -> None:
+def test_network_without_attention_has_no_kernel() -> None:
     precision = Precision(name="fp32", reason="test", device_type="cpu")
     found = attend(nn.Linear(2, 1), None, rows=1, device="cpu", precision=precision, ranks=Ranks())
     assert found is None

@@ -11,7 +11,7 @@ from tests.fixtures.training import network, part, same, training, weights
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.loop import Training
 from trainer.engine.steps import batch_size_probe as advice
-from trainer.engine.steps.batch_size_probe import Advice, suggest_batch_size
+from trainer.engine.steps.batch_size_probe import BatchSizeSuggestion, suggest_batch_size
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
 from trainer.run.checkpoint_writer import capture, encode
@@ -71,8 +71,8 @@ def test_suggestion_is_absent_where_little_is_gained_or_nothing_can_be_timed(mon
     assert suggest_batch_size(made, choice) is None
     rates[64] = 2000.0
     found = suggest_batch_size(made, choice)
-    assert found == Advice(batch_size=8, rows_per_second=1000, larger=64, larger_rows_per_second=2000)
-    assert found.words().startswith("batch 8 trains 1,000 rows/s; batch 64 would train 2,000 rows/s (measured now")
+    assert found == BatchSizeSuggestion(batch_size=8, rows_per_second=1000, larger=64, larger_rows_per_second=2000)
+    assert found.message().startswith("batch 8 trains 1,000 rows/s; batch 64 would train 2,000 rows/s (measured now")
     made.sampler = Sampler(rows=639, batch_size=8, seed=0)
     assert suggest_batch_size(made, choice) is None
     fp16 = training("fp16")

@@ -40,7 +40,7 @@ def a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "missing", lambda device: "")
 
 
-def test_what_computes_something_else_is_never_kept() -> None:
+def test_compiled_step_with_another_result_is_never_kept() -> None:
     found = decide("auto", model(), loss, dtype=torch.float32, compile_=lambda m: Slow(m, factor=1.01))
     assert not found.use
     assert found.trial
@@ -50,7 +50,7 @@ def test_what_computes_something_else_is_never_kept() -> None:
         decide("on", model(), loss, dtype=torch.float32, compile_=lambda m: Slow(m, factor=1.01))
 
 
-def test_what_is_slower_is_kept_only_where_demanded() -> None:
+def test_slower_step_is_kept_only_where_demanded() -> None:
     found = decide("auto", model(), loss, dtype=torch.float32, compile_=Slow)
     assert not found.use
     assert found.trial
@@ -78,7 +78,7 @@ def test_faster_and_equal_is_kept_and_the_numbers_are_reported() -> None:
 
 
 @pytest.mark.parametrize("difference", [float("inf"), float("nan"), 2e-3])
-def test_no_number_is_no_agreement(difference: float) -> None:
+def test_nan_is_no_agreement(difference: float) -> None:
     trial = Trial(loss_difference=difference, weight_difference=difference, eager_s=2, compiled_s=1, compile_s=1)
     assert not judge("auto", trial, limit=1e-3).use
 
@@ -102,7 +102,7 @@ def test_off_tries_nothing() -> None:
     )
 
 
-def test_without_a_compiler_the_cpu_is_a_reported_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_without_a_compiler_is_a_reported_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation.shutil, "which", lambda name: None)
     assert "needs a C++ compiler" in missing(torch.device("cpu"))
     monkeypatch.setattr(compilation.shutil, "which", lambda name: f"/usr/bin/{name}")

@@ -14,7 +14,7 @@ from tests.fixtures.training import StopAt, gone_on, interrupted, joined, networ
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.nan_check import NanCheck
-from trainer.engine.loop import Part, Plan, Training, fit, new_training
+from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
 from trainer.engine.steps import fused_adamw as fused
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.manual_autograd import at_once
@@ -58,7 +58,7 @@ def eager(**more: Any) -> Training:
 @pytest.mark.parametrize("name", ["fp32", "fp64"])
 @pytest.mark.parametrize("hidden", [(8, 4), (5,), (32, 16, 7)])
 @pytest.mark.parametrize("batch_size", [1, 8, 25, 50])
-def test_a_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, ...], batch_size: int) -> None:
+def test_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, ...], batch_size: int) -> None:
     found, want = (run(step, name, hidden, batch_size=batch_size) for step in ("direct", "eager"))
     assert found.launches is not None
     assert want.launches is None
@@ -72,7 +72,7 @@ def test_a_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, .
 @pytest.mark.parametrize("batch_size", [16, 32, 48])
 def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: int) -> None:
     generator = torch.Generator().manual_seed(1)
-    data = Part(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
+    data = TensorPartition(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
     assert at_once(batch_size, data.inputs, data.targets) > 1
 
     def made(step: str) -> Training:
@@ -89,13 +89,13 @@ def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: 
 
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 8, 14, 20])
 @pytest.mark.parametrize(("before", "after"), [(direct, direct), (eager, direct), (direct, eager)])
-def test_a_stopped_run_goes_on_either_way(
+def test_stopped_run_resumes_under_either_strategy(
     step: int, before: Callable[..., Training], after: Callable[..., Training]
 ) -> None:
     assert same(weights(gone_on(after, interrupted(before, step))), weights(eager()))
 
 
-def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
+def test_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
     class Every(StopAt):
         taken: list[tuple[int, bytes]]
 
@@ -120,7 +120,7 @@ def test_a_checkpoint_inside_a_launch_is_taken_after_the_very_step() -> None:
     assert found[0] == found[1]
 
 
-def test_the_trial_leaves_no_trace() -> None:
+def test_trial_leaves_no_trace() -> None:
     made = training(model=network())
     before = Memory.of(made)
     with pytest.raises(KeyError):
@@ -156,7 +156,7 @@ def test_results_that_differ_are_not_used(monkeypatch: pytest.MonkeyPatch) -> No
     assert "1e-05 is allowed" in caught.value.why
 
 
-def test_what_is_equal_to_tolerance_is_used_only_when_asked_for_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strategy_equal_to_tolerance_is_used_only_on_request_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.engine.steps.fused_adamw.FusedSteps.take", off_by(3e-7))
     assert choose_step("auto", training(model=plain())).name == "eager"
     choice = choose_step("direct", training(model=plain()))
@@ -177,7 +177,7 @@ AGAINST: dict[str, tuple[str, Callable[[], Training]]] = {
     "threads": ("threads fetch", lambda: training(model=plain(), loader_workers=1)),
     "pieces": ("4 rows at a time", lambda: training(model=plain(), micro_batch=4)),
     "few rows": ("no whole batch", lambda: training(model=plain(), batch_size=51)),
-    "weighed": ("weight of its own", lambda: training(model=plain(), weigh=lambda targets: targets.sum())),
+    "weighed": ("weight of its own", lambda: training(model=plain(), batch_weight=lambda targets: targets.sum())),
     "loss": (
         "not the squared error",
         lambda: training(model=plain(), loss_sum=lambda a, b: 2 * squared_error_sum(a, b)),
@@ -187,7 +187,7 @@ AGAINST: dict[str, tuple[str, Callable[[], Training]]] = {
 
 
 @pytest.mark.parametrize("what", AGAINST)
-def test_auto_says_why_it_is_eager(what: str) -> None:
+def test_auto_reports_why_it_is_eager(what: str) -> None:
     words, make = AGAINST[what]
     made = make()
     choice = choose_step("auto", made)
@@ -210,13 +210,13 @@ def test_hooks_and_another_optimizer_are_seen() -> None:
     assert "not the fused one" in choose_step("auto", made).reason
 
 
-def test_a_graph_needs_a_card() -> None:
+def test_graph_needs_a_card() -> None:
     with pytest.raises(TrainerError, match="RM585") as caught:
         choose_step("graph", training(model=plain()))
     assert "graphs are for cards" in caught.value.why
 
 
-def test_a_batch_in_pieces_later_on_is_the_loops() -> None:
+def test_batch_in_pieces_later_on_is_the_loops() -> None:
     """Memory ran out in the last, smaller batch: from then on nothing is launched whole."""
     made = direct()
     made.state.micro_batch.size = 4
@@ -224,9 +224,9 @@ def test_a_batch_in_pieces_later_on_is_the_loops() -> None:
     assert same(weights(made), weights(want))
 
 
-def test_the_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
+def test_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:
     data = part()
-    bad = Part(inputs=data.inputs.clone(), targets=data.targets)
+    bad = TensorPartition(inputs=data.inputs.clone(), targets=data.targets)
     made = training(model=plain())
     order = made.sampler.order(1)  # the fourth batch of the second epoch
     bad.inputs[order[24]] = torch.inf
@@ -304,14 +304,14 @@ def test_launches_of_a_graph_cover_the_epoch_with_a_stand_in(rows: int, monkeypa
     assert steps.launched == 3 * ([MOST] * (whole // MOST) + [1] * (whole % MOST))
 
 
-def test_weights_of_a_launch_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_of_a_launch_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading a checkpoint replaces the optimizer's moments."""
     made = direct()
     made.optimizer.load_state_dict(made.optimizer.state_dict())
     assert same(weights(made), weights(eager()))
 
 
-def test_each_launch_is_as_long_as_it_may_be() -> None:
+def test_launches_are_each_as_long_as_possible() -> None:
     made = direct()
     assert made.launches is not None
     taken: list[int] = []
@@ -328,7 +328,7 @@ def test_each_launch_is_as_long_as_it_may_be() -> None:
     assert taken == [4, 2]
 
 
-def test_auto_leaves_graphs_on_amd_cards_to_who_asks(monkeypatch) -> None:
+def test_auto_uses_graphs_on_amd_cards_on_request_only(monkeypatch) -> None:
     made = training(model=plain())
     assert unproven("graph", made) is None
     monkeypatch.setattr(torch.version, "hip", "7.2")

@@ -103,7 +103,7 @@ def test_merge_over_nf4_gives_the_logits_of_the_adapter():
     assert torch.allclose(logits(model), expected, atol=1e-5)
 
 
-def test_training_over_nf4_gives_the_adapter_gradients_and_the_base_none():
+def test_training_over_nf4_gives_gradients_to_the_adapter_only():
     model = base()
     quantize_linear_layers(model, ["model.layers.0.mlp.up_proj"])
     add_lora(model, LoraConfig(rank=2, targets=("up_proj",)), seed=0)

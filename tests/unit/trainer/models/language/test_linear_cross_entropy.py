@@ -75,7 +75,7 @@ def test_linear_cross_entropy_of_no_tokens_is_zero():
     assert linear_cross_entropy_sum(hidden[:0], weight, labels[:0]).item() == 0.0
 
 
-def test_linear_cross_entropy_without_gradients_forms_none():
+def test_linear_cross_entropy_under_no_grad_requires_no_gradient():
     hidden, weight, labels = inputs()
     with torch.no_grad():
         assert not linear_cross_entropy_sum(hidden, weight, labels).requires_grad

@@ -28,7 +28,7 @@ def test_perfect_forecast_scores_one_and_the_baseline_zero(values: list[float]) 
     assert r2(target, target + 2, baseline) == pytest.approx(-3, rel=1e-6)
 
 
-def test_no_r2_against_a_baseline_without_error() -> None:
+def test_r2_against_a_baseline_without_error_is_absent() -> None:
     target = np.ones(5)
     assert r2(target, target * 2, target) is None
 

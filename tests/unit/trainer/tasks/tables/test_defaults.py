@@ -27,11 +27,11 @@ def test_defaults_follow_the_rows(rows: int, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("given", ["epochs", "max_steps", "eval_every"])
-def test_a_run_of_given_length_has_no_patience_of_itself(given: str) -> None:
+def test_run_of_given_length_has_no_patience_of_itself(given: str) -> None:
     assert table_defaults(LoopConfig(), 210, {given}) == {"learning_rate": 3e-3}
 
 
-def test_a_given_rate_stays() -> None:
+def test_given_rate_stays() -> None:
     assert table_defaults(LoopConfig(), 210, {"learning_rate"}).keys() == {"epochs", "patience"}
 
 

@@ -79,7 +79,7 @@ def test_rows_outside_training_decide_no_input(tmp_path: Path) -> None:
     assert not np.array_equal(one.split.test.features, two.split.test.features)
 
 
-def test_with_a_time_column_parts_follow_one_another(tmp_path: Path) -> None:
+def test_parts_with_a_time_column_follow_one_another(tmp_path: Path) -> None:
     table = mixed().with_columns(pl.Series("timestamp", hours(300)))
     shuffled = table.sample(fraction=1, shuffle=True, seed=1)
     ordered, mixed_up = (task_of(written(each, tmp_path)) for each in (table, shuffled))
@@ -96,7 +96,7 @@ def test_numbers_are_a_time_only_where_named(tmp_path: Path) -> None:
     assert task_of(written(table, tmp_path), time_column="index").split_how["by"] == "time"
 
 
-def test_the_target_decides_between_classes_and_a_number(tmp_path: Path) -> None:
+def test_target_decides_between_classes_and_a_number(tmp_path: Path) -> None:
     table = mixed().with_columns(pl.Series("few", [n % 3 for n in range(300)]), pl.Series("many", range(300)))
     path = written(table, tmp_path)
     assert task_of(path, target="few").labels == ("0", "1", "2")
@@ -105,7 +105,7 @@ def test_the_target_decides_between_classes_and_a_number(tmp_path: Path) -> None
     assert refused(path, "RM580", task="regression").what == "the target 'no' is no number"
 
 
-def test_balanced_weights_make_classes_weigh_alike(table: Path) -> None:
+def test_balanced_weights_give_classes_equal_weight(table: Path) -> None:
     task = task_of(table, class_weights="balanced")
     assert task.class_weights is not None
     counts = np.bincount(task.split.train.target.astype(int))
@@ -123,7 +123,7 @@ def test_missing_values_are_refused_dropped_or_filled(table: Path) -> None:
     assert "m is missing" in [feature["name"] for feature in filled.features]
 
 
-def test_a_word_among_numbers_is_refused_dropped_or_repaired(tmp_path: Path) -> None:
+def test_word_among_numbers_is_refused_dropped_or_repaired(tmp_path: Path) -> None:
     lines = written(mixed(), tmp_path).read_text().splitlines()
     cells = lines[7].split(",")
     lines[7] = ",".join([cells[0], "oops", *cells[2:]])
@@ -136,12 +136,12 @@ def test_a_word_among_numbers_is_refused_dropped_or_repaired(tmp_path: Path) -> 
     assert task_of(path, on_bad_row="repair").made["missing"]["cells"]["x"] == 1
 
 
-def test_a_row_without_a_target_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_row_without_a_target_is_dropped_and_counted(tmp_path: Path) -> None:
     table = mixed().with_columns(pl.when(pl.int_range(300) < 5).then(pl.lit("")).otherwise(pl.col("y")).alias("y"))
     assert task_of(written(table, tmp_path)).made["dropped_rows"] == {"y, the target, is missing": 5}
 
 
-def test_a_class_that_comes_only_later_is_refused(tmp_path: Path) -> None:
+def test_class_that_comes_only_later_is_refused(tmp_path: Path) -> None:
     table = mixed().with_columns(
         pl.Series("timestamp", hours(300)),
         pl.when(pl.int_range(300) > 280).then(pl.lit("new")).otherwise(pl.col("y")).alias("y"),
@@ -149,16 +149,16 @@ def test_a_class_that_comes_only_later_is_refused(tmp_path: Path) -> None:
     refused(written(table, tmp_path), "RM583")
 
 
-def test_names_that_are_no_column_are_told_with_the_nearest(table: Path) -> None:
+def test_names_that_are_no_column_are_reported_with_the_nearest(table: Path) -> None:
     assert "did you mean colour?" in refused(table, "RM580", ignore=("color",)).what
     assert "no column 'why'" in refused(table, "RM580", target="why").what
 
 
-def test_a_constant_target_is_refused(tmp_path: Path) -> None:
+def test_constant_target_is_refused(tmp_path: Path) -> None:
     refused(written(mixed().with_columns(pl.lit("yes").alias("y")), tmp_path), "RM518")
 
 
-def test_a_share_of_the_rows_is_a_seeded_draw(table: Path) -> None:
+def test_share_of_the_rows_is_a_seeded_draw(table: Path) -> None:
     tenth, again = (task_of(table, data_fraction=0.4) for _ in range(2))
     assert len(tenth.dates) == 120
     assert tenth.dates.tolist() == again.dates.tolist() != list(range(2, 122))
@@ -166,7 +166,7 @@ def test_a_share_of_the_rows_is_a_seeded_draw(table: Path) -> None:
     assert other.dates.tolist() != tenth.dates.tolist()
 
 
-def test_a_bar_target_of_a_name_nearly_right_is_a_column(table: Path) -> None:
+def test_bar_target_of_a_name_nearly_right_is_a_column(table: Path) -> None:
     assert "no column 'volatilty'" in refused(table, "RM580", target="volatilty").what
     with pytest.raises(TrainerError, match="did you mean volatility"):
         prepare(rows_config(target="volatilty", features="daily"))
@@ -183,7 +183,7 @@ def numbers(tmp_path: Path, **cells: str) -> Path:
 
 @pytest.mark.parametrize("name", ["x", "z"])
 @pytest.mark.parametrize("cell", ["1e300", "-1e39", "1e308", "inf", "oops"])
-def test_a_cell_that_no_network_can_hold_is_named_with_its_line(tmp_path: Path, name: str, cell: str) -> None:
+def test_cell_that_no_network_can_hold_is_named_with_its_line(tmp_path: Path, name: str, cell: str) -> None:
     path = numbers(tmp_path, **{name: cell})
     error = refused(path, "RM580", target="z")
     assert error.what.startswith(f"{cell!r} in column {name!r} ") and error.where == f"{path}, line 102"
@@ -197,7 +197,7 @@ def test_numbers_within_32_bits_train(tmp_path: Path) -> None:
     assert task_of(numbers(tmp_path, x="3e38"), target="z").labels is None
 
 
-def test_a_value_too_far_from_the_training_rows_is_named(tmp_path: Path) -> None:
+def test_value_too_far_from_the_training_rows_is_named(tmp_path: Path) -> None:
     table = mixed(gaps=False).with_columns(time=pl.Series(hours(300)))
     for name in ("x", "z"):
         far = [1e25 if row == 299 else value for row, value in enumerate(table[name])]
@@ -206,7 +206,7 @@ def test_a_value_too_far_from_the_training_rows_is_named(tmp_path: Path) -> None
         assert repr(name) in error.what and error.where == f"{path}, line 301"
 
 
-def test_a_target_with_decimal_commas_is_no_classes(tmp_path: Path) -> None:
+def test_target_with_decimal_commas_is_no_classes(tmp_path: Path) -> None:
     table = mixed(gaps=False)
     path = tmp_path / "comma.csv"
     table.with_columns(table["z"].cast(pl.String).str.replace(".", ",", literal=True)).write_csv(path, separator=";")
@@ -221,13 +221,13 @@ def test_classes_may_be_numbers_and_a_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["ignore", "categories"])
-def test_a_target_is_not_left_out_too(table: Path, flag: str) -> None:
+def test_target_is_not_left_out_too(table: Path, flag: str) -> None:
     error = refused(table, "RM500", **{flag: ("y",)})
     assert f"--{flag}" in error.what and "--target" in error.what
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_of_mapped_rows_one_column_at_a_time_is_in_memory(
+def test_mapped_rows_have_one_column_at_a_time_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     table = mixed()
@@ -259,7 +259,7 @@ def test_of_mapped_rows_one_column_at_a_time_is_in_memory(
 
 
 @pytest.mark.parametrize("feed", ["device", "mapped"])
-def test_the_first_column_and_the_first_row_that_are_too_far_are_named(
+def test_first_column_and_first_row_that_are_too_far_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE", 16)
@@ -274,7 +274,7 @@ def test_the_first_column_and_the_first_row_that_are_too_far_are_named(
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("feed", ["device", "mapped"])
-def test_a_name_that_polars_takes_for_a_pattern_is_a_name(tmp_path: Path, kind: str, feed: str) -> None:
+def test_name_that_polars_takes_for_a_pattern_is_a_name(tmp_path: Path, kind: str, feed: str) -> None:
     table = mixed(gaps=False).rename({"x": "^a$", "colour": "^.*$", "z": "^t$"})
     path = tmp_path / f"t.{kind}"
     table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
@@ -287,7 +287,7 @@ def test_a_name_that_polars_takes_for_a_pattern_is_a_name(tmp_path: Path, kind: 
     assert timed.split_how["by"] == "time"
 
 
-def test_a_column_that_reads_as_times_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_column_that_reads_as_times_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = [hours(10)[row % 10] for row in range(300)]
     task_of(written(mixed().with_columns(pl.Series("when", few)), tmp_path))
     assert "column 'when' reads as times, and rows are split without regard to it; --time-column when" in (
@@ -333,7 +333,7 @@ def test_column_that_is_no_identifier_stays(tmp_path: Path, name: str, values: l
     assert name in columns(task_of(written(mixed().with_columns(pl.Series(name, values)), tmp_path)))
 
 
-def test_identifier_is_kept_where_asked(tmp_path: Path) -> None:
+def test_identifier_is_kept_on_request(tmp_path: Path) -> None:
     path = written(mixed().with_columns(pl.Series("PassengerId", list(range(300)))), tmp_path)
     assert "PassengerId" in columns(task_of(path, identifiers="keep"))
 
@@ -349,14 +349,14 @@ def test_infinite_or_huge_value_is_named_with_row_and_column(tmp_path: Path, wor
     assert columns(task)["size"]["kind"] == "number"
 
 
-def test_all_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
+def test_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
     words = {name: pl.Series([f"{name} {row}" for row in range(300)]) for name in ("Name", "Ticket", "Cabin")}
     error = refused(written(mixed().with_columns(**words), tmp_path), "RM582")
     assert all(f"column {name!r}" in error.what for name in words)
     assert "--ignore Name,Ticket,Cabin" in error.next
 
 
-def test_an_hour_that_no_clock_showed_is_told_with_the_zone(tmp_path: Path) -> None:
+def test_hour_that_no_clock_showed_is_reported_with_the_zone(tmp_path: Path) -> None:
     times = ["2020-03-08 01:00:00", "2020-03-08 02:30:00"] * 150
     path = written(mixed().with_columns(pl.Series("when", times)), tmp_path)
     error = refused(path, "RM580", time_column="when")

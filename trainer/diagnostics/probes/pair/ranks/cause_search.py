@@ -66,7 +66,7 @@ def explained(verdict: Verdict, facts: HostFacts, tries: Sequence[Try] = (), jud
         return verdict
     return dataclasses.replace(
         verdict,
-        summary=f"{verdict.summary} {in_words(tries, diagnosis['likely cause'])}",
+        summary=f"{verdict.summary} {tries_text(tries, diagnosis['likely cause'])}",
         checks=(*verdict.checks, *map(as_check, tries)),
         diagnosis=diagnosis,
     )
@@ -98,7 +98,7 @@ def one(way: Transport, attempt: Attempt, seconds: float) -> Try:
     return Try(way=way, cause=cause, seconds=round(time.monotonic() - started, 3))
 
 
-def in_words(tries: Sequence[Try], cause: str) -> str:
+def tries_text(tries: Sequence[Try], cause: str) -> str:
     """What the tries come to, in a sentence."""
     helped = [tried.settings for tried in tries if tried.helped]
     if helped:

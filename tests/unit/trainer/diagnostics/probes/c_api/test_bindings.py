@@ -23,7 +23,7 @@ def make_pair(fake_gpu: SimpleNamespace, interface: Interface = HIP, **blas: Any
     )
 
 
-def test_it_is_importable_without_torch() -> None:
+def test_bindings_are_importable_without_torch() -> None:
     imports = "from trainer.diagnostics.probes.c_api import trial; from trainer.diagnostics.probes.single import blas"
     source = f"import sys; sys.modules['torch'] = None; {imports}"
     root = Path(__file__).parents[6]

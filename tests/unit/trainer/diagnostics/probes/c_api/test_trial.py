@@ -60,7 +60,7 @@ def test_working_card_passes_every_step(fake_gpu: SimpleNamespace, install: Any,
 
 
 @pytest.mark.parametrize("answer", [{"count_error": 100}, {"count_error": 35}, {"devices": 0}])
-def test_no_device_is_no_failure_and_keeps_the_versions(
+def test_missing_device_is_no_failure_and_keeps_the_versions(
     fake_gpu: SimpleNamespace, install: Any, answer: dict[str, int]
 ) -> None:
     install(fake_gpu.runtime(version=60443484, **answer), fake_gpu.blas())
@@ -73,14 +73,14 @@ def test_no_device_is_no_failure_and_keeps_the_versions(
     assert found.versions["libhipblas"] == "libhipblas.so.9"
 
 
-def test_any_other_error_of_the_count_is_a_failure(fake_gpu: SimpleNamespace, install: Any) -> None:
+def test_other_errors_of_the_count_are_a_failure(fake_gpu: SimpleNamespace, install: Any) -> None:
     install(fake_gpu.runtime(count_error=3), fake_gpu.blas())
     found = findings()
     assert found.no_device is None
     assert statuses(found)["hipGetDeviceCount"] == "fail"
 
 
-def test_handle_that_is_refused_fails_with_the_librarys_words(fake_gpu: SimpleNamespace, install: Any) -> None:
+def test_handle_that_is_refused_fails_with_the_librarys_message(fake_gpu: SimpleNamespace, install: Any) -> None:
     install(fake_gpu.runtime(), fake_gpu.blas(create_error=3))
     (refused,) = [check for check in findings().checks if check.name == "hipblasCreate"]
     assert (refused.status, refused.detail) == ("fail", "hipblasCreate returned 3: STATUS_3")

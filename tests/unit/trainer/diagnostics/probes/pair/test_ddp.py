@@ -112,7 +112,7 @@ def test_rank_that_aborts_is_a_failure_that_names_its_phase(run_with_rank: Any) 
         ("cpu", 0, "not-applicable"),
     ],
 )
-def test_one_card_fails_closed_where_cards_are_expected(expect: str, cards: int, status: str) -> None:
+def test_single_card_fails_closed_where_cards_are_expected(expect: str, cards: int, status: str) -> None:
     assert two_ranks.cards_check(expect, cards).status == status
 
 
@@ -131,7 +131,7 @@ def judge(*reports: two_ranks.Report, returncode: int = 0) -> set[str]:
     return failed([*two_ranks.finish_checks(outcome, reports), *two_gpu_step.step_checks(reports)])
 
 
-def test_each_finding_of_the_ranks_has_its_check() -> None:
+def test_findings_of_the_ranks_each_have_their_check() -> None:
     good = finished(pid=1)
     assert judge(good, finished(pid=2)) == set()
     assert judge(good, finished(pid=1)) == {"processes"}
@@ -167,7 +167,7 @@ def test_two_cards_use_nccl_and_the_cpu_gloo(monkeypatch: pytest.MonkeyPatch) ->
         assert argv[argv.index("--backend") + 1] == backend
 
 
-def test_no_card_where_one_is_expected_is_no_device() -> None:
+def test_missing_card_where_one_is_expected_is_no_device() -> None:
     if placement.build_kind() != "cpu":
         pytest.skip("this torch is built for cards")
     with pytest.raises(placement.NoDeviceError, match="built for cpu"):

@@ -28,7 +28,7 @@ def test_cpu_passes_and_states_whose_allocator_it_was() -> None:
     assert "no card's allocator was tried" in verdict.summary
 
 
-def test_tensors_that_lie_over_each_other_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlapping_tensors_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = torch.empty(allocator.ON_CPU, dtype=torch.uint8)
 
     def take(self: allocator.Memory, size: int, fill: int) -> torch.Tensor:
@@ -41,7 +41,7 @@ def test_tensors_that_lie_over_each_other_are_seen(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_run_that_dies_on_the_way_states_after_how_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_dies_early_states_after_how_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, taken = allocator.Memory.take, []
 
     def take(self: allocator.Memory, size: int, fill: int) -> torch.Tensor:
@@ -66,7 +66,7 @@ def test_run_that_dies_on_the_way_states_after_how_many_batches(monkeypatch: pyt
         ({"ran_out": "out of memory"}, "ran out of memory"),
     ],
 )
-def test_each_finding_has_its_check(change: dict[str, Any], failing: str) -> None:
+def test_findings_each_have_their_check(change: dict[str, Any], failing: str) -> None:
     checks = allocator.judge("x", replace(GOOD, **change))
     failed = [check.name for check in checks if check.status == "fail"]
     assert [failing in name for name in failed] == ([True] if failing else [])

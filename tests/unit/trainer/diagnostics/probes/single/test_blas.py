@@ -73,13 +73,13 @@ def test_cpu_passes_and_reports_that_no_card_was_tried() -> None:
 
 
 @pytest.mark.parametrize("fault", [lose_a_term, forget_a_row, return_zeros, write_nothing])
-def test_every_dtype_and_layout_sees_a_fault(monkeypatch: pytest.MonkeyPatch, fault: Callable[..., None]) -> None:
+def test_dtypes_and_layouts_all_see_a_fault(monkeypatch: pytest.MonkeyPatch, fault: Callable[..., None]) -> None:
     monkeypatch.setattr(blas, "multiply", fault)
     names = failed(blas.measure(Request(expect="cpu")))
     assert set(GROUPS) <= set(names)
 
 
-def test_every_dtype_is_tried_in_every_layout_alone_and_batched() -> None:
+def test_dtypes_are_tried_in_every_layout_alone_and_batched() -> None:
     assert len(GROUPS) == len(blas.LIMITS) * len(blas.LAYOUTS) * 2
     assert sum(name.endswith("batched") for name in GROUPS) == len(GROUPS) / 2
 
@@ -128,7 +128,7 @@ def test_back_end_that_torch_falls_back_from_is_not_applicable(monkeypatch: pyte
     assert blas.select_back_end("cublaslt") == "torch fell back to cublas on this card"
 
 
-def test_both_back_ends_are_measured_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_back_ends_are_both_measured_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[str] = []
     monkeypatch.setattr(blas, "select_back_end", chosen.append)
     monkeypatch.setattr(blas, "multiply_case", lambda case, *_: blas.Result(case=case, error=0.0, not_finite=0))
@@ -186,7 +186,7 @@ def test_working_c_interface_without_torch_passes_and_reports_it(monkeypatch: py
     assert verdict.device.kind == "rocm"
 
 
-def test_neither_torch_nor_a_c_interface_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absence_of_torch_and_a_c_interface_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     without_torch(monkeypatch, Findings(checks=(Check(name="load libamdhip64", status="fail"),), versions={}))
     verdict = blas.measure(Request())
     assert (verdict.status, verdict.device) == ("fail", None)

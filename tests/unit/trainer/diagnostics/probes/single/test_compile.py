@@ -20,7 +20,7 @@ HANGING = """
 NEEDS_COMPILER = pytest.mark.skipif(bool(probe.why_not(placement.cpu())), reason="no C++ compiler here")
 
 
-def test_without_a_compiler_it_is_not_applicable_and_reports_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_without_a_compiler_is_not_applicable_and_reports_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/nonexistent/g++")
     verdict = probe.measure(Request(expect="cpu"))
     assert verdict.status == "not-applicable"

@@ -39,7 +39,7 @@ def test_cpu_passes_and_reports_that_no_card_was_examined() -> None:
 
 
 @pytest.mark.parametrize("path", ["send_and_return", "invert_on"])
-def test_one_wrong_byte_is_seen(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_wrong_byte_is_seen(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     honest = getattr(device, path)
 
     def corrupt(block: torch.Tensor, target: str) -> torch.Tensor:

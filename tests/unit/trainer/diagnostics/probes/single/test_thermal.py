@@ -69,7 +69,7 @@ def test_heat_at_the_limit_and_half_of_the_speed_fail() -> None:
     assert "load" in failed(windows([2400.0] * 2))
 
 
-def test_without_sensors_throttling_is_not_known() -> None:
+def test_throttling_without_sensors_is_unknown() -> None:
     found = [thermal.Window(rate=1.0, wrong=0, reading=Reading()) for _ in range(8)]
     assert "throttling unknown" in thermal.summarise(CARD, found, 60.0)
     assert failed(found) == []

@@ -38,7 +38,7 @@ def test_cpu_passes_and_reports_that_pinned_memory_was_not_tried() -> None:
     assert {number.unit for number in verdict.numbers} == {"", "GB/s"}
 
 
-def test_one_bit_that_a_copy_turns_fails_through_the_runner(make_probe: Any) -> None:
+def test_bit_that_a_copy_flips_fails_through_the_runner(make_probe: Any) -> None:
     verdict = runner.run(make_probe(CORRUPTING, name="transfer"), "cpu")
     assert verdict.status == "fail"
     loop = next(check for check in verdict.checks if check.name == "loop with workers")

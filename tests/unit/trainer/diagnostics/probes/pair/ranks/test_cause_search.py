@@ -70,7 +70,7 @@ def test_cause_follows_from_what_helped_and_from_facts_of_the_machine(
 
 
 @pytest.mark.parametrize("works", list(itertools.product((False, True), repeat=4)))
-def test_each_rung_can_help_and_each_can_fail(works: tuple[bool, ...]) -> None:
+def test_rungs_can_each_help_and_each_fail(works: tuple[bool, ...]) -> None:
     names = [way.name for way in two_cards.WAYS]
     worked = [name for name, works_here in zip(names, works, strict=True) if works_here]
     made = two_cards.retry(two_cards.WAYS, lambda way, _: "" if way.name in worked else "wrong", time.monotonic() + 60)
@@ -88,7 +88,7 @@ def test_verdict_states_what_helped_in_one_sentence() -> None:
     assert found.summary.endswith("Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: peer access does not work).")
 
 
-def test_way_without_time_is_not_tried_and_proves_nothing() -> None:
+def test_attempt_without_time_is_not_tried_and_proves_nothing() -> None:
     asked: list[Transport] = []
     made = two_cards.retry(two_cards.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
     assert asked == []
@@ -98,7 +98,7 @@ def test_way_without_time_is_not_tried_and_proves_nothing() -> None:
     assert "passes with" not in found.summary
 
 
-def test_ways_that_end_early_leave_their_time_to_the_next() -> None:
+def test_attempts_that_end_early_leave_their_time_to_the_next() -> None:
     given: list[float] = []
     two_cards.retry(two_cards.WAYS, lambda way, seconds: given.append(seconds) or "", time.monotonic() + 80)  # type: ignore[func-returns-value]
     assert given == pytest.approx([20, 80 / 3, 40, 80], abs=0.5)
@@ -113,7 +113,7 @@ def test_card_that_is_hidden_is_named_with_what_hides_it() -> None:
     assert "device node" in two_cards.explained(FAILED, facts(cards_seen=1)).diagnosis["evidence"]
 
 
-def test_one_card_alone_and_a_cpu_that_was_asked_for_hide_nothing() -> None:
+def test_single_card_and_a_requested_cpu_hide_nothing() -> None:
     assert two_cards.explained(FAILED, facts(cards_seen=1, cards_here=1)) == FAILED
     assert two_cards.explained(FAILED, facts(cards_seen=0)) == FAILED
 
@@ -136,5 +136,5 @@ def test_copies_within_one_process_fail_for_other_reasons(
     assert "IOMMU" in found.diagnosis["evidence"] or "/dev/shm" in found.diagnosis["evidence"]
 
 
-def test_ways_are_those_of_the_trainer_and_shared_memory_off() -> None:
+def test_attempts_are_the_trainers_transports_and_shared_memory_off() -> None:
     assert two_cards.WAYS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)

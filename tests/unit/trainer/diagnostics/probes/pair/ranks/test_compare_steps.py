@@ -94,7 +94,7 @@ def test_fault_in_the_ranks_fails(name: str, make_probe: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("probe", [p2p, two_gpu_step_data_parallel])
-def test_what_takes_two_cards_is_not_applicable_on_a_cpu(probe: Any) -> None:
+def test_steps_of_two_cards_are_not_applicable_on_a_cpu(probe: Any) -> None:
     verdict = probe.measure(Request(expect="cpu"))
     assert verdict.status == "not-applicable"
     assert "here is none" in verdict.summary

@@ -77,7 +77,7 @@ CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_two_ranks_that_fail_are_tried_again_each_way_and_stay_failed(
+def test_two_ranks_that_fail_are_tried_again_with_each_transport_and_stay_failed(
     name: str, make_probe: Any, tmp_path: Path
 ) -> None:
     rank, plan = PLANS[name]

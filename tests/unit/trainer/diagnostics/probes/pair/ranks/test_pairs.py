@@ -63,7 +63,7 @@ def test_verdict_names_the_cards_of_every_pair(simulated, cards):
 
 
 @pytest.mark.parametrize("silent", range(8))
-def test_any_card_that_is_silent_fails_the_probe_and_is_not_named(simulated, silent):
+def test_silent_card_fails_the_probe_and_is_not_named(simulated, silent):
     verdict, tried = simulated(8, silent)
     assert verdict.status == "fail"
     assert IDS[silent] not in verdict.cards

@@ -1,0 +1,7 @@
+"""`python -m rocmatrix COMMAND`."""
+
+import sys
+
+from rocmatrix.cli.options.argparse_program import main
+
+main(sys.argv[1:])

@@ -1,0 +1,84 @@
+"""`./invokew build`: a cell's image, built where something has changed, and recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmatrix.cli.commands import common
+from rocmatrix.cli.options.command import command
+from rocmatrix.cli.options.common import BASE, DRY_RUN, FORCE, WHEELHOUSE, Kept, WithCompanions
+from rocmatrix.diagnosis import explain_failure
+from rocmatrix.evidence import recorder as keeping
+from rocmatrix.runtime.console import say
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.option import option
+from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.images.build import Built
+    from rocmatrix.matrix.resolver.resolve import Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build(WithCompanions, Kept):
+    """Options of `build`."""
+
+    base: str = option(BASE)
+    wheelhouse: str = option(WHEELHOUSE)
+    dry_run: bool = option(DRY_RUN, default=False)
+    allow_unlocked: bool = option(
+        "build a cell without recorded hashes from whatever its index serves, unchecked", default=False
+    )
+    force: bool = option(FORCE, default=False)
+
+
+@command(Build, about="Build a cell's image: wheels fetched once and checked, then installed offline.")
+def build(asked: Build) -> None:
+    """Build the image of the cell that a request resolves to, with the companion packages that it names."""
+    choice = common.choose(common.known_matrix(), asked.request, common.hardware_here(), force=asked.force)
+    built_image(
+        choice,
+        base=asked.base or None,
+        wheelhouse=asked.wheelhouse or None,
+        dry_run=asked.dry_run,
+        allow_unlocked=asked.allow_unlocked,
+    )
+
+
+def built_image(
+    choice: Choice, *, base: str | None, wheelhouse: str | None, dry_run: bool, allow_unlocked: bool = False
+) -> Built:
+    """Build the image of the chosen cell where something has changed, and record the result. Raises RM404.
+
+    Args:
+        base: name of the image to use in place of the cell's base; None for the cell's own.
+        wheelhouse: folder that holds the locked wheels; None for the checkout's, where missing ones are downloaded.
+        dry_run: print the command and start no build; the files that it names are written.
+        allow_unlocked: build a cell without recorded hashes from what its index serves, unchecked.
+    """
+    from rocmatrix.images import build as building
+
+    cell = choice.cell
+    if wheelhouse and not Path(wheelhouse).is_dir():
+        raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=str(Path(wheelhouse).resolve()))
+    # even for a dry run: the command that it prints names the folder of these files
+    cell = common.made_ready(common.known_matrix(), cell, ROOT)
+    forced = tuple(rule.id for rule in choice.forced)
+    with (
+        keeping.failed_build(cell),
+        explain_failure.explained(building.log_file(cell, ROOT), cell=cell),
+    ):
+        built = building.build(
+            cell,
+            root=ROOT,
+            base=base,
+            wheelhouse=Path(wheelhouse).resolve() if wheelhouse else None,
+            dry_run=dry_run,
+            allow_unlocked=allow_unlocked,
+            forced=forced,
+        )
+    say(built.words)
+    keeping.keep_build(cell, built)
+    return built

@@ -1,0 +1,80 @@
+"""What people write besides Dockerfiles and compose files: shell and Slurm scripts, and requirements files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocmatrix.doctor.environment.dockerfile import SEPARATORS, installed, read_text
+from rocmatrix.doctor.environment.launch import of_command
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
+
+_EXPORT = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*$")
+
+
+def of_file(path: Path) -> tuple[Subject, ...]:
+    """Return the subjects of a script, or of a requirements file (*.txt, *.in). Raises RM310 where it is no text."""
+    if path.suffix in (".txt", ".in"):
+        return (_of_requirements(path),)
+    return tuple(_of_script(path))
+
+
+def _of_requirements(path: Path) -> Subject:
+    """Return a requirements file as what pip is asked for: one command, with the index that the file names."""
+    rows = [row.split("#")[0].split(" --hash")[0].strip(" \\") for row in read_text(path).splitlines()]
+    options = " ".join(row for row in rows if row.startswith("-"))
+    wanted = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
+    names = " ".join(shlex.quote(row.replace(" ", "")) for _, row in wanted)
+    where = f"{path}:{wanted[0][0] if wanted else 1}"
+    text = f"pip install {options} {names}"
+    return Subject(name=str(path), commands=(Command(text=text, where=where),), pairs=tuple(installed(text, where)))
+
+
+def _of_script(path: Path) -> Iterator[Subject]:
+    """Yield the script itself, and every container that it starts."""
+    commands = tuple(_lines(path))
+    rows = tuple(
+        Assignment(name=match["name"], value=match["value"].strip("\"'"), where=command.where)
+        for command in commands
+        if (match := _EXPORT.match(command.text))
+    )
+    pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
+    yield Subject(name=str(path), variables=rows, commands=commands, pairs=pairs)
+    for command in commands:
+        for part in parts(command.text):
+            launch = of_command(part, command.where)
+            if launch is not None:
+                given = tuple(Assignment(name=n, value=v, where=command.where) for n, v in launch.variables)
+                yield Subject(name=f"{path} {launch.image}", variables=given, image=launch.image, launch=launch)
+
+
+def parts(text: str) -> Iterator[list[str]]:
+    """Yield the words of each command in a line of shell."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        words = text.split()
+    part: list[str] = []
+    for word in words:
+        if word in SEPARATORS:
+            yield part
+            part = []
+        else:
+            part.append(word)
+    yield part
+
+
+def _lines(path: Path) -> Iterator[Command]:
+    """Yield a script's lines, each with what a backslash continues; comments are left out."""
+    text, start = "", 0
+    for number, row in enumerate(read_text(path).splitlines(), 1):
+        start = start or number
+        text += row.rstrip("\\") if row.endswith("\\") else row
+        if row.endswith("\\"):
+            text += " "
+            continue
+        if text.strip() and not text.lstrip().startswith("#"):
+            yield Command(text=text.strip(), where=f"{path}:{start}")
+        text, start = "", 0

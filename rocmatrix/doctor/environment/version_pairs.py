@@ -1,0 +1,66 @@
+"""Pairs of torch and ROCm that are asked for, against the pairs that were built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from rocmatrix.doctor.environment.lint import LintFinding
+from rocmatrix.doctor.environment.lint_input import Pair, Subject
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.matrix.release import Release
+
+RULE = "pair-never-built"
+SOURCE = "pytorch/test-infra:tools/scripts/generate_binary_build_matrix.py"
+
+
+def unbuilt(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
+    """Yield a finding for every pair that no release of the matrix has, with what was built instead."""
+    releases = [release for release in matrix.releases if release.rocm is not None]
+    for subject in subjects:
+        for pair in subject.pairs:
+            fitting = [release for release in releases if _wanted(pair, release)]
+            if not any(_served(pair, release) for release in fitting):
+                yield _finding(subject, pair, releases, fitting)
+
+
+def _finding(subject: Subject, pair: Pair, releases: Sequence[Release], fitting: Sequence[Release]) -> LintFinding:
+    served = [release for release in releases if _served(pair, release)]
+    near = [*fitting, *served]
+    newer = not fitting and _beyond(pair, releases)
+    parts = [f"torch {pair.torch} was built for ROCm {_list(r.rocm or '' for r in fitting)}"] if fitting else []
+    parts += [f"ROCm {pair.rocm} carries torch {_list(r.torch for r in served)}"] if served else []
+    parts += [f"no release of torch was built for ROCm {pair.rocm}"] if not served else []
+    parts += ["this torch is newer than the matrix knows"] if newer else []
+    return LintFinding(
+        rule=RULE,
+        subject=subject.name,
+        where=pair.where,
+        what=f"torch{pair.torch or ' (any)'} from the index of ROCm {pair.rocm}",
+        kind="never built",
+        severity="note" if newer else "error",
+        truth="; ".join(parts),
+        instead="./invokew matrix shows every pair that was built",
+        source=near[0].evidence.words if near else SOURCE,
+    )
+
+
+def _wanted(pair: Pair, release: Release) -> bool:
+    return SpecifierSet(pair.torch).contains(release.torch, prereleases=True)
+
+
+def _served(pair: Pair, release: Release) -> bool:
+    return release.rocm is not None and Version(release.rocm) == Version(pair.rocm)
+
+
+def _beyond(pair: Pair, releases: Sequence[Release]) -> bool:
+    """Say whether a torch is asked for that is newer than every release known."""
+    newest = max(Version(release.torch) for release in releases)
+    asked = (row.version.removesuffix(".*") for row in SpecifierSet(pair.torch))
+    return any(Version(version) > newest for version in asked)
+
+
+def _list(versions: Iterable[str]) -> str:
+    return ", ".join(sorted(set(versions), key=Version))

@@ -1,1 +1,0 @@
-"""What runs inside an image while it is built: standard library, and the names of `rocmatrix.verify.devicecode`."""

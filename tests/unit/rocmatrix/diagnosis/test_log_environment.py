@@ -1,0 +1,45 @@
+"""What a log says of its own card and versions is read where it says one thing only."""
+
+import pytest
+
+from rocmatrix.diagnosis.log_environment import Values
+from rocmatrix.diagnosis.ranking import Surroundings
+
+
+def read(text, here=None):
+    values = Values()
+    assert b"".join(values.watched([text.encode()])) == text.encode()
+    return values.completed(here or Surroundings())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx1103",
+        'msg="amdgpu is not supported" gpu_type=gfx1103 gpu=0',
+        "AMD arch: gfx1103",
+        "error: unsupported target: 'gfx1103'",
+        "1 error generated when compiling for gfx1103.",
+        "  Name:                    amdgcn-amd-amdhsa--gfx1103",
+    ],
+)
+def test_program_that_names_its_own_card_is_read(line):
+    assert read(line).architecture == "gfx1103"
+
+
+def test_list_of_supported_cards_is_no_card():
+    assert read("amdgpu is not supported (supported types:[gfx1030 gfx1100])").architecture is None
+    assert read("TensileLibrary_lazy_gfx1100.dat").architecture is None
+
+
+def test_two_cards_give_no_architecture():
+    assert read("AMD arch: gfx1100\nAMD arch: gfx1201\n").architecture is None
+
+
+def test_versions_of_torch_and_rocm_are_read():
+    here = read("pytorch version: 2.9.1+rocm7.2.0.git7e1940d4\n")
+    assert (here.torch, here.rocm) == ("2.9.1", "7.2.0")
+
+
+def test_known_value_is_kept():
+    assert read("AMD arch: gfx1100", Surroundings(architecture="gfx90a")).architecture == "gfx90a"

@@ -1,0 +1,140 @@
+"""Pruning on SYNTHETIC wheel trees: other architectures' files go, own and shared ones stay, and nothing is silent."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocmatrix.images import build
+from rocmatrix.verify.devicecode import filetree
+from rocmatrix.verify.devicecode.names import target_of
+from rocmatrix.verify.pruning import prune
+from tests.fixtures import cells
+from tests.fixtures.device_code import aks2, code_object, wheel_tree
+from tests.fixtures.trees import write
+
+ROOT = Path(__file__).resolve().parents[5]
+ARCHITECTURES = sorted(cells.MATRIX.architectures)
+KEPT = {
+    "torch/lib/libtorch_hip.so",
+    "torch/lib/librocblas.so",
+    "torch/lib/rocblas/library/TensileLibrary_Type_HH_Contraction_l_fallback.dat",
+    "torch/lib/hipblaslt/library/TensileLiteLibrary_lazy_Mapping.dat",
+}
+
+
+def names(root):
+    return {entry.path.removeprefix("/") for entry in filetree.on_disk(root) if entry.kind == "file"}
+
+
+def test_other_architectures_go_and_own_and_shared_files_stay(tmp_path):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906", "gfx90a"))
+    done = prune.prune(tmp_path, "gfx1100")
+    left = names(tmp_path)
+    assert left == set(wheel_tree("gfx1100"))
+    assert left > KEPT
+    assert done["before"] - done["after"] > 0
+    assert done["libraries"]["rocblas"] == {"removed": 6, "own": 3, "shared": 1}
+    assert {name for name, row in done["libraries"].items() if row["removed"]} == {
+        "rocblas", "hipblaslt", "AOTriton", "MIOpen",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("architecture", "stays"), [("gfx1103", True), ("gfx1151", True), ("gfx1201", False)])
+def test_familys_folder_stays_for_every_card_of_the_family(tmp_path, architecture, stays):
+    family = "torch/lib/aotriton.images/amd-gfx11xx/flash/attn_fwd.aks2"
+    other = "torch/lib/aotriton.images/amd-gfx942/flash/attn_fwd.aks2"
+    write(tmp_path, wheel_tree(architecture) | {family: aks2(code_object("gfx1100")), other: b"AKS2"})
+    prune.prune(tmp_path, architecture)
+    assert (family in names(tmp_path)) == stays
+    assert other not in names(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "architecture", "why"),
+    [
+        (wheel_tree("gfx1100"), "gfx1100", "no file for an architecture other than gfx1100"),
+        (wheel_tree("gfx1100"), "gfx1201", "rocblas has no file for gfx1201"),
+        ({"torch/__init__.py": b"host-only"}, "gfx1100", "no file for an architecture other than"),
+        ({"x/hipblaslt/library/Kernels_gfx906.co": b"x"}, "gfx1100", "no library has a file for gfx1100"),
+    ],
+)
+def test_prune_refuses_before_it_removes_a_file(tmp_path, files, architecture, why):
+    write(tmp_path, files)
+    with pytest.raises(prune.RefusedError, match=why):
+        prune.prune(tmp_path, architecture)
+    assert names(tmp_path) == set(files)
+
+
+def test_empty_own_file_does_not_count_as_one(tmp_path):
+    files = {path: b"" if "gfx1100" in path else data for path, data in wheel_tree("gfx1100", "gfx906").items()}
+    write(tmp_path, files)
+    with pytest.raises(prune.RefusedError, match="rocblas has no file"):
+        prune.prune(tmp_path, "gfx1100")
+
+
+def test_bytes_that_do_not_go_down_are_a_failure(tmp_path, monkeypatch):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+    monkeypatch.setattr(prune, "remove", lambda libraries: None)
+    with pytest.raises(prune.RefusedError, match="bytes before"):
+        prune.prune(tmp_path, "gfx1100")
+
+
+def test_file_that_goes_though_it_was_to_stay_is_a_failure(tmp_path, monkeypatch):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+
+    def all_of_it(libraries):
+        for library in libraries.values():
+            for path in (*library.own, *library.foreign):
+                path.unlink()
+
+    monkeypatch.setattr(prune, "remove", all_of_it)
+    with pytest.raises(prune.RefusedError, match="were to stay are gone"):
+        prune.prune(tmp_path, "gfx1100")
+
+
+@given(st.sets(st.sampled_from(ARCHITECTURES), min_size=2, max_size=4), st.data())
+@settings(max_examples=25, deadline=None)
+def test_whatever_is_planned_to_go_is_named_for_another_architecture(tmp_path_factory, architectures, data):
+    own = data.draw(st.sampled_from(sorted(architectures)))
+    root = write(tmp_path_factory.mktemp("wheel"), wheel_tree(*sorted(architectures)))
+    for library in prune.plan(root, own).values():
+        assert all(not target_of(path.as_posix()).runs_on(own) for path in library.foreign)
+        assert all(target_of(path.as_posix()).runs_on(own) for path in library.own)
+        assert all(target_of(path.as_posix()) is None for path in library.shared)
+
+
+def test_prune_runs_with_the_files_that_the_build_gives_it(tmp_path):
+    """As in the Dockerfile: no site-packages, and only what rocmatrix/.dockerignore lets through."""
+    package = tmp_path / "pruner" / "rocmatrix"
+    for name in build.PRUNER_FILES:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_bytes((ROOT / "rocmatrix" / name).read_bytes())
+    wheel = write(tmp_path / "lib", wheel_tree("gfx1100", "gfx906"))
+    argv = [sys.executable, "-S", "-m", "rocmatrix.verify.pruning.prune", "--architecture", "gfx1100"]
+    environment = {"PYTHONPATH": str(package.parent)}
+    runs = [
+        subprocess.run([*argv, str(wheel)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        for _ in range(2)
+    ]
+    assert runs[0].returncode == 0, runs[0].stderr
+    assert json.loads(runs[0].stdout)["architecture"] == "gfx1100"
+    assert (runs[1].returncode, runs[1].stdout) == (1, "")
+    assert runs[1].stderr.startswith("RM220 ")
+    assert len(runs[1].stderr.splitlines()) == 1
+
+
+def test_ignore_file_of_the_context_names_the_files_that_are_hashed():
+    lines = (ROOT / "rocmatrix" / ".dockerignore").read_text().splitlines()
+    let_through = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    matched = {
+        path.relative_to(ROOT / "rocmatrix").as_posix()
+        for pattern in let_through
+        for path in (ROOT / "rocmatrix").glob(pattern)
+    }
+    assert matched == set(build.PRUNER_FILES)
+    assert "*" in lines

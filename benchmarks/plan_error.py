@@ -102,7 +102,7 @@ def configurations() -> list[tuple[str, Program]]:
     more += [{"adapter": "none", "pieces": 2}, {"adapter": "lora", "pieces": 3}]
     more += [{"adapter": "none", "clip_norm": 1.0}, {"adapter": "lora", "rank": 64}]
     base = Program(raw={**COMMON, **FAMILIES["qwen2"]}, rows=4, sequence=256, fast=False, card=False, precision="fp32")
-    made = [(str(each), replace(base, **each)) for each in found + more]  # type: ignore[arg-type]
+    made = [(str(each), replace(base, **each)) for each in found + more]
     for name, raw in [*((name, {**COMMON, **own}) for name, own in FAMILIES.items()), ("gpt2", GPT_SMALL)]:
         for adapter, checkpointing in (("none", "off"), ("lora", "off"), ("lora", "full")):
             program = replace(base, raw=raw, adapter=adapter, checkpointing=checkpointing)
@@ -129,7 +129,7 @@ def real_peak(program: Program) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         take_step(training, program)
     now = peak = 0
-    for event in sorted(seen.profiler.kineto_results.events(), key=lambda each: each.start_ns()):  # type: ignore
+    for event in sorted(seen.profiler.kineto_results.events(), key=lambda each: each.start_ns()):
         if event.name() == "[memory]":
             now += event.nbytes()
             peak = max(peak, now)

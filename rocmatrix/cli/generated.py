@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocmatrix.cli import generated_docs as views
+from rocmatrix.cli import generated_docs
 from rocmatrix.images.render import HEADER, files, read
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
@@ -12,7 +12,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 def write(matrix: Matrix, root: Path) -> list[str]:
     """Write what differs and remove what no cell renders any more. Returns the paths touched."""
-    wanted = files(matrix) | views.files(matrix, root)
+    wanted = files(matrix) | generated_docs.files(matrix, root)
     touched = [path for path, text in wanted.items() if read(root / path) != text]
     for path in touched:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def write(matrix: Matrix, root: Path) -> list[str]:
 
 def check(matrix: Matrix, root: Path) -> int:
     """Compare the checkout with what the matrix renders. Returns the number compared, raises RM101."""
-    wanted = files(matrix) | views.files(matrix, root)
+    wanted = files(matrix) | generated_docs.files(matrix, root)
     drifted = [path for path, text in wanted.items() if read(root / path) != text] + strays(wanted, root)
     if drifted or not wanted:
         raise RocmatrixError("RM101", what="\n".join(drifted) or "nothing was rendered", where=str(root))

@@ -18,7 +18,7 @@ from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import signature
 from rocmatrix.doctor import document
 from rocmatrix.doctor.environment import rules
-from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.loading.load import PART_FILES
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.rule import Rule
@@ -114,7 +114,7 @@ def _cards(cell: Cell) -> str:
 
 def rules_table(matrix: Matrix) -> str:
     """One row a rule that excludes a combination or warns owners of a card, with confidence and sources."""
-    rules = (*derive.library_rules(matrix.libraries), *matrix.rules)
+    rules = (*derived_rules.library_rules(matrix.libraries), *matrix.rules)
     head = ("Architecture", "ROCm", "PyTorch", "Verdict", "Why", "Source")
     return _table(head, (_rule_row(rule) for rule in rules if _is_against(rule)))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 20
 WORK_SECONDS = 900  # a busy engine was seen to make a container, or send the first bytes of an export, after minutes
-_ADVICE: dict[type[OSError], str] = {
+_NEXT_STEPS: dict[type[OSError], str] = {
     PermissionError: "this user may not open the socket; join its group (`docker`) and log in again",
     FileNotFoundError: "there is no such socket: the daemon is not running, or listens elsewhere",
     ConnectionRefusedError: "nothing listens there: the daemon is stopped",
@@ -90,8 +90,8 @@ def _context() -> Any:
     name = os.environ.get("DOCKER_CONTEXT")
     context: Any = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
     if name and context is None:
-        advice = "`docker context ls` lists the contexts."
-        raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=advice)
+        step = "`docker context ls` lists the contexts."
+        raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=step)
     return context
 
 
@@ -187,8 +187,8 @@ def _reason(error: BaseException) -> str:
     """Find the operating system's error below the SDK's wrapping and add what it means here."""
     cause: BaseException | None = error
     while cause is not None:
-        for kind, advice in _ADVICE.items():
+        for kind, step in _NEXT_STEPS.items():
             if isinstance(cause, kind):
-                return advice
+                return step
         cause = cause.__cause__ or cause.__context__
     return str(error)

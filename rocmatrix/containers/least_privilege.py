@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.device_selection import listing, visible_devices
 from rocmatrix.host.hardware import Card, Hardware, groups_of
 from rocmatrix.host.simulated import PREFIX
@@ -85,39 +85,39 @@ LEFT_OUT = (
 )
 
 
-def user(value: str) -> kinds.User:
+def user(value: str) -> settings.User:
     """Return the identity of the run, "uid:gid"."""
     root = value.startswith("0:")
     reason = "started by root; it owns its files, and has no capability" if root else "results belong to who started it"
-    return kinds.User(value=value, reason=f"{reason}; by number, for the image knows no names", source=ENGINE)
+    return settings.User(value=value, reason=f"{reason}; by number, for the image knows no names", source=ENGINE)
 
 
-def devices(nodes: Sequence[DeviceNode], chosen: Sequence[Card]) -> Iterator[kinds.Device | kinds.Group]:
+def devices(nodes: Sequence[DeviceNode], chosen: Sequence[Card]) -> Iterator[settings.Device | settings.Group]:
     """Yield the nodes of the chosen cards, and the groups that open them."""
     cards = {card.render_path: card for card in chosen}
     for node in nodes:
         card = cards.get(node.path)
         reason = f"card {card.index}, {card.gfx or 'not named by its old kernel'}; no other is passed" if card else KFD
-        yield kinds.Device(host=node.host, container=node.path, reason=reason, source=AMD)
+        yield settings.Device(host=node.host, container=node.path, reason=reason, source=AMD)
     for gid in groups_of(nodes):
         paths = ", ".join(node.path for node in nodes if node.gid == gid)
         yield _group(gid, f"owns {paths} on this host")
 
 
-def portable_devices() -> Iterator[kinds.Device | kinds.Group]:
+def portable_devices() -> Iterator[settings.Device | settings.Group]:
     """Yield all render nodes, whose numbers differ between hosts, and the groups as variables."""
     every = "every render node, for their numbers differ between hosts; the groups below open no other node"
     for path, reason in (("/dev/kfd", KFD), ("/dev/dri", every)):
-        yield kinds.Device(host=path, container=path, reason=reason, source=AMD)
+        yield settings.Device(host=path, container=path, reason=reason, source=AMD)
     render = "${ROCMATRIX_RENDER_GID:?the group of the render nodes, printed by: stat -c %g /dev/dri/renderD*}"
-    yield _group(kinds.HostText(render), "owns the render nodes, and /dev/kfd on most hosts")
+    yield _group(settings.HostText(render), "owns the render nodes, and /dev/kfd on most hosts")
     # compose refuses a group listed twice, so where one group owns all, which is usual, this one stays unset
-    kfd = kinds.HostText(f"${{ROCMATRIX_KFD_GID:-{NOGROUP}}}")
+    kfd = settings.HostText(f"${{ROCMATRIX_KFD_GID:-{NOGROUP}}}")
     yield _group(kfd, "to be set only where /dev/kfd has another group than the render nodes")
 
 
-def _group(gid: int | kinds.HostText, owns: str) -> kinds.Group:
-    return kinds.Group(
+def _group(gid: int | settings.HostText, owns: str) -> settings.Group:
+    return settings.Group(
         gid=gid,
         reason=f"{owns}; by number, for a name is looked up in the image, where it means another one or nothing",
         source="ROCm/ROCm-docker#90, #116; LLMKube#1572",
@@ -131,31 +131,33 @@ NETWORKS: Mapping[NetworkName, tuple[str, str]] = {
 }
 
 
-def isolation(*, network: NetworkName) -> Iterator[kinds.Setting]:
+def isolation(*, network: NetworkName) -> Iterator[settings.Setting]:
     """Yield what keeps the run inside its container."""
     why, source = NETWORKS[network]
-    yield kinds.Network(value=network, reason=why, source=source)
-    yield kinds.DropCapability(
+    yield settings.Network(value=network, reason=why, source=source)
+    yield settings.DropCapability(
         value="ALL",
         reason="device nodes are opened through their groups, which takes no capability",
         source=f"{ENGINE}#runtime-privilege-and-linux-capabilities",
     )
-    yield kinds.SecurityOption(
+    yield settings.SecurityOption(
         value="no-new-privileges:true",
         reason="a set-uid program in the image cannot give back what was dropped",
         source=f"{ENGINE}#security-opt",
     )
-    yield kinds.ReadOnlyRoot(
+    yield settings.ReadOnlyRoot(
         reason="what runs is what was built and proven; only the folders below can be written",
         source=f"{ENGINE}#read-only",
     )
-    yield kinds.Init(
+    yield settings.Init(
         reason="ranks and data loader workers that end are collected, and Ctrl-C reaches the trainer",
         source=f"{ENGINE}#init",
     )
 
 
-def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -> Iterator[kinds.Mount | kinds.Tmpfs]:
+def files(
+    cell: Cell, *, run_folder: str, owner: str, simulated: bool = False
+) -> Iterator[settings.Mount | settings.Tmpfs]:
     """Yield what can be written. `owner` is the user id, part of the cache volume's name.
 
     Args:
@@ -164,7 +166,7 @@ def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -
         simulated: the machine is a simulated one, whose caches are kept apart.
     """
     volume = f"rocmatrix-cache-{PREFIX if simulated else ''}{cell.name}-{owner}"
-    yield kinds.Mount(
+    yield settings.Mount(
         kind="bind",
         origin=run_folder,
         target=RUN_FOLDER,
@@ -172,16 +174,16 @@ def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -
         reason="the one folder of the host that a run writes to",
         source="rocmatrix: host and image meet at a mounted folder",
     )
-    yield kinds.Mount(
+    yield settings.Mount(
         kind="volume",
-        origin=kinds.HostText(volume) if isinstance(owner, kinds.HostText) else volume,
+        origin=settings.HostText(volume) if isinstance(owner, settings.HostText) else volume,
         target=CACHE_FOLDER,
         read_only=False,
         reason="compiled kernels outlive the container. One volume a cell and user: no user runs or overwrites what "
         "another compiled; a new one takes mode 1777 from the image, so any user id can write it",
         source="docs.docker.com/engine/storage/volumes; ROCm/MIOpen:docs/conceptual/cache.rst",
     )
-    yield kinds.Tmpfs(
+    yield settings.Tmpfs(
         target="/tmp",
         bytes=GIB,
         mode="1777",
@@ -190,11 +192,11 @@ def files(cell: Cell, *, run_folder: str, owner: str, simulated: bool = False) -
     )
 
 
-def data(target: str | None, *, origin: str) -> Iterator[kinds.Mount]:
+def data(target: str | None, *, origin: str) -> Iterator[settings.Mount]:
     """Yield the mount of the training data, where there is some."""
     if target is not None:
         reason = "training data is read, never changed"
-        yield kinds.Mount(kind="bind", origin=origin, target=target, read_only=True, reason=reason, source=CALLER)
+        yield settings.Mount(kind="bind", origin=origin, target=target, read_only=True, reason=reason, source=CALLER)
 
 
 def recipe_path(recipe: Path) -> str:
@@ -202,12 +204,12 @@ def recipe_path(recipe: Path) -> str:
     return f"{RECIPE_FOLDER}/{recipe.name}"
 
 
-def recipe(file: Path | None) -> Iterator[kinds.Mount]:
+def recipe(file: Path | None) -> Iterator[settings.Mount]:
     """Yield the mount of a recipe, where one was given as a file."""
     if file is not None:
         reason = "settings are read, never changed"
         target = recipe_path(file)
-        yield kinds.Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
+        yield settings.Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
 
 
 def callback_path(number: int, file: Path) -> str:
@@ -215,18 +217,18 @@ def callback_path(number: int, file: Path) -> str:
     return f"{CALLBACK_FOLDER}/{number}/{file.name}"
 
 
-def callbacks(files: Sequence[Path]) -> Iterator[kinds.Mount]:
+def callbacks(files: Sequence[Path]) -> Iterator[settings.Mount]:
     """Yield the mounts of a user's callbacks."""
     for number, file in enumerate(files):
         reason = "code of the user's is read, never changed"
         target = callback_path(number, file)
-        yield kinds.Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
+        yield settings.Mount(kind="bind", origin=str(file), target=target, read_only=True, reason=reason, source=CALLER)
 
 
-def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[kinds.SharedMemory]:
+def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[settings.SharedMemory]:
     """Yield the size of shared memory. `host_bytes` is the host's memory, None where the host is not known."""
     wanted, users = (8 * GIB, "RCCL and data loader workers") if cell.architecture else (GIB, "data loader workers")
-    yield kinds.SharedMemory(
+    yield settings.SharedMemory(
         bytes=min(wanted, host_bytes // 2) if host_bytes else wanted,
         reason=f"{users} pass batches through it, and the engine's 64 MiB end in a bus error; taken as it fills, "
         "and at most half of the host's memory, the kernel's own bound",
@@ -234,23 +236,23 @@ def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[kinds.SharedMemory
     )
 
 
-def environment(cell: Cell, *, network: NetworkName) -> Iterator[kinds.Environment]:
+def environment(cell: Cell, *, network: NetworkName) -> Iterator[settings.Environment]:
     """Yield the cell's own variables, and what a numeric user without a network needs."""
     for row in cell.environment:
-        yield kinds.Environment(
+        yield settings.Environment(
             name=row.name, content=row.value, reason=row.why, source=", ".join(row.evidence.sources)
         )
     home = "a numeric user has no home, and programs write settings there"
-    yield kinds.Environment(name="HOME", content="/tmp", reason=home, source="Python, os.path.expanduser")
+    yield settings.Environment(name="HOME", content="/tmp", reason=home, source="Python, os.path.expanduser")
     named = {row.name for row in cell.environment}  # for a card XDG_CACHE_HOME is a folder that exists, as torch needs
     for variable, folder, source in (row for row in CACHES if row[0] not in named):
         kept = "downloads and caches are gigabytes: on the cache volume, not in the memory that /tmp is"
-        yield kinds.Environment(name=variable, content=f"{CACHE_FOLDER}/{folder}", reason=kept, source=source)
+        yield settings.Environment(name=variable, content=f"{CACHE_FOLDER}/{folder}", reason=kept, source=source)
     name = "getpass.getuser, which torch.compile asks, fails for a number without a name"
-    yield kinds.Environment(name="USER", content="trainer", reason=name, source="Python, getpass.getuser")
+    yield settings.Environment(name="USER", content="trainer", reason=name, source="Python, getpass.getuser")
     if network == "none":
         for library in ("GLOO", "NCCL") if cell.architecture else ("GLOO",):
-            yield kinds.Environment(
+            yield settings.Environment(
                 name=f"{library}_SOCKET_IFNAME",
                 content="lo",
                 reason="with no network the container's own name has no address; ranks meet on the loopback",
@@ -258,12 +260,12 @@ def environment(cell: Cell, *, network: NetworkName) -> Iterator[kinds.Environme
             )
 
 
-def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[kinds.Environment]:
+def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[settings.Environment]:
     """Yield what hides the cards that were not chosen, where there are any."""
     content = visible_devices(hardware, chosen)
     if content is not None:
         others = listing([card for card in hardware.cards if card not in chosen])
-        yield kinds.Environment(
+        yield settings.Environment(
             name="ROCR_VISIBLE_DEVICES",
             content=content,
             reason=f"{others}: not chosen, and hidden under an engine without device rules (rootless) too, where "
@@ -272,7 +274,7 @@ def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[kinds.Env
         )
 
 
-def asked_for(variables: Mapping[str, str]) -> Iterator[kinds.Environment]:
+def asked_for(variables: Mapping[str, str]) -> Iterator[settings.Environment]:
     """Yield the variables that the caller sets."""
     for name, content in variables.items():
-        yield kinds.Environment(name=name, content=content, reason="asked for by the caller", source=CALLER)
+        yield settings.Environment(name=name, content=content, reason="asked for by the caller", source=CALLER)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix.containers import least_privilege as policy
+from rocmatrix.containers import least_privilege
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.containers.settings import UNLIMITED, Group, HostText, Limit, Network, Setting
 from rocmatrix.matrix.matrix import Cell
@@ -55,17 +55,17 @@ def elsewhere_spec(
         nodes: number of machines that take part, at least 1.
         rdma: give the container the host's RDMA adapters.
     """
-    network: policy.NetworkName = "host" if nodes > 1 or rdma else "none"
+    network: least_privilege.NetworkName = "host" if nodes > 1 or rdma else "none"
     settings: list[Setting] = [
-        *([policy.user(user)] if user else []),
+        *([least_privilege.user(user)] if user else []),
         *(_group(gid) for gid in groups),
-        *(_network(row, rdma=rdma) for row in policy.isolation(network=network)),
-        *policy.files(cell, run_folder=places.results, owner=OWNER),
-        *policy.data(places.data_target, origin=places.data or ""),
-        *policy.recipe(places.recipe),
-        *policy.callbacks(places.callbacks),
-        *policy.memory(cell, host_bytes=None),
-        *policy.environment(cell, network=network),
+        *(_network(row, rdma=rdma) for row in least_privilege.isolation(network=network)),
+        *least_privilege.files(cell, run_folder=places.results, owner=OWNER),
+        *least_privilege.data(places.data_target, origin=places.data or ""),
+        *least_privilege.recipe(places.recipe),
+        *least_privilege.callbacks(places.callbacks),
+        *least_privilege.memory(cell, host_bytes=None),
+        *least_privilege.environment(cell, network=network),
     ]
     return RunSpec(cell=cell.name, image=image, command=tuple(command), settings=tuple(settings))
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rocmatrix.containers import capability as feature
-from rocmatrix.containers import least_privilege as policy
+from rocmatrix.containers import capability, least_privilege
 from rocmatrix.containers.device_selection import choose_cards, usable_nodes
 from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
 from rocmatrix.containers.settings import Group, HostText, Ipc, Setting, SharedMemory
@@ -69,7 +68,7 @@ def entrypoint_rows(spec: RunSpec) -> tuple[Explanation, ...]:
     if spec.entrypoint is None:
         return ()
     reason = "the program that was asked for; the image's own is the trainer"
-    return (Explanation(flag="--entrypoint", value=spec.entrypoint, reason=reason, source=policy.CALLER),)
+    return (Explanation(flag="--entrypoint", value=spec.entrypoint, reason=reason, source=least_privilege.CALLER),)
 
 
 def explained(setting: Setting) -> Explanation:
@@ -79,7 +78,7 @@ def explained(setting: Setting) -> Explanation:
 
 def left_out(features: Collection[str] = ()) -> tuple[Explanation, ...]:
     """Return what a run with `features` deliberately does not get."""
-    rows = (row for row in policy.LEFT_OUT if row[3] not in features)
+    rows = (row for row in least_privilege.LEFT_OUT if row[3] not in features)
     return tuple(Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source, _ in rows)
 
 
@@ -112,26 +111,26 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
     """
     _check(chosen.user, chosen.run_folder, chosen.data)
     cards = choose_cards(cell, hardware, chosen.cards)
-    network = feature.network_of(chosen.features)
+    network = capability.network_of(chosen.features)
     variables = [
-        *policy.environment(cell, network=network),
-        *policy.visibility(hardware, cards),
-        *policy.asked_for(chosen.environment or {}),
+        *least_privilege.environment(cell, network=network),
+        *least_privilege.visibility(hardware, cards),
+        *least_privilege.asked_for(chosen.environment or {}),
     ]
     settings: list[Setting] = [
-        policy.user(chosen.user),
-        *policy.devices(usable_nodes(hardware, cards, user=chosen.user), cards),
-        *policy.isolation(network=network),
-        *policy.files(
+        least_privilege.user(chosen.user),
+        *least_privilege.devices(usable_nodes(hardware, cards, user=chosen.user), cards),
+        *least_privilege.isolation(network=network),
+        *least_privilege.files(
             cell,
             run_folder=str(chosen.run_folder),
             owner=chosen.user.partition(":")[0],
             simulated=hardware.simulated,
         ),
-        *policy.data(data_path(chosen.data) if chosen.data else None, origin=str(chosen.data)),
-        *policy.memory(cell, host_bytes=hardware.memory_bytes),
+        *least_privilege.data(data_path(chosen.data) if chosen.data else None, origin=str(chosen.data)),
+        *least_privilege.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins
-        *feature.settings_of(chosen.features, rdma=chosen.rdma),
+        *capability.settings_of(chosen.features, rdma=chosen.rdma),
     ]
     return RunSpec(
         cell=cell.name,
@@ -149,12 +148,12 @@ def portable_spec(cell: Cell) -> RunSpec:
     gid = "${ROCMATRIX_GID:?your group id, printed by: id -g}"
     folder = "${ROCMATRIX_RUN_FOLDER:?an absolute path to the folder that takes the results}"
     settings: list[Setting] = [
-        policy.user(HostText(f"{uid}:{gid}")),
-        *(policy.portable_devices() if cell.architecture else ()),
-        *policy.isolation(network="none"),
-        *policy.files(cell, run_folder=HostText(folder), owner=HostText("${ROCMATRIX_UID}")),
-        *policy.memory(cell, host_bytes=None),
-        *policy.environment(cell, network="none"),
+        least_privilege.user(HostText(f"{uid}:{gid}")),
+        *(least_privilege.portable_devices() if cell.architecture else ()),
+        *least_privilege.isolation(network="none"),
+        *least_privilege.files(cell, run_folder=HostText(folder), owner=HostText("${ROCMATRIX_UID}")),
+        *least_privilege.memory(cell, host_bytes=None),
+        *least_privilege.environment(cell, network="none"),
     ]
     return RunSpec(
         cell=cell.name,

@@ -115,5 +115,5 @@ def _where(cell: Cell | None, hardware: Hardware | None) -> str:
         return ""
     if hardware is None:
         return f" for {cell.name}"
-    cards = ", ".join(hardware.architectures) or "no AMD card"
+    cards = ", ".join(hardware.architectures) or hardware.unusable or "no AMD card"
     return f" for {cell.name} on {cards}, Linux {hardware.kernel or 'unknown'}"

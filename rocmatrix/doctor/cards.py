@@ -11,6 +11,8 @@ from rocmatrix.host.hardware import Card, Hardware
 from rocmatrix.host.link import ENABLED
 from rocmatrix.host.pci_device import PciLink
 
+# amdgpu_gfx.c, compute_partition_show; CPX has one partition for each die, of which there are at least two
+PARTITIONS = {"DPX": 2, "TPX": 3, "QPX": 4, "CPX": 2}
 REBAR_FIX = "in the firmware's setup: Above 4G Decoding on, Resizable BAR on, CSM off"
 
 
@@ -162,16 +164,45 @@ def partitions(host: Host) -> Finding:
     machine = host.hardware
     if not machine.cards:
         return Finding(code="D207", status="not applicable", seen=host.no_card)
-    split = [group for group in machine.physical_cards if len(group) > 1]
+    split = [group for group in machine.physical_cards if len(group) > 1] or _partitioned_by_mode(machine)
     if not split:
         return Finding(code="D207", status="ok", seen=f"{len(machine.cards)} card(s), none partitioned")
     first = split[0][0]
     modes = [first.adapter.compute_partition, first.adapter.memory_partition] if first.adapter else []
     mode = "/".join(name for name in modes if name) or "partitioned"
     seen = f"{len(machine.physical_cards)} card(s) show as {len(machine.cards)} ({mode}, {len(split[0])} each)"
+    if short := _short_of_partitions(machine):
+        seen = (
+            f"{len(machine.physical_cards)} card(s) show as {len(machine.cards)} ({mode}); missing: {'; '.join(short)}"
+        )
+        fix = "sudo dmesg | grep -i -e kfd -e partition; then load the driver again: sudo modprobe -r amdgpu"
+        fix += " && sudo modprobe amdgpu"
+        return Finding(code="D207", status="warning", seen=seen, fix=fix)
     where = first.adapter.folder if first.adapter else "sys/bus/pci/devices/ADDRESS"
     fix = f"where one big card is wanted: echo SPX | sudo tee /{where}/current_compute_partition"
     return Finding(code="D207", status="note", seen=seen, fix=fix)
+
+
+def _partitioned_by_mode(machine: Hardware) -> list[tuple[Card, ...]]:
+    """Return the cards whose mode is a partitioned one although a single partition shows."""
+    groups = machine.physical_cards
+    return [group for group in groups if group[0].adapter and group[0].adapter.compute_partition in PARTITIONS]
+
+
+def _short_of_partitions(machine: Hardware) -> list[str]:
+    """Return the cards that show fewer partitions than their mode has, or than the fullest card of that mode."""
+    groups = machine.physical_cards
+    modes = [group[0].adapter.compute_partition if group[0].adapter else None for group in groups]
+    fullest = {mode: max(len(g) for g, own in zip(groups, modes, strict=True) if own == mode) for mode in set(modes)}
+    short = []
+    for group, mode in zip(groups, modes, strict=True):
+        named = max(card.partition for card in group) + 1
+        wanted = max(
+            fullest[mode] if mode in PARTITIONS else 1, PARTITIONS.get(mode or "", 1), named if named > 1 else 1
+        )
+        if len(group) < wanted:
+            short.append(f"{group[0].pci_address or f'card {group[0].index}'} shows {len(group)} of {wanted}")
+    return short
 
 
 def _silent(host: Host, code: str, reason: str) -> Finding:

@@ -38,6 +38,8 @@ def loaded(host: Host) -> Finding:
         seen = f"{NO_CARD}, so CPU cells run here, and images for other machines can be built"
         fix = "./invokew train --gpu cpu" if needed else None
         return Finding(code="D101", status="error" if needed else "not applicable", seen=seen, fix=fix)
+    if not machine.cards and (foreign := _foreign(host)):
+        return foreign
     if machine.driver is not None:
         seen = f"amdgpu {machine.driver.version}, {'AMD' if machine.driver.origin == 'dkms' else 'the kernel'}'s own"
         return Finding(code="D101", status="ok", seen=seen)
@@ -46,6 +48,23 @@ def loaded(host: Host) -> Finding:
         return Finding(code="D101", status="unknown", seen=seen)
     seen = f"{', '.join(host.amd_devices) or 'a card'} is there, and the driver is not loaded"
     return Finding(code="D101", status="error", seen=seen, fix="sudo modprobe amdgpu")
+
+
+def _foreign(host: Host) -> Finding | None:
+    """Return that another driver than amdgpu has the card, None where it is not so."""
+    taken = [device for device in host.hardware.devices if device.driver not in (None, "amdgpu")]
+    if not taken:
+        return None
+    seen = "; ".join(f"{device.words}: its driver is {device.driver}" for device in taken)
+    if all(device.driver == "radeon" for device in taken):
+        needed = host.cell is not None and host.cell.architecture is not None
+        seen = f"{seen}, which serves chips older than any ROCm release knows; CPU cells run here"
+        fix = "./invokew train --gpu cpu" if needed else None
+        return Finding(code="D101", status="error" if needed else "note", seen=seen, fix=fix)
+    fix = (
+        f"where a run shall have it: echo {taken[0].address} | sudo tee /sys/bus/pci/drivers/{taken[0].driver}/unbind, "
+    )
+    return Finding(code="D101", status="error", seen=seen, fix=f"{fix}then sudo modprobe amdgpu")
 
 
 @check(
@@ -141,7 +160,11 @@ def listed(host: Host) -> Finding:
 
 def inventory(machine: Hardware) -> str:
     """Return the cards by kind: "2 x gfx1100, 1 x gfx1036 (integrated)"."""
-    kinds = Counter(f"{c.gfx or 'not named by its old kernel'}{' (integrated)' * c.integrated}" for c in machine.cards)
+    kinds = Counter(
+        f"{c.gfx or 'not named by its old kernel'}{' (integrated)' * c.integrated}"
+        f"{f' {c.adapter.product}' if c.adapter and c.adapter.product else ''}"
+        for c in machine.cards
+    )
     return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
 
 
@@ -159,11 +182,14 @@ def shortened(words: Sequence[str]) -> str:
 )
 def hidden(host: Host) -> Finding:
     """D105."""
-    count = host.hardware.hidden_nodes
+    machine, count = host.hardware, host.hardware.hidden_nodes
+    if not (count or machine.cards or machine.processors):
+        seen = host.no_card if host.absent else "there is no KFD topology that could withhold one"
+        return Finding(code="D105", status="not applicable" if host.absent else "unknown", seen=seen)
     if not count:
         return Finding(code="D105", status="ok", seen="the kernel withholds no card")
     seen = f"{count} card(s) are hidden by the container"
-    status: Status = "note" if host.hardware.cards else "error"
+    status: Status = "note" if machine.cards else "error"
     return Finding(code="D105", status=status, seen=seen, fix="give the container their /dev/dri/renderD nodes")
 
 

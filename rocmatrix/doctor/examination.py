@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from rocmatrix.doctor import cards, driver, limits, state
 from rocmatrix.doctor.catalog import Check, Finding, Status, registered
 from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge
+from rocmatrix.host import inventory
 
 TOPICS = (driver, cards, limits, state)  # each registers its checks when it is imported
 CHECKS: tuple[Check, ...] = registered()
@@ -23,6 +24,7 @@ class Examination:
 
     findings: tuple[Finding, ...]
     no_card: bool
+    inventory: Mapping[str, Any]
 
     @property
     def failed(self) -> bool:
@@ -41,12 +43,14 @@ class Examination:
 
     def described(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {"checks": [finding.described() for finding in self.findings], "summary": self.words}
+        checks = [finding.described() for finding in self.findings]
+        return {"checks": checks, "summary": self.words, "inventory": dict(self.inventory)}
 
 
 def examine(host: Host, known: HostKnowledge) -> Examination:
     """Run every check. None raises: what cannot be read is reported as unknown."""
-    return Examination(findings=tuple(_findings(host, known)), no_card=host.absent)
+    findings = tuple(_findings(host, known))
+    return Examination(findings=findings, no_card=host.absent, inventory=inventory.described(host.hardware))
 
 
 def _findings(host: Host, known: HostKnowledge) -> Iterable[Finding]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rocmatrix.host import hardware
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.host.pci_device import amd_display_devices, served_devices
+from rocmatrix.host.pci_device import served_devices
 from rocmatrix.host.sysfs import Files
 from rocmatrix.matrix.matrix import Cell
 
@@ -103,7 +103,7 @@ def read(
     limits = MEMLOCK_ROW.search(files.text("proc/self/limits") or "")
     return Host(
         hardware=found,
-        amd_devices=tuple(amd_display_devices(files)),
+        amd_devices=tuple(device.address for device in found.devices),
         served=bool(served_devices(files)),
         command_line=files.word("proc/cmdline"),
         iommu=bool(files.names("sys/class/iommu")),

@@ -166,6 +166,8 @@ def engine_age(host: Host) -> Finding:
         version = Version(host.engine.version.partition("+")[0].partition("-")[0])
     except InvalidVersion:
         return Finding(code="D402", status="unknown", seen=f"{host.engine.version} is no version")
+    if not host.hardware.cards:
+        return Finding(code="D402", status="not applicable", seen=f"{version}; there is no card to pass on")
     cdi = ", ".join(host.engine.cdi_devices) or f"no CDI device in {', '.join(host.engine.cdi_folders) or 'any folder'}"
     if version >= GPUS_ENGINE:
         return Finding(code="D402", status="ok", seen=f"{version}: --device, CDI names and --gpus; {cdi}")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocmatrix.doctor import knowledge
-from rocmatrix.doctor.environment import rules as variables
+from rocmatrix.doctor.environment import rules
 from rocmatrix.matrix.resolver.statements import StatementAt, dated
 
 
 def statements(root: Path) -> Iterator[StatementAt]:
     """Yield every statement of matrix/environment.yaml and matrix/hosts.yaml. Raises RM001 and RM002."""
-    for rule in variables.load(root):
-        yield dated(variables.ENVIRONMENT_FILE, rule.id, rule.truth, rule.evidence)
+    for rule in rules.load(root):
+        yield dated(rules.ENVIRONMENT_FILE, rule.id, rule.truth, rule.evidence)
     known = knowledge.load(root)
     for window in known.drivers:
         says = f"module {window.module} serves ROCm {window.user_space}"

@@ -212,7 +212,9 @@ OF_PROGRAM: Mapping[str, Callable[..., Record]] = {
 def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields: Any) -> Record:
     # Where the kernel lists an AMD card, a run that failed is not believed that it had met another maker's.
     nvidia = hardware.device == "cuda" and (fields["passed"] or not hardware.gfx)
-    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *(("nvidia",) if nvidia else ()))))
+    ailing = any(event.get("event") == "health" and event.get("moved") for event in done.events)
+    more = (*(("nvidia",) if nvidia else ()), *(("card-errors",) if ailing else ()))
+    marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *more)))
     reported = [json.dumps(event, ensure_ascii=False) for event in done.events]
     trouble = _excuse(done.host_trouble if PROGRAMS[kind].refuses_input else done.trouble, fields)
     words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []

@@ -22,6 +22,7 @@ Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "tra
 LEVELS: tuple[Level, ...] = ("none", "rendered", "built", "proven", "smoked", "two-gpu", "trained")
 DECIDED_BY_NEWEST: tuple[Kind, ...] = ("build", "prove", "train")
 ON_CARD: tuple[Kind, ...] = ("smoke", "train", "bench")
+WITH_VERDICTS: tuple[Kind, ...] = ("prove", "smoke")
 TWO_CARDS = "two_gpu_step"
 NO_CARD = "-"
 SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
@@ -34,8 +35,16 @@ OF_SIMULATION: tuple[Mark, ...] = (SIMULATED, "stand-in", "other-base")  # what 
 Made = tuple[str | None, str | None]  # inputs and id of an image
 
 
+class Released(Protocol):
+    """What is asked of a cell's release: its torch."""
+
+    @property
+    def torch(self) -> str:
+        """The version of torch, such as 2.12.1."""
+
+
 class Subject(Protocol):
-    """What is asked of a cell: its name, and the instruction set that it is for (None: the CPU)."""
+    """What is asked of a cell: its name, the instruction set that it is for (None: the CPU) and its release."""
 
     @property
     def name(self) -> str:
@@ -44,6 +53,10 @@ class Subject(Protocol):
     @property
     def architecture(self) -> str | None:
         """The gfx name, None for the CPU."""
+
+    @property
+    def release(self) -> Released:
+        """The release that its image holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,18 +114,30 @@ def why_not(  # noqa: PLR0911 -- one line a reason
         return "a bench shows how fast it is, and raises no level"
     if simulated and SIMULATED not in record.marks:
         return "it was not simulated"
-    marks = [mark for mark in record.marks if record.passed or mark != "synthetic"]  # data excuse no failure
+    # neither data nor errors that a card counted excuse a failure
+    marks = [mark for mark in record.marks if record.passed or mark not in ("synthetic", "card-errors")]
     if marks := [mark for mark in marks if not (simulated and mark in OF_SIMULATION)]:
         return f"marked {', '.join(marks)}"
     if record.kind in ("build", "prove"):
         return None if record.inputs else "it does not say what the image was made of"
     if record.where != "container" or not record.inputs:
         return "it did not run in the cell's image"
-    if not record.passed:
+    if not held(record):
         return None
     if images is not None and (record.inputs, record.image) not in images:  # labels alone say what it was made of
         return "it ran in an image that no build or proof on record names"
+    torch = record.versions.get("torch", cell.release.torch).partition("+")[0]
+    if not simulated and torch != cell.release.torch:
+        return f"it ran torch {torch}, and the cell has {cell.release.torch}"
     return _other_device(record, cell.architecture)
+
+
+def held(record: Record) -> bool:
+    """Return whether a run passed and its own verdicts bear that out: one that names no passed check has failed."""
+    if not record.passed or record.kind not in WITH_VERDICTS:
+        return record.passed
+    statuses = {verdict.status for verdict in record.verdicts}
+    return bool(statuses & {*PASSED}) and statuses <= {*PASSED, *NO_VERDICT_STATUS}
 
 
 def _other_device(record: Record, architecture: str | None) -> str | None:
@@ -174,7 +199,7 @@ def known_images(records: Iterable[Record], cell: Subject, *, simulated: bool = 
         records: evidence, of any cells; those of others do not count.
         simulated: take the records of simulated machines, and those alone.
     """
-    made = (r for r in records if r.kind in ("build", "prove") and r.passed)
+    made = (r for r in records if r.kind in ("build", "prove") and held(r))
     return frozenset((r.inputs, r.image) for r in made if why_not(r, cell, simulated=simulated) is None)
 
 
@@ -202,9 +227,9 @@ def _of_card(records: Sequence[Record], card: str, cell: Subject) -> list[Record
 def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> Standing:
     newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in DECIDED_BY_NEWEST}
     failures = unanswered([r for r in records if r.kind == "smoke"])
-    failing = tuple(kind for kind, found in newest.items() if found and not found[0].passed)
+    failing = tuple(kind for kind, found in newest.items() if found and not held(found[0]))
     failing += ("smoke",) if failures else ()
-    smokes = [r for r in records if r.kind == "smoke" and r.passed and r.whole]
+    smokes = [r for r in records if r.kind == "smoke" and held(r) and r.whole]
     paired = [r for r in smokes if _two_cards(r)]
     newest_pair = [r for r in smokes if any(v.probe == TWO_CARDS and v.status == "pass" for v in r.verdicts)][-1:]
     shown: Mapping[Level, str | None] = {
@@ -242,7 +267,7 @@ def _climbed(shown: Mapping[Level, str | None]) -> Level:
 
 
 def _passed_at(newest: Sequence[Record]) -> str | None:
-    return newest[0].at if newest and newest[0].passed else None
+    return newest[0].at if newest and held(newest[0]) else None
 
 
 def unanswered(runs: Sequence[Record]) -> tuple[str, ...]:
@@ -260,7 +285,7 @@ def unanswered(runs: Sequence[Record]) -> tuple[str, ...]:
 def _failed(run: Record) -> Collection[str]:
     """Return what a run has failed: the probes, or where it names none, its own end."""
     named = [v.probe for v in run.verdicts if v.status not in (*PASSED, *NO_VERDICT_STATUS)]
-    return named or ([] if run.passed else [SUITE])
+    return named or ([] if held(run) else [SUITE])
 
 
 def _answered(run: Record) -> Collection[str]:
@@ -277,9 +302,9 @@ def _two_cards(record: Record) -> bool:
     found = next((v for v in record.verdicts if v.probe == TWO_CARDS and v.status == "pass"), None)
     if found is None:
         return False
-    if found.cards is not None:
-        return len(set(found.cards)) > 1
     gfx = record.hardware.gfx
+    if found.cards is not None:
+        return len(set(found.cards)) > 1 and len(gfx) > 1
     return any(gfx.count(name) > 1 for name in record.hardware.seen)
 
 

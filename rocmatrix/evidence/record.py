@@ -20,7 +20,7 @@ SCHEMA = 1
 LOG_BYTES = 256 * 1024  # of a log's end; what stood before is counted and left out
 Kind = Literal["build", "prove", "smoke", "train", "bench"]
 Device = Literal["cpu", "rocm", "cuda", "none"]
-Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "unlocked", "forced"]
+Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "unlocked", "forced", "card-errors"]
 # Fields that came after the first records. At their defaults they are left out, so that older records keep their names.
 LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
 
@@ -86,7 +86,8 @@ class Record(Strict):
     """One run. `inputs` is the hash of what the image was made of, None for a native run.
 
     `whole` is False for a smoke of chosen probes: it can fail a cell and never raise it. `night` names the nightly.
-    `marks` say why it is no evidence of the cell itself: stand-ins, synthetic data, a card of another maker.
+    `marks` say why it is no evidence of the cell itself: stand-ins, synthetic data, a card of another maker, a card
+    whose error counters moved while it ran.
     `trouble` is set where the host, not the cell, ended the run: it then neither raises nor lowers a level.
     `log` is at most LOG_BYTES long; `log_omitted` counts the characters of its beginning that were left out.
     `series` and `number` are the record's place in the evidence file that it was first written to. They are no part

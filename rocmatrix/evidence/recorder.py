@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
@@ -81,7 +81,7 @@ def use(named: str) -> None:
 
 
 @harmless
-def keep_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
+def record_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
     """Record a build. One that found its image up to date adds nothing where that is known already.
 
     Args:
@@ -98,7 +98,7 @@ def keep_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
         marks=from_events.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
         numbers=from_events.image_numbers(built.image.size),
     )  # fmt: skip
-    store.keep(evidence_file(), record)
+    store.save(evidence_file(), record)
 
 
 @contextmanager
@@ -109,12 +109,12 @@ def failed_build(cell: Cell) -> Iterator[None]:
     try:
         yield
     except BuildFailedError as error:
-        keep_failed_build(cell, error)
+        record_failed_build(cell, error)
         raise
 
 
 @harmless
-def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT) -> None:
+def record_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT) -> None:
     """Record a build that failed: what it was to be made of, and BuildKit's log.
 
     Args:
@@ -131,7 +131,7 @@ def keep_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROOT)
         marks=from_events.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
         trouble=Trouble(stage=trouble.stage, words=trouble.words[:WORDS]) if trouble else None,
     )  # fmt: skip
-    store.keep(evidence_file(), record)
+    store.save(evidence_file(), record)
 
 
 def _known(cell: Cell, built: Built) -> bool:
@@ -166,7 +166,7 @@ def watched(wanted: JobRequest, place: Place) -> Iterator[Callable[[Finished], R
     try:
         yield lambda done: _end(wanted, place, done, token)
     except (KeyboardInterrupt, BrokenPipeError) as stopped:  # the second: whoever read the output went away
-        finished = stopped.finished if isinstance(stopped, launch.Interrupted) else launch.stopped_by_signal()
+        finished = stopped.finished if isinstance(stopped, runner.Interrupted) else runner.stopped_by_signal()
         _end(wanted, place, finished, token)
         raise
     except RocmatrixError:  # nothing was started
@@ -180,11 +180,11 @@ def _begin(wanted: JobRequest, place: Place) -> int | None:
 
     from rocmatrix.evidence import store, unfinished_runs
 
-    lost = _record(wanted, place, launch.Finished(status=-1, events=(), last_words=LOST.encode()))
+    lost = _record(wanted, place, runner.Finished(status=-1, events=(), last_words=LOST.encode()))
     try:
         return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
-        store.unkept(evidence_file(), lost, error)
+        store.report_unsaved(evidence_file(), lost, error)
         return None
 
 
@@ -226,10 +226,10 @@ def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None
         record = _record(wanted, place, done)
     except Exception as error:
         reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
-        ended = launch.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
+        ended = runner.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
         record = _record(wanted, place, ended)
     if token is None:
-        store.keep(evidence_file(), record)
+        store.save(evidence_file(), record)
     else:
         _replace(token, record)
     return record
@@ -243,7 +243,7 @@ def _replace(token: int, record: Record) -> None:
     try:
         unfinished_runs.end(evidence_file(), token, record)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
-        store.unkept(evidence_file(), record, error)
+        store.report_unsaved(evidence_file(), record, error)
 
 
 def _record(wanted: JobRequest, place: Place, done: Finished) -> Record:
@@ -286,7 +286,7 @@ def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
     """Record what the files of an image proved."""
     from rocmatrix.evidence import from_events, store
 
-    store.keep(evidence_file(), from_events.of_proof(cell, proof, **_of_image(cell, image)))
+    store.save(evidence_file(), from_events.of_proof(cell, proof, **_of_image(cell, image)))
 
 
 @harmless
@@ -294,7 +294,7 @@ def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
     from rocmatrix.evidence import from_events, host_failure, store
 
     met = host_failure.of(error)
-    store.keep(evidence_file(), from_events.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
+    store.save(evidence_file(), from_events.of_lost_proof(cell, error, trouble=met, **_of_image(cell, image)))
 
 
 def _of_image(cell: Cell, image: Image) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _series(connection: sqlite3.Connection, origin: str) -> str:
     return str(name)
 
 
-def keep(path: Path, record: Record) -> bool:
+def save(path: Path, record: Record) -> bool:
     """Add a record of a job that has ended; where that cannot be, say so once under RM620 and go on.
 
     The job's own outcome is never touched by a store that is full, read-only, locked or not ours.
@@ -83,12 +83,12 @@ def keep(path: Path, record: Record) -> bool:
     try:
         add(path, [record])
     except (sqlite3.Error, OSError, RocmatrixError) as error:
-        unkept(path, record, error)
+        report_unsaved(path, record, error)
         return False
     return True
 
 
-def unkept(path: Path, record: Record, error: Exception) -> None:
+def report_unsaved(path: Path, record: Record, error: Exception) -> None:
     """Say once under RM620 that records cannot be written.
 
     Args:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from rocmatrix.host import device_ids
 from rocmatrix.host.link import Link
-from rocmatrix.host.pci_device import Adapter, read_adapter, served_devices
+from rocmatrix.host.pci_device import Adapter, PciDevice, amd_display_devices, read_adapter, served_devices
 from rocmatrix.host.processors import INTEGRATED
 from rocmatrix.host.sysfs import DeviceNode, Files, TopologyNode, read_nodes
 from rocmatrix.matrix import gfx
@@ -75,6 +76,7 @@ class Driver:
 class Hardware:
     """What a host offers. `reason` states why `cards` is empty.
 
+    `devices` are AMD's display and compute devices on the PCI bus, with a driver or without.
     `hidden_nodes` counts GPU nodes that the kernel keeps from this process: the device cgroup of a container.
     `simulated` states that none of it is this machine's own (`rocmatrix.host.simulated`).
     """
@@ -90,6 +92,7 @@ class Hardware:
     nvidia: bool
     processors: tuple[Processor, ...] = ()
     links: tuple[Link, ...] = ()
+    devices: tuple[PciDevice, ...] = ()
     simulated: bool = False
 
     @property
@@ -103,6 +106,19 @@ class Hardware:
         """The cards' gfx names, the best card first: discrete before integrated, then by memory."""
         ranked = sorted(self.cards, key=lambda card: (card.integrated, -(card.memory_bytes or 0)))
         return tuple(card.gfx for card in ranked if card.gfx is not None)
+
+    @property
+    def unusable(self) -> str | None:
+        """What is there of AMD's and serves no run, and why; None where a card serves one, or none is there."""
+        if self.architectures:
+            return None
+        if self.cards:
+            ids = ", ".join(dict.fromkeys(f"0x{card.device_id or 0:04x}" for card in self.cards))
+            return f"{len(self.cards)} AMD card(s) of PCI device {ids} are there, and their architecture is not known"
+        if self.devices:
+            found = ", ".join(device.words for device in self.devices)
+            return f"{len(self.devices)} AMD card(s) are there and cannot be used ({found}): {self.reason}"
+        return self.reason if self.hidden_nodes or self.wsl2 else None
 
     @property
     def physical_cards(self) -> tuple[tuple[Card, ...], ...]:
@@ -156,9 +172,12 @@ def survey(files: Files) -> Hardware:
     nodes, hidden = read_nodes(files)
     gpus = [node for node in nodes if node.is_gpu]
     cards = tuple(_card(index, node, files) for index, node in enumerate(gpus))
+    devices = amd_display_devices(files)
     return Hardware(
         cards=cards,
-        reason=None if cards else _why_none(files, hidden=hidden, wsl2=wsl2, driver=driver, topology=bool(nodes)),
+        reason=None
+        if cards
+        else _why_none(files, hidden=hidden, wsl2=wsl2, driver=driver, topology=bool(nodes), devices=devices),
         hidden_nodes=hidden,
         kfd=kfd,
         driver=driver,
@@ -168,6 +187,7 @@ def survey(files: Files) -> Hardware:
         nvidia=files.exists("dev/nvidia0") or files.exists("dev/nvidiactl"),
         processors=tuple(_processor(node) for node in nodes if node.properties.get("cpu_cores_count")),
         links=tuple(link for node in nodes for link in node.links),
+        devices=devices,
     )
 
 
@@ -184,12 +204,13 @@ def pci_address(domain: int, location: int) -> str:
 
 def _card(index: int, node: TopologyNode, files: Files) -> Card:
     properties = node.properties
-    name = _gfx_name(properties.get("gfx_target_version", 0))
+    device_id = properties.get("device_id")
+    name = _gfx_name(properties.get("gfx_target_version"), device_id)
     minor = properties.get("drm_render_minor") or None
     address = (
         pci_address(properties.get("domain", 0), properties["location_id"]) if properties.get("location_id") else None
     )
-    adapter = read_adapter(files, address=address, minor=minor, device_id=properties.get("device_id"))
+    adapter = read_adapter(files, address=address, minor=minor, device_id=device_id)
     return Card(
         index=index,
         node=node.number,
@@ -200,7 +221,7 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
         compute_units=properties.get("simd_count", 0) // (properties.get("simd_per_cu") or 1) or None,
         unique_id=properties.get("unique_id") or None,
         gpu_id=node.gpu_id,
-        device_id=properties.get("device_id"),
+        device_id=device_id,
         pci_address=address,
         render_minor=minor,
         render=files.node(f"/dev/dri/renderD{minor}") if minor else None,
@@ -221,7 +242,10 @@ def _processor(node: TopologyNode) -> Processor:
     return Processor(node=node.number, cores=node.properties["cpu_cores_count"], memory_bytes=memory or None)
 
 
-def _gfx_name(target_version: int) -> str | None:
+def _gfx_name(target_version: int | None, device_id: int | None) -> str | None:
+    """Return the kernel's name for a card, or that of its device id where an old kernel has none."""
+    if target_version is None:
+        return device_ids.architecture(device_id)
     try:
         return gfx.from_target_version(target_version)
     except ValueError:
@@ -241,12 +265,17 @@ def _driver(files: Files, kernel: str | None) -> Driver | None:
     return Driver(version=kernel, origin="kernel") if files.exists("sys/module/amdgpu") else None
 
 
-def _why_none(files: Files, *, hidden: int, wsl2: bool, driver: Driver | None, topology: bool) -> str:
+def _why_none(
+    files: Files, *, hidden: int, wsl2: bool, driver: Driver | None, topology: bool, devices: tuple[PciDevice, ...]
+) -> str:
     if wsl2:
         return "this is WSL2: cards are reached through /dev/dxg, and there is no /dev/kfd to pass on"
     if hidden:
         return f"{hidden} GPU node(s) are hidden from this process: its container was not given their render nodes"
     loaded = driver is not None or served_devices(files)
+    foreign = sorted({device.driver for device in devices if device.driver not in (None, "amdgpu")} - {None})
+    if foreign:
+        return f"the driver of the card is {', '.join(map(str, foreign))}, and ROCm needs amdgpu"
     if not loaded:
         return "the amdgpu driver is not loaded"
     if not topology:

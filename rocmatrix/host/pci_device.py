@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rocmatrix.host import device_ids, product_names
 from rocmatrix.host.sysfs import Files
 
 AMD_VENDOR = "0x1002"  # cards and the switches on them; AMD's processors are 0x1022
@@ -17,6 +18,22 @@ SYS_FOLDERS = ("sys", ".")  # a recording may start inside /sys
 DRM_FOLDERS = ("sys/class/drm", "class/drm", ".")
 DEEPEST = 12
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PciDevice:
+    """A display or compute device of AMD's on the PCI bus; `driver` is the one bound to it, None for none."""
+
+    address: str
+    device_id: int | None
+    driver: str | None
+
+    @property
+    def words(self) -> str:
+        """The device as text: "0000:03:00.0, PCI device 0x744c, gfx1100"."""
+        number = f", PCI device 0x{self.device_id:04x}" if self.device_id is not None else ""
+        name = device_ids.architecture(self.device_id)
+        return f"{self.address}{number}{f', {name}' if name else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +82,7 @@ class Adapter:
     """What PCI and DRM report on one card. Memory in bytes; what is not reported is None."""
 
     folder: str
+    product: str | None
     memory_bytes: int | None
     visible_bytes: int | None
     shared_bytes: int | None
@@ -103,6 +121,7 @@ def read_adapter(
     get = files.number
     return Adapter(
         folder=folder,
+        product=product_names.product(files, folder),
         memory_bytes=get(f"{folder}/mem_info_vram_total") or None,
         visible_bytes=get(f"{folder}/mem_info_vis_vram_total"),
         shared_bytes=get(f"{folder}/mem_info_gtt_total"),
@@ -119,19 +138,20 @@ def read_adapter(
     )
 
 
-def amd_display_devices(files: Files) -> list[str]:
-    """Return the PCI addresses of AMD's display and compute devices, whether or not a driver serves them."""
-    found = {
-        slot for folder in _drm_cards(files) if (slot := _uevent_value(files, folder, "PCI_SLOT_NAME")) is not None
-    }
+def amd_display_devices(files: Files) -> tuple[PciDevice, ...]:
+    """Return AMD's display and compute devices in the order of their addresses, whether or not a driver serves them."""
+    found: dict[str, str] = {}
+    for folder in _drm_cards(files):
+        if (slot := _uevent_value(files, folder, "PCI_SLOT_NAME")) is not None:
+            found[slot] = folder
     for top in SYS_FOLDERS:
         for address in files.names(f"{top}/bus/pci/devices"):
             folder = f"{top}/bus/pci/devices/{address}"
             # classes 0x03 display and 0x12 processing accelerator (PCI code and ID assignment)
             kind = (files.word(f"{folder}/class") or "")[:4]
             if files.word(f"{folder}/vendor") == AMD_VENDOR and kind in ("0x03", "0x12"):
-                found.add(address)
-    return sorted(found)
+                found[address] = folder
+    return tuple(_pci_device(files, address, found[address]) for address in sorted(found))
 
 
 def served_devices(files: Files) -> list[str]:
@@ -139,11 +159,23 @@ def served_devices(files: Files) -> list[str]:
     return [folder for folder in _drm_cards(files) if _uevent_value(files, folder, "DRIVER") == "amdgpu"]
 
 
+def _pci_device(files: Files, address: str, folder: str) -> PciDevice:
+    listed = (_uevent_value(files, folder, "PCI_ID") or "").partition(":")[2]
+    number = files.word(f"{folder}/device") or f"0x{listed}"
+    driver = (files.real(f"{folder}/driver") or "").rpartition("/")[2] or _uevent_value(files, folder, "DRIVER")
+    return PciDevice(
+        address=address,
+        device_id=int(number, 16) if re.fullmatch(r"0x[0-9a-fA-F]{4}", number) else None,
+        driver=driver,
+    )
+
+
 def active_profile(text: str) -> str | None:
     """Return the profile that `pp_power_profile_mode` marks with a star, such as "COMPUTE"."""
     rows = (line.replace("*", " * ").replace(":", " ").split() for line in text.splitlines())
     marked = next((row for row in rows if "*" in row), [])
-    return next((word for word in marked if re.fullmatch(r"[A-Z][A-Z0-9_]+", word)), None)
+    # a name may begin with a digit (3D_FULL_SCREEN), and the row begins with the profile's number
+    return next((word for word in marked if re.fullmatch(r"(?=.*[A-Z])[A-Z0-9_]{2,}", word)), None)
 
 
 def _folders(files: Files, address: str | None, minor: int | None, device_id: int | None) -> Iterator[str]:

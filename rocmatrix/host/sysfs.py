@@ -98,8 +98,9 @@ class Files:
             return None
 
     def word(self, path: str) -> str | None:
-        """Return the content of a one-line file without its line end, None where it is absent or empty."""
-        return (self.text(path) or "").strip() or None
+        """Return the content of a one-line file without its line end and padding, None where it is absent or empty."""
+        # recordings and some files of firmware are padded with NUL
+        return (self.text(path) or "").strip("\0 \t\r\n") or None
 
     def numbers(self, folder: str) -> list[int]:
         """Return the numbered entries of a folder in numeric order: node 10 comes after node 2."""

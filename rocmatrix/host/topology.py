@@ -12,6 +12,7 @@ from rocmatrix.host.hardware import Card, Hardware, Processor
 from rocmatrix.host.link import Link
 
 GIB = 1024**3
+MOST_IN_TABLE = 16  # a row of 16 cards has 150 columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class Place:
 @dataclass(frozen=True, kw_only=True)
 class Picture:
     """Everything to be drawn. `ways` holds the best link from card to card, by their indices, and `hosts` the
-    link from a card to its processor."""
+    link from a card to its processor. `firsts` are the first partitions of the cards as they are plugged in."""
 
     places: tuple[Place, ...]
     ways: dict[tuple[int, int], Link]
@@ -41,6 +42,7 @@ class Picture:
     reason: str | None
     hidden: int
     plugged: int
+    firsts: tuple[int, ...]
 
     @property
     def cards(self) -> tuple[Card, ...]:
@@ -51,6 +53,7 @@ class Picture:
 def picture(machine: Hardware) -> Picture:
     """Return what is to be drawn of a machine."""
     numbers = {card.node: card.index for card in machine.cards}
+    groups = machine.physical_cards
     ways: dict[tuple[int, int], Link] = {}
     hosts: dict[int, Link] = {}
     for link in sorted(machine.links, key=_distance, reverse=True):  # the nearest comes last and stays
@@ -64,7 +67,8 @@ def picture(machine: Hardware) -> Picture:
         hosts=hosts,
         reason=machine.reason,
         hidden=machine.hidden_nodes,
-        plugged=len(machine.physical_cards),
+        plugged=len(groups),
+        firsts=tuple(group[0].index for group in groups),
     )
 
 
@@ -105,18 +109,21 @@ def name(card: Card) -> str:
     """Return a card in a few words: "gfx1100 20 GiB 0000:03:00.0"."""
     memory = f" {size(card.memory_bytes)}" if card.memory_bytes else ""
     kind = " (integrated)" if card.integrated else ""
-    return f"{card.gfx or 'not named'}{kind}{memory} {card.pci_address or ''}".rstrip()
+    product = f" {card.adapter.product}" if card.adapter and card.adapter.product else ""
+    part = f" partition {card.partition}" if card.partition else ""
+    return f"{card.gfx or 'not named'}{kind}{product}{memory} {card.pci_address or ''}{part}".rstrip()
 
 
 def text(drawn: Picture) -> str:
     """Return the picture as text: places with their cards, then a table of the ways between cards."""
-    lines = [line for place in drawn.places for line in _place_lines(place, drawn)]
+    lines = [headline(drawn)] if drawn.plugged < len(drawn.cards) else []
+    lines += [line for place in drawn.places for line in _place_lines(place, drawn)]
     if not drawn.cards:
         lines.append(f"no card: {drawn.reason}")
     if drawn.hidden:
         lines.append(f"{drawn.hidden} card(s) more are hidden by the container")
     if len(drawn.cards) > 1:
-        lines += ["", "from card (row) to card (column): kind and the kernel's distance", *_table(drawn)]
+        lines += ["", table_head(drawn), *_table(drawn)]
         if any(not link.direct for link in drawn.ways.values()):
             lines.append("~ through another node")
     return "\n".join(lines)
@@ -132,8 +139,27 @@ def _place_lines(place: Place, drawn: Picture) -> list[str]:
     return lines
 
 
-def _table(drawn: Picture) -> list[str]:
+def in_table(drawn: Picture) -> tuple[Card, ...]:
+    """Return the cards that the table of ways has room for: all, else one partition a card, else the first ones."""
     cards = drawn.cards
+    if len(cards) > MOST_IN_TABLE:
+        firsts = set(drawn.firsts)
+        cards = tuple(card for card in cards if card.index in firsts)
+    return cards[:MOST_IN_TABLE]
+
+
+def table_head(drawn: Picture) -> str:
+    """Return the line above the table of ways, with what is left out of it."""
+    head = "from card (row) to card (column): kind and the kernel's distance"
+    shown = len(in_table(drawn))
+    if shown == len(drawn.cards):
+        return head
+    which = "the first partition of each card" if shown == drawn.plugged else "the first"
+    return f"{head}; {shown} of {len(drawn.cards)}, {which}"
+
+
+def _table(drawn: Picture) -> list[str]:
+    cards = in_table(drawn)
     rows = [["", *(str(card.index) for card in cards)]]
     rows += [[str(one.index), *(mark(drawn, one, two) for two in cards)] for one in cards]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -10,7 +10,7 @@ from itertools import combinations
 from xml.sax.saxutils import escape
 
 from rocmatrix.host.hardware import Card
-from rocmatrix.host.topology import Picture, Place, headline, hives, mark, size
+from rocmatrix.host.topology import Picture, Place, headline, hives, in_table, mark, size, table_head
 
 CARD_WIDTH, CARD_HEIGHT, GAP, MARGIN, HEAD = 216, 92, 14, 20, 30
 ROW = 22
@@ -126,11 +126,11 @@ def _arc(start: tuple[float, float], end: tuple[float, float], label: str) -> st
 
 def _table(drawn: Picture, top: float, body: list[str]) -> tuple[float, float]:
     """Draw the way of every pair of cards; return the table's width and height."""
-    cards = drawn.cards
+    cards = in_table(drawn)
     if len(cards) < 2:
         return 0, 0
     side = max(7 * max(len(mark(drawn, a, b)) for a in cards for b in cards) + 10, 34)
-    body.append(_text(MARGIN, top + 12, "from card (row) to card (column): kind and the kernel's distance", "small"))
+    body.append(_text(MARGIN, top + 12, table_head(drawn), "small"))
     top += ROW
     for row, one in enumerate(cards):
         y = top + (row + 1) * ROW

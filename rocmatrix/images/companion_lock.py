@@ -15,8 +15,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from rocmatrix.images import pip_report as resolution
-from rocmatrix.images import wheel_source as origin
+from rocmatrix.images import pip_report, wheel_source
 from rocmatrix.images.build import how_to_lock, made_recipe
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Cell, Matrix, Wheel
@@ -149,18 +148,18 @@ def resolve(matrix: Matrix, cell: Cell, companions: Iterable[Companion]) -> dict
     with tempfile.TemporaryDirectory() as links:
         for wheel in held:
             stand_in(Path(links), wheel)
-        question = resolution.Question(
+        question = pip_report.Question(
             python=cell.python,
             requirements=tuple(requirement(companion, cell) for companion in asked),
             constraints=tuple(f"{wheel.name}=={wheel.version}" for wheel in held),
-            index=cell.release.index if any(origin.of_stack(companion.package) for companion in asked) else None,
+            index=cell.release.index if any(wheel_source.of_stack(companion.package) for companion in asked) else None,
             links=links,
         )
-        rows = resolution.ask(question)
+        rows = pip_report.ask(question)
     names = {canonicalize_name(wheel.name) for wheel in held}
     new = [row for row in rows if canonicalize_name(row.name) not in names]
     today = date.today()
-    return recorded | {row.file: origin.wheel(row, index=question.index, today=today) for row in new}
+    return recorded | {row.file: wheel_source.wheel(row, index=question.index, today=today) for row in new}
 
 
 def requirement(companion: Companion, cell: Cell) -> str:

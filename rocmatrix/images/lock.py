@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from packaging.version import Version
 
-from rocmatrix.images import wheel_source as origin
+from rocmatrix.images import wheel_source
 from rocmatrix.images.pip_report import Answer, Question, query_all
 from rocmatrix.matrix.loading.load import PART_FILES
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Wheel
@@ -173,9 +173,9 @@ def _wheels(matrix: Matrix, target: Target, asked: Question, answer: Answer, *, 
     recorded = _recorded(matrix, target)
     kept = {file: wheel for file, wheel in recorded.items() if asked.index is None and wheel.index == "pytorch"}
     for file, wheel in kept.items():
-        origin.refuse_unreleased(file, wheel.sources, today=today)
+        wheel_source.refuse_unreleased(file, wheel.sources, today=today)
     own = [row for row in answer if not target.release.foreign(row.name, target.architecture)]
-    found = {row.file: _known(matrix, row.file, origin.wheel(row, index=asked.index, today=today)) for row in own}
+    found = {row.file: _known(matrix, row.file, wheel_source.wheel(row, index=asked.index, today=today)) for row in own}
     return kept | found
 
 

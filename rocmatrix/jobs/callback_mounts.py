@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocmatrix.containers import least_privilege as policy
+from rocmatrix.containers import least_privilege
 from rocmatrix.runtime.errors import RocmatrixError
 
 
@@ -31,7 +31,7 @@ def inside(named: str) -> dict[str, str]:
     """Return --callback with each file where the container has it; a module has to be in the image."""
     numbered = iter(enumerate(files(named)))
     words = [
-        f"{policy.callback_path(*next(numbered)) if place.endswith('.py') else place}:{kind}"
+        f"{least_privilege.callback_path(*next(numbered)) if place.endswith('.py') else place}:{kind}"
         for place, kind in parts(named)
     ]
     return {"callback": ",".join(words)} if words else {}

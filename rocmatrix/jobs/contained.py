@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import engine, label_integrity, orphan_cleanup
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.jobs.runner import Container, Finished, Interrupted
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.trouble import Trouble
@@ -38,7 +38,7 @@ def create_argv(argv: Sequence[str]) -> list[str]:
     return ["docker", "create", *labels, *options]
 
 
-def run(argv: Sequence[str], *, show: Callable[[launch.Event], None], log: Path | None) -> Finished:
+def run(argv: Sequence[str], *, show: Callable[[runner.Event], None], log: Path | None) -> Finished:
     """Run the container of a `docker run` to its end. Raises RM201 without a client, Interrupted on a signal.
 
     Args:
@@ -46,18 +46,18 @@ def run(argv: Sequence[str], *, show: Callable[[launch.Event], None], log: Path 
         show: called with each event as it arrives.
         log: file for all output of the job; None keeps none.
     """
-    with launch.interruptible():
+    with runner.interruptible():
         try:
             made = _created(argv)
         except KeyboardInterrupt as error:
-            raise Interrupted(launch.stopped_by_signal()) from error
+            raise Interrupted(runner.stopped_by_signal()) from error
         return made if isinstance(made, Finished) else _attended(made, show, log)
 
 
-def _attended(made: _Made, show: Callable[[launch.Event], None], log: Path | None) -> Finished:
+def _attended(made: _Made, show: Callable[[runner.Event], None], log: Path | None) -> Finished:
     with contextlib.closing(made.client), _removed(made):
         try:
-            done = launch.attached(["docker", "start", "--attach", made.container.id], show=show, log=log)
+            done = runner.attached(["docker", "start", "--attach", made.container.id], show=show, log=log)
         except Interrupted as stopped:
             stopped.finished = replace(stopped.finished, container=made.container)
             raise

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rocmatrix.containers import capability as feature
-from rocmatrix.containers import runspec
+from rocmatrix.containers import capability, runspec
 from rocmatrix.containers.emit import cdi, docker
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
@@ -61,7 +60,7 @@ def spec_for(
     if chosen.data is not None and not chosen.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(chosen.data))
     program, *arguments = chosen.command or (SHELL,)
-    rdma = feature.rdma_nodes(Files(root)) if "rdma" in chosen.features else ()
+    rdma = capability.rdma_nodes(Files(root)) if "rdma" in chosen.features else ()
     own = replace(chosen, image=build.tag(cell), command=arguments, entrypoint=program, rdma=rdma)
     spec = runspec.run_spec(cell, hardware, own)
     return cdi.by_name(spec, hardware) if by_cdi_name else spec

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rocmatrix.containers import allocator, emit, engine, runspec
+from rocmatrix.containers import allocator, emit, engine, least_privilege, runspec
 from rocmatrix.containers import device_selection as choice
-from rocmatrix.containers import least_privilege as policy
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
 from rocmatrix.jobs import callback_mounts
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
@@ -82,13 +81,14 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     """Choose container or native; the engine is asked only where its answer matters."""
     matters = asked == "container" or (asked == "auto" and hardware.architectures)
     obstacle = engine.obstacle() if matters else None
-    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=hardware.reason)
+    why_none = hardware.unusable or hardware.reason
+    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=why_none)
 
 
 def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
-    runner = native.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+    runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
     chosen = runner.cell or cell
     if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
         raise RocmatrixError(
@@ -161,7 +161,10 @@ def container_job(
         user=f"{os.getuid()}:{os.getgid()}",
     )
     spec = runspec.run_spec(cell, hardware, chosen)
-    files = (*policy.recipe(recipe_file(wanted)), *policy.callbacks(callback_mounts.files(callbacks(wanted))))
+    files = (
+        *least_privilege.recipe(recipe_file(wanted)),
+        *least_privilege.callbacks(callback_mounts.files(callbacks(wanted))),
+    )
     spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
         argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
@@ -175,7 +178,9 @@ def allocator_of(wanted: JobRequest, *, matrix: Matrix, cell: Cell) -> tuple[Env
 
 def mounted(wanted: JobRequest, folder: Path) -> str:
     """Say which places of the host the trainer's own messages mean."""
-    places = {policy.RUN_FOLDER: folder} | ({runspec.data_path(wanted.data): wanted.data} if wanted.data else {})
+    places = {least_privilege.RUN_FOLDER: folder} | (
+        {runspec.data_path(wanted.data): wanted.data} if wanted.data else {}
+    )
     return "inside, " + " and ".join(f"{inside} is {outside}" for inside, outside in places.items())
 
 
@@ -200,9 +205,9 @@ def places(wanted: JobRequest) -> dict[str, str]:
     """Return the options that name a place, as the trainer finds it inside the container."""
     option, recipe = wanted.program.output_option, recipe_file(wanted)
     named = f"/{Path(wanted.options[option]).name}" if option and wanted.program.output_is_file else ""
-    output = {option: policy.RUN_FOLDER + named} if option else {}
+    output = {option: least_privilege.RUN_FOLDER + named} if option else {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
-    found = {"recipe": policy.recipe_path(recipe)} if recipe else {}
+    found = {"recipe": least_privilege.recipe_path(recipe)} if recipe else {}
     return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
 
 
@@ -222,7 +227,8 @@ def recipe_file(wanted: JobRequest) -> Path | None:
 def probes_for(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
     options, option = dict(wanted.options), wanted.program.parts_option
-    cards = [card for card in hardware.cards if card.gfx == cell.architecture]
+    fitting = [card.index for card in hardware.cards if card.gfx == cell.architecture]
+    cards = tuple(dict.fromkeys(wanted.cards)) or tuple(fitting)  # those named with --cards, else all of the cell's
     if option is None or not (wanted.program.parts_listed and wanted.whole and cell.architecture and len(cards) == 1):
         return options, ""
     fit, left_out = probes_by_cards(len(cards))
@@ -286,7 +292,7 @@ def expected(wanted: JobRequest, cell: Cell) -> dict[str, str]:
     return {option: "rocm"} if option and cell.release.rocm and not wanted.options.get(option) else {}
 
 
-def native_provenance(wanted: JobRequest, *, runner: native.Native, asked: Cell) -> list[str]:
+def native_provenance(wanted: JobRequest, *, runner: native_env.Native, asked: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
     Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rocmatrix.jobs import log as job_log
-from rocmatrix.jobs import stderr_tee as tee
+from rocmatrix.jobs import stderr_tee
 from rocmatrix.jobs.programs import BENCH
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.trouble import Stage, Trouble
@@ -226,7 +226,7 @@ def attached(
     try:
         with (
             job_log.opened(log) as kept,
-            tee.tee_stderr(sys.stderr, kept.words) as words,
+            stderr_tee.tee_stderr(sys.stderr, kept.words) as words,
             _started(argv, environment, words.writable) as process,
         ):
             assert process.stdout is not None

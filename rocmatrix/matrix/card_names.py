@@ -11,13 +11,23 @@ from rocmatrix.runtime.errors import RocmatrixError, suggestion
 MOST_SHOWN = 12
 _MAKER = re.compile(r"\b(amd|radeon|instinct|ryzen|graphics)\b")
 _MAKER_WORDS = re.compile(_MAKER.pattern + r"|[^a-z0-9+]+")
-# What a person may leave out as well, where the rest still names one architecture.
 # What tools add to a name: 20GB of memory, and the features of a target, as in gfx906:sramecc+:xnack-.
 _MEMORY = re.compile(r"\b(?:\d+\s*gi?b|\d{1,3}\s*g)\b")
 _TARGET = re.compile(r"^(gfx[0-9a-f]+)(:[a-z]+[+-])+$|\b(gfx[0-9a-f]{3,4})\b")
 # lspci gives a chip, and in brackets every card that is made of it.
 _CHIP = re.compile(r"\[([^\[\]]+)\]\s*(\(rev \w+\))?\s*$")
+# What a person may leave out as well, where the rest still names one architecture.
 _SERIES_WORDS = re.compile(r"\b(rx|pro|ai)\b")
+# First silicon, which only a person who names it has.
+_FIRST_SILICON = re.compile(r"\brevision 0\b")
+# What no release was built for, by LLVM's AMDGPUUsage.rst; the BC-250 by ROCm/rocm-libraries PR #8838.
+_UNSERVED = {
+    "gfx1013": re.compile(r"\bbc-?250\b|\bcyan skillfish\b"),
+    "gfx902": re.compile(r"\braven\b|\bpicasso\b"),
+    "gfx701": re.compile(r"\bhawaii\b|\br9 [23]9[05]x?\b"),
+}
+_NUMBER = re.compile(r"\d{3}|mi\d{2}")
+_OTHER_MAKERS = re.compile(r"\b(nvidia|geforce|quadro|tesla|[rg]tx|[abhl]\d{2,3}|gb200|intel|arc)\b")
 # Tools and their copies write "CPU w/ GPU", "4x CARD" and "Radeon(TM)".
 _AND_ITS_GPU = re.compile(r"\s+(?:w/|with)\s*")
 _COUNT = re.compile(r"^\s*(?:\d{1,2}\s?[x\u00d7]|dual|two|pair of)\s+(?=\S)")
@@ -29,7 +39,7 @@ _BOARDS = """
 sapphire nitro pulse pure toxic powercolor red devil hellhound fighter reaper xfx merc 310 319 speedster qick swft
 mercury quicksilver asrock challenger taichi phantom gaming steel legend asus tuf rog strix dual msi mech trio
 gigabyte aorus eagle oc edition creator acer predator bifrost framework laptop 13 16 ally legion go oem reference
-card gpu vf oam gddr6 pcie
+card gpu vf oam gddr6 pcie mxgpu series reference 50 th anniversary
 """
 _AROUND = frozenset([*_BOARDS.split(), "amd", "radeon", "instinct", "ryzen", "graphics", "vega", "rx", "pro", "ai"])
 
@@ -51,11 +61,13 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
     exact = [row for one in _readings(name) for row in _meant(known, one)]
     if len({gfx for _, gfx in exact}) == 1:
         return exact[0][1]
+    whole = [] if exact else [row for row in known if _has_words_of(row[0], name)]
+    if len({gfx for _, gfx in whole}) == 1:
+        return whole[0][1]
     candidates = exact or [row for row in known if _short(name) and _short(name) in _short(row[0])]
     if candidates:
         raise _ambiguous(name, candidates)
-    hint = suggestion(name, [*architectures, *(card for card, _ in known)])
-    raise RocmatrixError("RM010", what=f"no card or architecture is known as {name!r}", next=hint)
+    raise _unknown(architectures, name, [card for card, _ in known])
 
 
 def card_of(architectures: Mapping[str, Architecture], name: str | None, architecture: str | None) -> str | None:
@@ -138,6 +150,38 @@ def _of_all(architectures: Mapping[str, Architecture], name: str, cards: list[st
     if len(found) > 1:
         raise _ambiguous(name, [(card, gfx) for gfx, card in found.items()])
     return next(iter(found))
+
+
+def _has_words_of(card: str, name: str) -> bool:
+    """Return whether a name is a card's with words left out around it: "HX 370", "7840HS", and "MI350" for MI350X.
+
+    The words are next to each other and whole, but for letters at the end of the last, and one has the model's number.
+    """
+    typed, held = _words(name), _words(card)
+    if not any(map(_NUMBER.search, typed)) or (_FIRST_SILICON.search(card) and not _FIRST_SILICON.search(name)):
+        return False
+    *first, last = typed
+    for start in range(len(held) - len(typed) + 1):
+        end = held[start + len(first)]
+        rest = end.removeprefix(last)
+        if held[start : start + len(first)] == first and end.startswith(last) and (not rest or rest.isalpha()):
+            return True
+    return False
+
+
+def _words(name: str) -> list[str]:
+    plain = _SERIES_WORDS.sub(" ", _MEMORY.sub(" ", _MARKS.sub(" ", name.casefold()))).replace("+", " ")
+    return [word for word in _MAKER_WORDS.sub(" ", plain).split() if word]
+
+
+def _unknown(architectures: Mapping[str, Architecture], name: str, cards: list[str]) -> RocmatrixError:
+    what = f"no card or architecture is known as {name!r}"
+    if unserved := next((gfx for gfx, pattern in _UNSERVED.items() if pattern.search(name.casefold())), None):
+        return RocmatrixError("RM010", what=f"{name!r} is a {unserved}, for which no release was built")
+    if other := _OTHER_MAKERS.search(name.casefold()):
+        advice = f"{other[0]!r} is a name of another maker's; name an AMD card, or take --gpu cpu"
+        return RocmatrixError("RM010", what=what, next=advice)
+    return RocmatrixError("RM010", what=what, next=suggestion(name, [*architectures, *cards]))
 
 
 def _ambiguous(name: str, candidates: list[tuple[str, str]]) -> RocmatrixError:

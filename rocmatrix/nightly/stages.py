@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine, engine_lock
 from rocmatrix.diagnosis import explain_failure
-from rocmatrix.evidence import baseline, store
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
+from rocmatrix.evidence.level import held
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images.base import OtherBase, chosen
-from rocmatrix.jobs import job
+from rocmatrix.jobs import job, runner
 from rocmatrix.jobs import log as job_log
-from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -33,6 +32,8 @@ from rocmatrix.verify import proof
 
 if TYPE_CHECKING:
     import docker
+
+    from rocmatrix.evidence.record import Record
 
 PASSES = ("pass", NOT_APPLICABLE)
 
@@ -85,14 +86,14 @@ class OnEngine:
                 if image is not None and build.is_of(image, self._inputs(cell)) and image.id in sound:
                     client.images.get(image.id).tag(*bake.candidate(cell).split(":"))
                     built = build.Built(tag=name, inputs=self._inputs(cell), argv=(), labels=image.labels, image=image)
-                    keeping.keep_build(cell, built)
+                    recorder.record_build(cell, built)
                     return True
         return False
 
     def _sound(self, cell: Cell) -> set[str | None]:
         """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
         records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == self._inputs(cell)]
-        proofs = {r.image: r.passed for r in records if r.kind == "prove" and r.trouble is None}
+        proofs = {r.image: held(r) for r in records if r.kind == "prove" and r.trouble is None}
         return {r.image for r in records if r.kind == "build" and r.passed and proofs.get(r.image, True)}
 
     @cached_property
@@ -133,7 +134,7 @@ class OnEngine:
         if isinstance(error, build.BuildFailedError):
             own = replace(error.planned, inputs=self._inputs(cell), labels=self._labels(cell))
             failure = build.BuildFailedError(error, planned=own, trouble=error.trouble)
-            keeping.keep_failed_build(cell, failure, root=self.root)
+            recorder.record_failed_build(cell, failure, root=self.root)
         return f"{error.code} {error.what}; {error.where}"
 
     def _labels(self, cell: Cell) -> dict[str, str]:
@@ -158,7 +159,7 @@ class OnEngine:
                 tag=bake.candidate(cell), inputs=inputs, argv=(), labels=labels, image=images[cell.name], rebuilt=True,
                 seconds=seconds,
             )  # fmt: skip
-            keeping.keep_build(cell, built, log=log)
+            recorder.record_build(cell, built, log=log)
 
     def _obtain_bases(self, client: docker.DockerClient, cells: Sequence[Cell]) -> None:
         """Get the cells' own bases, so that what a registry does not give is no failure of a cell."""
@@ -175,7 +176,7 @@ class OnEngine:
     def prove(self, cell: Cell) -> Outcome:
         """Compare the candidate's files with the cell, and record it."""
         image = candidate(cell)
-        with keeping.proving(cell, image) as keep:
+        with recorder.proving(cell, image) as keep:
             proven = proof.of_image(
                 self.matrix, cell, image.id, today=self.today, root=self.root, wheels=self.wheels,
                 recorded=baseline.recorded(self.evidence, cell, image),
@@ -193,7 +194,7 @@ class OnEngine:
         wanted = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
         named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
         prepared = job.container_job(wanted, cell=cell, hardware=self.hardware, image=named)
-        place = keeping.Place(
+        place = recorder.Place(
             cell=cell,
             hardware=self.hardware,
             where="container",
@@ -201,8 +202,8 @@ class OnEngine:
             labels=image.labels if image else None,
             asked=job.asked_probes(wanted, cell=cell, hardware=self.hardware),
         )
-        with keeping.watched(wanted, place) as keep:
-            done = launch.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
+        with recorder.watched(wanted, place) as keep:
+            done = runner.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
             record = keep(done)
         if record is None or not record.passed:
             explain_failure.explain(explain_failure.reported(done), cell=cell, hardware=self.hardware)
@@ -237,7 +238,7 @@ class OnEngine:
         inputs = self._inputs(cell)
         records = [r for r in store.read(self.evidence, cell=cell.name, logs=False) if r.inputs == inputs]
         newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in ("prove", "smoke")}
-        tested = {(record.passed, record.image) for found in newest.values() for record in found}
+        tested = {(_shows(record), record.image) for found in newest.values() for record in found}
         if not all(newest.values()) or len(tested) != 1:
             return None
         passed, image = tested.pop()
@@ -268,6 +269,11 @@ def candidate(cell: Cell) -> engine.Image:
     if found is None:
         raise RocmatrixError("RM203", what=f"the engine holds no image {bake.candidate(cell)}")
     return found
+
+
+def _shows(record: Record) -> bool:
+    """Return whether a run passed, and not while a card counted errors."""
+    return held(record) and "card-errors" not in record.marks
 
 
 def _held(cell: Cell) -> engine.Image | None:

@@ -4,7 +4,7 @@ import platform
 
 import pytest
 
-from rocmatrix.containers import capability as feature
+from rocmatrix.containers import capability
 from rocmatrix.containers.settings import AddCapability, SecurityOption
 
 pytestmark = [
@@ -23,7 +23,7 @@ REFUSED, TAKEN = -1, 0
 
 def calls(client, debian, *names):
     """Return what set_mempolicy, mbind and personality give to a user who is not root."""
-    settings = list(feature.settings_of(names))
+    settings = list(capability.settings_of(names))
     answer = client.containers.run(
         debian,
         ["python3", "-c", CALLS],

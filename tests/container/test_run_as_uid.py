@@ -12,7 +12,7 @@ pytestmark = pytest.mark.container
 USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0"}
 ONE_CARD = ["device", "blas", "convert", "transfer", "attention", "conv", "amp", "allocator", "rng", "thermal"]
 PAIR = ["collectives", "two_gpu_step", "two_gpu_step_fsdp2", "two_gpu_step_pipeline"]
-PROVED = [*ONE_CARD, "compile", "checkpoint", *PAIR]
+PROVED = [*ONE_CARD, "gradients", "compile", "checkpoint", *PAIR]
 ABSENT = ["p2p", "two_gpu_step_data_parallel"]  # no cards
 
 

@@ -31,7 +31,7 @@ EXAMPLES = (
     "trainer train --data bars.csv --horizon 10 --epochs 20",
     "trainer train --data houses.csv --target price     a column of a table",
     "trainer train --task lm --data book.txt --max-steps 500",
-    "trainer train --run nightly --resume auto          start it, or resume it",
+    "trainer train --run nightly --resume auto          start the run, or resume it",
 )
 
 

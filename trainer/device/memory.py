@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from torch import nn
 
-from trainer.device.rng import Moment
+from trainer.device.rng import RngState
 from trainer.runtime.errors import TrainerError
 
 # torch 2.4 has the class under its older name only
@@ -100,13 +100,13 @@ def report(device: torch.device) -> MemoryReport | None:
 class StepSnapshot:
     """What a step changes before its gradients are complete: random number generators and buffers."""
 
-    moment: Moment
+    rng: RngState
     buffers: list[torch.Tensor]
 
     @classmethod
     def of(cls, model: nn.Module, device: torch.device) -> StepSnapshot:
         """Remember the state before a step."""
-        return cls(moment=Moment.now(device), buffers=[buffer.clone() for buffer in changing_buffers(model)])
+        return cls(rng=RngState.now(device), buffers=[buffer.clone() for buffer in changing_buffers(model)])
 
     @torch.no_grad()
     def apply(self, model: nn.Module, device: torch.device) -> None:
@@ -114,7 +114,7 @@ class StepSnapshot:
         model.zero_grad(set_to_none=True)
         for buffer, before in zip(changing_buffers(model), self.buffers, strict=True):
             buffer.copy_(before)
-        self.moment.again(device)
+        self.rng.restore(device)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)  # the size that failed says nothing about the next
             torch.cuda.empty_cache()  # pieces of the larger micro-batch would be in the way of the smaller one's
@@ -155,7 +155,7 @@ class OptimizerUnchanged:
         """Remember the counts before a step."""
         return cls(optimizer=optimizer, writes={id(value): value._version for value in _changing(optimizer)})
 
-    def again(self) -> bool:
+    def holds(self) -> bool:
         """Return whether a step that failed has changed nothing; moments that it began to allocate are dropped."""
         optimizer = self.optimizer
         if any(value._version != self.writes.get(id(value), value._version) for value in _changing(optimizer)):

@@ -18,7 +18,7 @@ def seed_all(seed: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class RngState:
     """Where all generators stand, in their own types: cheap enough to take at every step."""
 
     python: Any
@@ -27,7 +27,7 @@ class Moment:
     device: torch.Tensor | None
 
     @classmethod
-    def now(cls, device: torch.device) -> Moment:
+    def now(cls, device: torch.device) -> RngState:
         """Return the generators' present state."""
         return cls(
             python=random.getstate(),
@@ -36,7 +36,7 @@ class Moment:
             device=torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
         )
 
-    def again(self, device: torch.device) -> None:
+    def restore(self, device: torch.device) -> None:
         """Set the generators back to this moment."""
         random.setstate(self.python)
         np.random.set_state(self.numpy)

@@ -21,6 +21,7 @@ from trainer.engine.training import Training
 from trainer.storage.run_folder import RunFolder
 from trainer.telemetry import peaks, trackers
 from trainer.telemetry.flops import flops_per_row
+from trainer.telemetry.health.watch import HealthWatch
 from trainer.telemetry.nan_guard import MOST_BYTES, NanGuard, RecomputeHooks
 from trainer.telemetry.recorder import Telemetry, ThroughputReference, device_memory
 from trainer.telemetry.sensors import sensor
@@ -58,6 +59,8 @@ def callbacks_of(
         reference=throughput_reference(training, accelerator),
         checkpoint_age=age_of_checkpoint(training),
     )
+    if accelerator.device.startswith("cuda"):
+        telemetry.follow_health(HealthWatch())
     telemetry.resume(training.state.step)
     return [*made, Measurements(telemetry), Progress(telemetry)]
 

@@ -144,7 +144,7 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
     callbacks.on_step_begin(training)
     weight = weight_of(training, targets, len(rows))
     while True:
-        undo = StepSnapshot.of(training.model, training.device) if training.guarded else None
+        snapshot = StepSnapshot.of(training.model, training.device) if training.guarded else None
         loss = forward_backward(training, inputs, targets, rows=len(rows), weight=weight)
         due = ranks.is_main and callbacks.checkpoint_due(training)
         short, stop, due = ranks.any_rank(loss is None, training.stop.asked, due)
@@ -152,7 +152,7 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
             sum_over_ranks(training)
             if optimize(training):
                 break
-        cut_smaller(training, undo)
+        cut_smaller(training, snapshot)
     state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
     state.chain.add(rows)
     state.batch, state.step = state.batch + 1, state.step + 1

@@ -24,7 +24,7 @@ def step_or_rollback(training: Training, step: Callable[[Training], None]) -> bo
         step(training)
     except OutOfMemory as error:
         alone = training.ranks.world_size == 1
-        if not (alone and before.again()):
+        if not (alone and before.holds()):
             why = "some weights are changed and others not" if alone else "the other ranks have taken theirs"
             raise unrecoverable_oom(training, "RM559", error, why) from error
         if scaler:
@@ -53,15 +53,15 @@ def unrecoverable_oom(training: Training, code: str, error: BaseException, why: 
     return TrainerError(code, what=(str(error).splitlines() or ["out of memory"])[0], where=where, why=why)
 
 
-def cut_smaller(training: Training, undo: StepSnapshot | None) -> None:
+def cut_smaller(training: Training, snapshot: StepSnapshot | None) -> None:
     """Undo the batch and halve the micro-batch; the effective batch stays what it was."""
     state = training.state
-    assert undo is not None
+    assert snapshot is not None
     found = report(training.device)
     require_divisible(state.micro_batch, step=state.step, device=training.device)
     before = state.micro_batch.size
     state.micro_batch.shrink()
-    undo.apply(training.model, training.device)
+    snapshot.apply(training.model, training.device)
     if training.ranks.is_main:
         memory = vars(found) if found else None
         sizes = {"from_rows": before, "to_rows": state.micro_batch.size}

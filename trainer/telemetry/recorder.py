@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from trainer.runtime.events import emit, say
 from trainer.telemetry.flops import utilisation
+from trainer.telemetry.health.watch import HealthWatch
 from trainer.telemetry.sensors import Reading, Sensor
 from trainer.telemetry.throttle import Drift, DriftWatch
 from trainer.telemetry.trackers import Guarded
@@ -37,7 +38,10 @@ class ThroughputReference:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Figures of a stretch of steps. Shares are of its wall time; `mfu` is None where no peak is known."""
+    """Figures of a stretch of steps. Shares are of its wall time; `mfu` is None where no peak is known.
+
+    `joules_per_row` is of the one card whose sensors are read: its power at the window's end over the window.
+    """
 
     step: int
     steps: int
@@ -49,6 +53,7 @@ class Window:
     memory: Mapping[str, float]
     sensors: Mapping[str, float]
     checkpoint_age_s: float | None
+    joules_per_row: float | None = None
 
 
 class Telemetry:
@@ -70,6 +75,7 @@ class Telemetry:
         self._trackers, self._sensor, self._memory = trackers, sensor, memory
         self._reference, self._clock, self._window_seconds = reference or ThroughputReference(), clock, window_seconds
         self._watch = DriftWatch()
+        self._health: HealthWatch | None = None
         self._step = 0
         self._checkpoint_age = checkpoint_age
         self._reported = False
@@ -107,6 +113,10 @@ class Telemetry:
         """Go on counting from an earlier run's optimizer step."""
         self._step = step
 
+    def follow_health(self, health: HealthWatch) -> None:
+        """Report at the end what became of the cards' error counters since `health` was made."""
+        self._health = health
+
     def status(self) -> str:
         """Return the latest window for the progress line: rate, MFU, memory, temperature, checkpoint's age."""
         return status_of(self.latest, self._checkpoint_age()) if self.latest else ""
@@ -115,6 +125,7 @@ class Telemetry:
         """Write out what is left; call it also when the run failed."""
         if self._steps:
             self._close_window()
+        self._report_health()
         for tracker in self._trackers:
             tracker.close()
         if self._stream:
@@ -152,6 +163,9 @@ class Telemetry:
             memory=dict(self._memory()),
             sensors=reading.figures() if reading else {},
             checkpoint_age_s=self._checkpoint_age(),
+            joules_per_row=reading.power_w * seconds / self._rows
+            if reading and reading.power_w and self._rows
+            else None,
         )
 
     def _report_drift(self, drift: Drift | None) -> None:
@@ -161,6 +175,17 @@ class Telemetry:
             say(f"{word}: steps take {drift.slower:.0%} longer than at the start; {drift.cause}")
             emit("drift", step=self._step, **asdict(drift))
         self._reported = drift is not None
+
+    def _report_health(self) -> None:
+        """Report what the cards' error counters did since the run began; nothing where no card shows any."""
+        report = self._health.report() if self._health else None
+        self._health = None
+        if report is None:
+            return
+        self._write("health", report)
+        emit("health", **report)
+        if report["moved"]:
+            say(f"health: {report['words']}. The run raises no level of its cell")
 
     def _write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Write a line. A full disk costs the measurements, not the run."""

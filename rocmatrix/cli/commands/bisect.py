@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.cli.commands import common, jobs
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import BASE, GPU, Kept
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.nightly.bisection import search
 from rocmatrix.nightly.bisection.search import Answer, Found, Span
@@ -64,7 +64,7 @@ def _steps(matrix: Matrix, gpu: str, probe: str, card: str | None) -> list[Step]
     from rocmatrix.nightly.bisection import history
 
     architecture = None if gpu == "cpu" else cards.architecture_of(matrix.architectures, gpu)
-    path = keeping.evidence_file()
+    path = recorder.evidence_file()
     try:
         records = store.read(path, logs=False)
     except sqlite3.Error as error:
@@ -93,7 +93,7 @@ def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]
 
 def _nothing(steps: Sequence[Step]) -> RocmatrixError:
     text = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
-    return RocmatrixError("RM633", what=text, where=str(keeping.evidence_file()))
+    return RocmatrixError("RM633", what=text, where=str(recorder.evidence_file()))
 
 
 def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None:

@@ -10,7 +10,7 @@ from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import BASE, DRY_RUN, FORCE, WHEELHOUSE, Kept, WithCompanions
 from rocmatrix.diagnosis import explain_failure
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option
@@ -67,7 +67,7 @@ def built_image(
     cell = common.made_ready(common.known_matrix(), cell, ROOT)
     forced = tuple(rule.id for rule in choice.forced)
     with (
-        keeping.failed_build(cell),
+        recorder.failed_build(cell),
         explain_failure.explained(building.log_file(cell, ROOT), cell=cell),
     ):
         built = building.build(
@@ -80,5 +80,5 @@ def built_image(
             forced=forced,
         )
     say(built.words)
-    keeping.keep_build(cell, built)
+    recorder.record_build(cell, built)
     return built

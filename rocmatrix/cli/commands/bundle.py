@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import hardware_here, today
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime import console
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
@@ -71,7 +71,7 @@ def _records(cell: str) -> tuple[list[Record], str]:
     from rocmatrix.evidence import store
 
     try:
-        rows = store.rows(keeping.evidence_file(), cell=cell or None)
+        rows = store.rows(recorder.evidence_file(), cell=cell or None)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
         return [], f"{type(error).__name__}: {error}"
     return [record for origin, record in rows if origin == store.HERE], ""
@@ -114,9 +114,10 @@ def _request(cell: str, matrix: Matrix) -> Any:
     from rocmatrix.matrix.resolver import explanation
     from rocmatrix.matrix.resolver.resolve import Request
 
-    request, cards = Request(cell=cell or None), hardware_here().architectures
+    request, here = Request(cell=cell or None), hardware_here()
     try:
-        return explanation.explain(matrix, request, today=today(), cards=cards).described()
+        found = explanation.explain(matrix, request, today=today(), cards=here.architectures, unusable=here.unusable)
+        return found.described()
     except RocmatrixError as error:
         return {"code": error.code, "what": error.what}
 

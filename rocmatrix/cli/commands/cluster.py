@@ -38,16 +38,15 @@ _SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
 )
 def submit(wanted: JobRequest, asked: Submit) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name."""
-    from rocmatrix.jobs import cluster as submitting
-    from rocmatrix.jobs import runner as launch
+    from rocmatrix.jobs import cluster, runner
     from rocmatrix.jobs.schedulers import scheduler
 
     to = scheduler.destination(asked.engine, asked)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, wanted.request, hardware, force=wanted.force)
-    job = submitting.prepare(wanted, to, matrix=matrix, cell=choice.cell, hardware=hardware)
+    job = cluster.prepare(wanted, to, matrix=matrix, cell=choice.cell, hardware=hardware)
     say(job.why)
     if asked.explain:
         run.print_rows(job.rows)
         return
-    print(job.words if wanted.dry_run else launch.send(job))
+    print(job.words if wanted.dry_run else runner.send(job))

@@ -48,7 +48,7 @@ def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool 
     """
     from rocmatrix.matrix.resolver import resolve
 
-    choice = resolve.resolve(matrix, request, cards=hardware.architectures, force=force)
+    choice = resolve.resolve(matrix, request, cards=hardware.architectures, unusable=hardware.unusable, force=force)
     choice = replace(choice, cell=with_companions(matrix, choice.cell, request.companions))
     say(f"cell: {choice.cell.name} ({choice.why})")
     for rule in choice.forced:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Kept
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option
@@ -46,7 +46,7 @@ def dashboard(asked: Dashboard) -> None:
 
     if not 0 <= asked.port <= _LAST_PORT:
         raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {asked.port}")
-    path = keeping.evidence_file()
+    path = recorder.evidence_file()
     try:
         records = store.read(path)
     except sqlite3.Error as error:

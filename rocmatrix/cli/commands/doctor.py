@@ -97,14 +97,22 @@ def tree(sysfs: str) -> Path:
 
 
 def host_lines(done: Examination) -> list[str]:
-    """Return the checks for a person: one line each, and more for what asks for something."""
+    """Return the checks for a person: one line each, more for what asks for something, and one line for all that do
+    not apply for the same reason."""
     lines = []
+    idle = [finding for finding in done.findings if finding.status == "not applicable"]
+    shared = {finding.seen for finding in idle if sum(other.seen == finding.seen for other in idle) > 2}
     for finding in done.findings:
+        if finding.status == "not applicable" and finding.seen in shared:
+            continue
         lines.append(f"{MARKS[finding.status]} {finding.code} {finding.check.title}: {finding.seen}")
         if finding.status in ("error", "warning") or finding.fix:
             lines.append(f"       why: {finding.check.why}")
             lines += [f"       fix: {finding.fix}"] if finding.fix else []
             lines.append(f"       source: {finding.check.source}")
+    for seen in dict.fromkeys(finding.seen for finding in idle if finding.seen in shared):
+        codes = ", ".join(finding.code for finding in idle if finding.seen == seen)
+        lines.append(f"{MARKS['not applicable']} {codes}: {seen}")
     return lines
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Kept
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table, writing
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option
@@ -55,11 +55,11 @@ def evidence(asked: Evidence) -> None:
 
     cell, export, take = asked.cell, asked.export, asked.take
     asked.use()
-    path = keeping.evidence_file()
+    path = recorder.evidence_file()
     matrix = known_matrix()
     if cell:
         matrix.cell(cell)
-    keeping.settle()
+    recorder.settle()
     if asked.bundle:
         from rocmatrix.cli.commands import bundle
 
@@ -147,7 +147,7 @@ def levels(matrix: Matrix, *, simulated: bool = False) -> dict[str, str]:
     from rocmatrix.evidence.level import LEVELS
 
     try:
-        records = store.read(keeping.evidence_file(), logs=False)
+        records = store.read(recorder.evidence_file(), logs=False)
     except (sqlite3.Error, RocmatrixError):
         return {} if simulated else {cell.name: "?" for cell in (*matrix.cells, *on_request(matrix))}
     found = [standing for standing in standings(matrix, records) if standing.simulated == simulated]

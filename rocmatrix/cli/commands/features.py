@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.cli.commands.jobs import run_job
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Job
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.jobs.programs import FEATURES
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
@@ -46,6 +46,6 @@ def features(wanted: JobRequest, asked: Features) -> None:
 
 def show() -> None:
     """Print name, formula and unit of every feature; the trainer needs nothing but Python for that."""
-    argv = launch.native_argv(sys.executable, [FEATURES.name, "--list"])
-    environment = launch.native_environment(ROOT, os.environ)
+    argv = runner.native_argv(sys.executable, [FEATURES.name, "--list"])
+    environment = runner.native_environment(ROOT, os.environ)
     sys.exit(subprocess.run(argv, env=environment, check=False).returncode)

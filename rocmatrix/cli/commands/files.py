@@ -72,9 +72,9 @@ class Pins:
 @command(Pins, about="Compile requirements/*.in into hash-locked requirements/*.txt.")
 def pins(_: Pins) -> None:
     """Compile requirements/*.in into hash-locked requirements/*.txt."""
-    from rocmatrix.images import native_env as native
+    from rocmatrix.images import native_env
 
-    native.install_requirements(ROOT, "dev")
+    native_env.install_requirements(ROOT, "dev")
     for name in PIN_FILES:
         argv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"]
         argv += ["--python-version", "3.11", "--custom-compile-command", "./invokew pins"]

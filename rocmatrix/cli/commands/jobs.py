@@ -14,7 +14,7 @@ from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Job as JobOptions
 from rocmatrix.cli.options.common import Kept
 from rocmatrix.diagnosis import explain_failure
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import LOGS, say, table
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 from rocmatrix.runtime.option import option
@@ -124,9 +124,8 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import interactive as session
+    from rocmatrix.jobs import interactive, runner
     from rocmatrix.jobs import log as job_log
-    from rocmatrix.jobs import runner as launch
     from rocmatrix.jobs.job import show
 
     prepared, place = prepared_job(wanted)
@@ -135,13 +134,13 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
         print(prepared.words)
         return None
     log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
-    with keeping.watched(wanted, place) as keep:
-        done = launch.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+    with recorder.watched(wanted, place) as keep:
+        done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:
-        raise _of_the_host(done.trouble, started=done.status != session.NOT_STARTED)
+        raise _of_the_host(done.trouble, started=done.status != interactive.NOT_STARTED)
     in_container = prepared.environment is None
-    if in_container and not done.events and (error := session.refused(done.status)) is not None:
+    if in_container and not done.events and (error := interactive.refused(done.status)) is not None:
         explain(done, place)
         raise error
     return done, place

@@ -101,12 +101,20 @@ class Explain(Axes):
 @command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
 def explain(asked: Explain) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
-    from rocmatrix.matrix.resolver import explanation as explaining
+    from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
-    cards = hardware_here().architectures
+    here = hardware_here()
     request, python = replace(asked, python="").request, asked.python or None
-    explained = explaining.explain(known, request, today=today(), cards=cards, python=python, measured=_measured(known))
+    explained = explanation.explain(
+        known,
+        request,
+        today=today(),
+        cards=here.architectures,
+        unusable=here.unusable,
+        python=python,
+        measured=_measured(known),
+    )
     if asked.json:
         print_json(explained.described())
         return
@@ -159,14 +167,14 @@ class Outdated:
 def outdated(asked: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
     from rocmatrix.doctor import statements as doctors
-    from rocmatrix.matrix.resolver import freshness as aging
+    from rocmatrix.matrix.resolver import freshness
 
     known = known_matrix()
     if asked.statements:
         _list_statements(known, as_json=asked.json)
         return
-    answers = [aging.ask(known, index) for index in aging.indexes(known)] if asked.online else []
-    found = aging.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
+    answers = [freshness.ask(known, index) for index in freshness.indexes(known)] if asked.online else []
+    found = freshness.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
     if asked.json:
         print_json(found.described())
         return
@@ -186,9 +194,9 @@ def outdated(asked: Outdated) -> None:
 
 
 def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
-    from rocmatrix.evidence import recorder as keeping
+    from rocmatrix.evidence import recorder
 
-    if not keeping.evidence_file().exists():  # most checkouts have none, and reading it takes longer than arguing
+    if not recorder.evidence_file().exists():  # most checkouts have none, and reading it takes longer than arguing
         return frozenset()
     from rocmatrix.cli.commands.evidence import levels
 

@@ -16,7 +16,7 @@ from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import BASE, WHEELHOUSE, Kept
 from rocmatrix.containers import engine
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
@@ -78,7 +78,7 @@ def nightly(asked: Nightly) -> None:
     if asked.dry_run:
         _print(cells, asked)
         return
-    path = keeping.evidence_file()
+    path = recorder.evidence_file()
     try:
         with alone(path), alone_on_engine(cells):
             _night(cells, asked, path)
@@ -141,8 +141,8 @@ def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
     planned = Plan(cells=names, inputs=inputs, base=asked.base or None, simulated=simulated.root() is not None)
     night, goes_on = journal.begin(planned, name=asked.night or None, fresh=asked.fresh)
     say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(asked)} at a time")
-    os.environ[keeping.NIGHT] = night.name
-    keeping.settle()
+    os.environ[recorder.NIGHT] = night.name
+    recorder.settle()
     stages = OnEngine(
         matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
         needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=asked.budget * GB,

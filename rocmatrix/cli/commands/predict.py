@@ -35,11 +35,11 @@ def after_training(program: str, words: list[str], options: Mapping[str, Any], *
         options: values by the name of the option; None is left out.
         dry_run: print the command and run nothing.
     """
-    from rocmatrix.images import native_env as native
+    from rocmatrix.images import native_env
     from rocmatrix.jobs import job
     from rocmatrix.jobs import runner as launch
 
-    runner = native.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
+    runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
     argv = launch.native_argv(runner.python, [program, *words, *job.flags(options)])
     say(f"torch: {runner.why}")
     if dry_run:

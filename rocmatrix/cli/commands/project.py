@@ -47,10 +47,10 @@ def test(asked: Test) -> None:
     if asked.mutants or asked.module:
         _test_mutants(asked)
     chosen, only = chosen_tests(asked.paths, asked.room, ROOT), asked.only
-    from rocmatrix.images import native_env as native
+    from rocmatrix.images import native_env
 
-    runner = native.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
-    native.install_requirements(ROOT, "dev")
+    runner = native_env.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
+    native_env.install_requirements(ROOT, "dev")
     environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
     if chosen:
         argv = [runner.python, "-m", "pytest", *chosen, *(["-k", only] if only else [])]
@@ -63,10 +63,10 @@ def _test_mutants(asked: Test) -> NoReturn:
     """Run the mutants of every module that decides, or of one. Raises RM404 where other options stand with it."""
     if not asked.mutants or asked.paths or asked.only or asked.room:
         raise RocmatrixError("RM404", what="--mutants takes --module alone, and --module belongs to --mutants")
-    from rocmatrix.images import native_env as native
+    from rocmatrix.images import native_env
 
-    runner = native.prepare(known_matrix(), ROOT, cell=None)
-    native.install_requirements(ROOT, "dev")
+    runner = native_env.prepare(known_matrix(), ROOT, cell=None)
+    native_env.install_requirements(ROOT, "dev")
     argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", asked.module] if asked.module else [])]
     sys.exit(subprocess.run(argv, cwd=ROOT, check=False).returncode)
 
@@ -96,10 +96,10 @@ class Lint:
 )
 def lint(_: Lint) -> None:
     """Run linter, formatter check, type checker, room order, wording, Args sections and the drift check."""
-    from rocmatrix.images import native_env as native
+    from rocmatrix.images import native_env
 
-    native.prepare(known_matrix(), ROOT, cell=None)
-    native.install_requirements(ROOT, "dev")
+    native_env.prepare(known_matrix(), ROOT, cell=None)
+    native_env.install_requirements(ROOT, "dev")
     for argv in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
         _step(" ".join(argv), ["-m", *argv])
     _step("lint-imports", ["-c", LINT_IMPORTS])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.cli.commands.common import known_matrix, made_ready, print_json, today, with_companions
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import CELL, Kept
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option, words
@@ -74,8 +74,8 @@ def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, acc
         image = engine.image(client, name)
     if image is None:
         raise RocmatrixError("RM203", what=f"the engine holds no image {name}")
-    with keeping.proving(cell, image) as keep:
-        recorded = baseline.recorded(keeping.evidence_file(), cell, image)
+    with recorder.proving(cell, image) as keep:
+        recorded = baseline.recorded(recorder.evidence_file(), cell, image)
         proven = proof.of_image(
             matrix, cell, image.id, today=today(), root=ROOT, wheels=wheels, recorded=recorded, accept=accept
         )

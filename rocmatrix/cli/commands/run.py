@@ -120,21 +120,21 @@ def run(asked: Run) -> None:
     Raises RM404 for a recording on which something is to be run, and where numbers are none.
     """
     from rocmatrix.containers.emit import target as targets
-    from rocmatrix.jobs import interactive as session
+    from rocmatrix.jobs import interactive
 
     chosen = asked.chosen(_after_dashes(sys.argv))
     target = targets.target(asked.target or "docker")
     if asked.sysfs and not _only_printed(asked):
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
     root = _root(asked)
-    host = session.host_of(root)
+    host = interactive.host_of(root)
     if target.host_alone:
         _print_run(asked, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
     chosen = _for_editor(asked, chosen, choice, host) if target.for_editor else chosen
     # before the build, which takes minutes: a card that is missing is told at once
-    spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
+    spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
     if _only_printed(asked):
         _print_run(asked, target, spec, host)
         return
@@ -166,22 +166,22 @@ def _for_editor(asked: Session, chosen: Chosen, choice: Choice, host: Host) -> C
 
 def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
     from rocmatrix.cli.commands.build import built_image
-    from rocmatrix.jobs import interactive as session
+    from rocmatrix.jobs import interactive
 
     built = built_image(choice, base=asked.base or None, wheelhouse=None, dry_run=False)
     spec = replace(spec, image=built.image.id) if built.image else spec
     run_folder.mkdir(parents=True, exist_ok=True)
-    status = session.attached(session.attached_argv(spec))
-    if (error := session.refused(status)) is not None:
+    status = interactive.attached(interactive.attached_argv(spec))
+    if (error := interactive.refused(status)) is not None:
         say(error.render())
     sys.exit(status)
 
 
 def _print_run(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
-    from rocmatrix.jobs import interactive as session
+    from rocmatrix.jobs import interactive
 
     if asked.explain:
-        rows = (*(() if asked.target else session.terminal_rows()), *target.rows(spec, host))
+        rows = (*(() if asked.target else interactive.terminal_rows()), *target.rows(spec, host))
         if asked.json:
             print_json({"target": asked.target or "docker", "cell": spec.cell, "rows": [vars(row) for row in rows]})
         else:
@@ -189,7 +189,7 @@ def _print_run(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
         return
     for hint in target.hints(spec, host):
         say(hint)
-    text = target.text(spec, host) if asked.target else shlex.join(session.attached_argv(spec)) + "\n"
+    text = target.text(spec, host) if asked.target else shlex.join(interactive.attached_argv(spec)) + "\n"
     if not asked.to:
         print(text, end="")
         return
@@ -226,13 +226,13 @@ def _write(target: Target, to: Path, text: str) -> None:
 def devcontainer(asked: Devcontainer) -> None:
     """Write .devcontainer/: the cell's image as a place to work in, for this host and user."""
     from rocmatrix.jobs import devcontainer as workplace
-    from rocmatrix.jobs import interactive as session
+    from rocmatrix.jobs import interactive
 
     chosen = asked.chosen()
-    host = session.host_of(_root(asked))
+    host = interactive.host_of(_root(asked))
     choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
     chosen = _for_editor(asked, chosen, choice, host)
-    spec = session.spec_for(chosen, cell=choice.cell, hardware=host.hardware)
+    spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware)
     folder = Path(asked.to).resolve() if asked.to else ROOT / workplace.FOLDER
     workplace.write(folder, workplace.files(spec))
     say(f"wrote {folder} for user {chosen.user}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.emit.parts import merged
 from rocmatrix.containers.emit.target import Target
 from rocmatrix.containers.emit.yaml_text import yaml_text
@@ -28,56 +28,56 @@ def compose_file(spec: RunSpec, service: str = "train") -> str:
     document: dict[str, Any] = {
         "name": f"rocmatrix-{spec.cell.replace('.', '-')}",  # compose takes no dots in a project's name
         "services": {service: merged(about, (_compose(setting) for setting in spec.settings))},
-        "volumes": {_key(m): {"name": _literal(m.origin)} for m in spec.of(kinds.Mount) if m.kind == "volume"},
+        "volumes": {_key(m): {"name": _literal(m.origin)} for m in spec.of(settings.Mount) if m.kind == "volume"},
     }
     return (RENDERED if spec.portable else MADE_FOR_HOST) + yaml_text(document)
 
 
-def _compose(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+def _compose(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
     match setting:
-        case kinds.User():
+        case settings.User():
             return {"user": _literal(setting.value)}
-        case kinds.Device():
+        case settings.Device():
             return {"devices": [_literal(setting.value)]}
-        case kinds.CdiDevice():
+        case settings.CdiDevice():
             return {"deploy": _reservation(setting)}
-        case kinds.Group():
+        case settings.Group():
             return {"group_add": [str(setting.gid)]}
-        case kinds.Environment():
+        case settings.Environment():
             return {"environment": {setting.name: _literal(setting.content)}}
-        case kinds.Mount():
+        case settings.Mount():
             return {"volumes": [_compose_mount(setting)]}
-        case kinds.Tmpfs():
+        case settings.Tmpfs():
             return {"tmpfs": [_literal(setting.value)]}
-        case kinds.SharedMemory():
+        case settings.SharedMemory():
             return {"shm_size": setting.bytes}
-        case kinds.Limit():
+        case settings.Limit():
             return {"ulimits": {setting.name: {"soft": setting.soft, "hard": setting.hard}}}
-        case kinds.Network():
+        case settings.Network():
             return {"network_mode": setting.value}
-        case kinds.Ipc():
+        case settings.Ipc():
             return {"ipc": setting.value}
-        case kinds.DropCapability():
+        case settings.DropCapability():
             return {"cap_drop": [setting.value]}
-        case kinds.AddCapability():
+        case settings.AddCapability():
             return {"cap_add": [setting.value]}
-        case kinds.SecurityOption():
+        case settings.SecurityOption():
             return {"security_opt": [setting.value]}
-        case kinds.ReadOnlyRoot():
+        case settings.ReadOnlyRoot():
             return {"read_only": True}
-        case kinds.Init():
+        case settings.Init():
             return {"init": True}
         case _:
             assert_never(setting)
 
 
-def _reservation(device: kinds.CdiDevice) -> dict[str, Any]:
+def _reservation(device: settings.CdiDevice) -> dict[str, Any]:
     # under `devices`, compose takes a name for a path until docker/compose#12184 (October 2024)
     request = {"driver": "cdi", "device_ids": [device.value], "capabilities": ["gpu"]}
     return {"resources": {"reservations": {"devices": [request]}}}
 
 
-def _compose_mount(mount: kinds.Mount) -> dict[str, Any]:
+def _compose_mount(mount: settings.Mount) -> dict[str, Any]:
     source = _literal(mount.origin) if mount.kind == "bind" else _key(mount)
     about: dict[str, Any] = {"type": mount.kind, "source": source, "target": _literal(mount.target)}
     if mount.read_only:
@@ -87,14 +87,14 @@ def _compose_mount(mount: kinds.Mount) -> dict[str, Any]:
     return about
 
 
-def _key(mount: kinds.Mount) -> str:
+def _key(mount: settings.Mount) -> str:
     """Return the name of a volume within its compose file."""
     return mount.target.strip("/").replace("/", "-")
 
 
 def _literal(text: str) -> str:
     """Return `text` so that compose leaves its dollar signs alone, unless they are meant as variables."""
-    return str(text) if isinstance(text, kinds.HostText) else text.replace("$", "$$")
+    return str(text) if isinstance(text, settings.HostText) else text.replace("$", "$$")
 
 
 TARGETS: Mapping[str, Target] = {"compose": Target(about="a compose file", text=lambda spec, _: compose_file(spec))}

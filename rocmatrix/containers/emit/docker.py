@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.emit.parts import merged, refuse_portable
 from rocmatrix.containers.emit.target import Host, Target
 from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained, left_out
@@ -56,45 +56,45 @@ def docker_sdk_arguments(spec: RunSpec) -> dict[str, Any]:
     return merged(arguments, (_sdk(setting) for setting in spec.settings))
 
 
-def _sdk(setting: kinds.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+def _sdk(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
     match setting:
-        case kinds.User():
+        case settings.User():
             return {"user": setting.value}
-        case kinds.Device():
+        case settings.Device():
             return {"devices": [setting.value]}
-        case kinds.CdiDevice():
+        case settings.CdiDevice():
             return {"device_requests": [{"Driver": "cdi", "DeviceIDs": [setting.value]}]}
-        case kinds.Group():
+        case settings.Group():
             return {"group_add": [setting.value]}
-        case kinds.Environment():
+        case settings.Environment():
             return {"environment": {setting.name: setting.content}}
-        case kinds.Mount():
+        case settings.Mount():
             return {"mounts": [_sdk_mount(setting)]}
-        case kinds.Tmpfs():
+        case settings.Tmpfs():
             return {"tmpfs": {setting.target: setting.options}}
-        case kinds.SharedMemory():
+        case settings.SharedMemory():
             return {"shm_size": setting.bytes}
-        case kinds.Limit():
+        case settings.Limit():
             return {"ulimits": [{"Name": setting.name, "Soft": setting.soft, "Hard": setting.hard}]}
-        case kinds.Network():
+        case settings.Network():
             return {"network_mode": setting.value}
-        case kinds.Ipc():
+        case settings.Ipc():
             return {"ipc_mode": setting.value}
-        case kinds.DropCapability():
+        case settings.DropCapability():
             return {"cap_drop": [setting.value]}
-        case kinds.AddCapability():
+        case settings.AddCapability():
             return {"cap_add": [setting.value]}
-        case kinds.SecurityOption():
+        case settings.SecurityOption():
             return {"security_opt": [setting.value]}
-        case kinds.ReadOnlyRoot():
+        case settings.ReadOnlyRoot():
             return {"read_only": True}
-        case kinds.Init():
+        case settings.Init():
             return {"init": True}
         case _:
             assert_never(setting)
 
 
-def _sdk_mount(mount: kinds.Mount) -> dict[str, Any]:
+def _sdk_mount(mount: settings.Mount) -> dict[str, Any]:
     about = {"Type": mount.kind, "Source": mount.origin, "Target": mount.target}
     return about | ({"ReadOnly": True} if mount.read_only else {})
 

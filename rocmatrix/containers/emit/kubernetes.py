@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.pod import fields_of, literal, pod_of
 from rocmatrix.containers.emit.torchrun import ALONE, torchrun
@@ -191,7 +191,7 @@ def _asked(placement: Placement) -> Iterator[Explanation]:
         yield Explanation(flag=f"pod.{name}", value=about, reason="asked for by hand", source="the command line")
 
 
-def _rows(setting: kinds.Setting, placement: Placement) -> Iterator[Explanation]:
+def _rows(setting: settings.Setting, placement: Placement) -> Iterator[Explanation]:
     for name, value in list(_fields(fields_of(setting, placement.site))) or [(setting.flag, None)]:
         yield Explanation(flag=name, value=value, reason=setting.reason, source=setting.source)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.emit.cluster import on_node
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.docker import docker_options
@@ -199,9 +199,9 @@ def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     )
 
 
-def _cache_volume(setting: kinds.Setting) -> bool:
+def _cache_volume(setting: settings.Setting) -> bool:
     """Whether a setting is the volume whose name ends with the user's number, which the node adds."""
-    return isinstance(setting, kinds.Mount) and setting.target == CACHE_FOLDER and setting.origin.endswith(OWNER)
+    return isinstance(setting, settings.Mount) and setting.target == CACHE_FOLDER and setting.origin.endswith(OWNER)
 
 
 def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
@@ -219,7 +219,7 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     for setting in spec.settings:
         words += _apptainer(setting)
     # Not --env=NAME=content, in which a comma ends the content.
-    environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(kinds.Environment)}
+    environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(settings.Environment)}
     return Launcher(
         words=(shlex.join([*words, spec.image, "python"]),),
         environment=environment,
@@ -228,30 +228,37 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     )
 
 
-def _apptainer(setting: kinds.Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line a kind
+def _apptainer(setting: settings.Setting) -> Sequence[str]:  # noqa: PLR0911 -- one line a kind
     match setting:
-        case kinds.Mount(kind="bind"):
+        case settings.Mount(kind="bind"):
             return [_bind(setting.origin, setting.target) + (":ro" if setting.read_only else "")]
-        case kinds.Mount() | kinds.Tmpfs():
+        case settings.Mount() | settings.Tmpfs():
             return [f"--scratch={setting.target}"]
-        case kinds.SharedMemory():
+        case settings.SharedMemory():
             return ["--bind=/dev/shm"]  # the node's own, for Apptainer's small one has no option of its own
-        case kinds.DropCapability(value="ALL"):
+        case settings.DropCapability(value="ALL"):
             return ["--drop-caps=all"]
-        case kinds.SecurityOption(value="no-new-privileges:true"):
+        case settings.SecurityOption(value="no-new-privileges:true"):
             return []  # Apptainer sets it for every container
-        case kinds.User() | kinds.Group() | kinds.Network() | kinds.ReadOnlyRoot() | kinds.Init() | kinds.Environment():
+        case (
+            settings.User()
+            | settings.Group()
+            | settings.Network()
+            | settings.ReadOnlyRoot()
+            | settings.Init()
+            | settings.Environment()
+        ):
             # The job's own user, groups and network; an image is read-only; Slurm ends all processes of a job.
             return []  # variables are exported by the script
-        case kinds.AddCapability():
+        case settings.AddCapability():
             return [f"--add-caps={setting.value}"]
         case (
-            kinds.DropCapability()
-            | kinds.SecurityOption()
-            | kinds.Limit()
-            | kinds.Ipc()
-            | kinds.CdiDevice()
-            | kinds.Device()
+            settings.DropCapability()
+            | settings.SecurityOption()
+            | settings.Limit()
+            | settings.Ipc()
+            | settings.CdiDevice()
+            | settings.Device()
         ):
             raise ValueError(f"Apptainer has no word for {setting.flag}={setting.value}")
         case _:

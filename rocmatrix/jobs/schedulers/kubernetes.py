@@ -142,13 +142,13 @@ def _require_adapters(to: KubernetesDestination) -> None:
 
 
 def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
-    from rocmatrix.containers import least_privilege as policy
+    from rocmatrix.containers import least_privilege
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import cluster
 
-    target = f"{policy.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
-    places = Places(results=policy.RUN_FOLDER, data=on_claim, data_target=target)
-    options = {**sending.wanted.options, "output": policy.RUN_FOLDER, "data": target}
+    target = f"{least_privilege.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
+    places = Places(results=least_privilege.RUN_FOLDER, data=on_claim, data_target=target)
+    options = {**sending.wanted.options, "output": least_privilege.RUN_FOLDER, "data": target}
     command = cluster.command(sending, options)
     return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
 

@@ -123,15 +123,15 @@ def _job(to: SlurmDestination, sending: Sending) -> Job:
 
 def _native_batch(to: SlurmDestination, sending: Sending) -> _Under:
     """Make the launcher of a Python and a checkout that all nodes have; by default, at the paths they have here."""
-    from rocmatrix.containers import least_privilege as policy
+    from rocmatrix.containers import least_privilege
     from rocmatrix.containers.emit import slurm
     from rocmatrix.jobs import job
     from rocmatrix.runtime.paths import ROOT
 
     wanted, cell = sending.wanted, sending.cell
     # What points into the image's own cache folder, or says what the image holds, has no meaning outside of it.
-    kept = (row for row in cell.environment if row.name != policy.PROMISES)
-    variables = {row.name: row.value for row in kept if not row.value.startswith(policy.CACHE_FOLDER)}
+    kept = (row for row in cell.environment if row.name != least_privilege.PROMISES)
+    variables = {row.name: row.value for row in kept if not row.value.startswith(least_privilege.CACHE_FOLDER)}
     variables |= {"PYTHONPATH": to.checkout or str(ROOT), "PYTHONSAFEPATH": "1"}
     python, arguments = to.python, _unproven(wanted)
     if python is None:

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rocmatrix.matrix.loading import consistency
-from rocmatrix.matrix.loading import strict_yaml as yaml_lines
+from rocmatrix.matrix.loading import consistency, strict_yaml
 from rocmatrix.matrix.matrix import Matrix, Selector
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
@@ -35,18 +34,18 @@ PART_FILES = {
 }
 WRITTEN = ("wheels", "locks")
 
-Documents = Mapping[str, yaml_lines.Document]
-Mistake = tuple[yaml_lines.Path, str]
-Locator = Callable[[yaml_lines.Path], tuple[yaml_lines.Document, yaml_lines.Path]]
+Documents = Mapping[str, strict_yaml.Document]
+Mistake = tuple[strict_yaml.Path, str]
+Locator = Callable[[strict_yaml.Path], tuple[strict_yaml.Document, strict_yaml.Path]]
 
 
 def load(root: Path) -> Matrix:
     """Read the matrix of the checkout at `root`. Raises RM001 with every mistake, RM002 when unreadable."""
-    document = yaml_lines.read(root, MAIN_FILE)
-    return validate(document, {key: yaml_lines.read(root, file) for key, file in PART_FILES.items()})
+    document = strict_yaml.read(root, MAIN_FILE)
+    return validate(document, {key: strict_yaml.read(root, file) for key, file in PART_FILES.items()})
 
 
-def validate(document: yaml_lines.Document, parts: Documents) -> Matrix:
+def validate(document: strict_yaml.Document, parts: Documents) -> Matrix:
     """Turn documents into a `Matrix`. Raises RM001 that lists every mistake with its file and line."""
     problems = [problem for part in (document, *parts.values()) for problem in part.problems]
     if any(part.data is None and part.problems for part in (document, *parts.values())):
@@ -76,7 +75,7 @@ def part(root: Path, file: str, model: type[M]) -> M:
         file: path of the file below `root`.
         model: pydantic model of the whole file.
     """
-    document = yaml_lines.read(root, file)
+    document = strict_yaml.read(root, file)
     if document.problems:
         raise _invalid(document.problems)
     try:
@@ -85,14 +84,14 @@ def part(root: Path, file: str, model: type[M]) -> M:
         raise _invalid(_explained(dict(entry), lambda path: (document, path)) for entry in error.errors()) from None
 
 
-def _invalid(problems: Iterable[yaml_lines.Problem]) -> RocmatrixError:
+def _invalid(problems: Iterable[strict_yaml.Problem]) -> RocmatrixError:
     return RocmatrixError("RM001", what="\n".join(dict.fromkeys(map(str, problems))))
 
 
-def _locator(document: yaml_lines.Document, parts: Documents) -> Locator:
+def _locator(document: strict_yaml.Document, parts: Documents) -> Locator:
     """Return the function that finds the document of a path through the whole, and the path within it."""
 
-    def locate(path: yaml_lines.Path) -> tuple[yaml_lines.Document, yaml_lines.Path]:
+    def locate(path: strict_yaml.Path) -> tuple[strict_yaml.Document, strict_yaml.Path]:
         if path and path[0] in parts:
             return parts[str(path[0])], path[1:]
         return document, path
@@ -100,19 +99,19 @@ def _locator(document: yaml_lines.Document, parts: Documents) -> Locator:
     return locate
 
 
-def _located(locate: Locator, mistake: Mistake) -> yaml_lines.Problem:
+def _located(locate: Locator, mistake: Mistake) -> strict_yaml.Problem:
     document, path = locate(mistake[0])
     return document.problem(path, mistake[1])
 
 
-def _misplaced(document: yaml_lines.Document) -> Iterator[yaml_lines.Problem]:
+def _misplaced(document: strict_yaml.Document) -> Iterator[strict_yaml.Problem]:
     for key in document.data if isinstance(document.data, dict) else ():
         if key in PART_FILES:
             yield document.problem((key,), f"{key} stand in {PART_FILES[key]}, not here")
 
 
-def _explained(error: dict[str, Any], locate: Locator) -> yaml_lines.Problem:
-    path: yaml_lines.Path = tuple(step for step in error["loc"] if step != "[key]")
+def _explained(error: dict[str, Any], locate: Locator) -> strict_yaml.Problem:
+    path: strict_yaml.Path = tuple(step for step in error["loc"] if step != "[key]")
     name = ".".join(map(str, path)) or "the file"
     if error["type"] == "unknown_key":
         return _located(locate, ((*path, error["ctx"]["key"]), f"{name}: {error['msg']}"))
@@ -164,7 +163,7 @@ def _dangling_architectures(matrix: Matrix) -> Iterator[Mistake]:
                 yield (*path, position), _unknown("architecture", name, matrix.architectures)
 
 
-def _named_architectures(matrix: Matrix) -> Iterator[tuple[yaml_lines.Path, list[str]]]:
+def _named_architectures(matrix: Matrix) -> Iterator[tuple[strict_yaml.Path, list[str]]]:
     """Yield every list of architectures in the files, with its path."""
     for index, series in enumerate(matrix.series):
         yield ("releases", index, "device_code", "architectures"), series.device_code.architectures or []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
 from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.resolver.axes import ChosenAxis
@@ -81,6 +81,7 @@ def explain(
     *,
     today: str,
     cards: tuple[str, ...] = (),
+    unusable: str | None = None,
     python: str | None = None,
     measured: Measured = (),
 ) -> Explanation:
@@ -92,6 +93,7 @@ def explain(
     Args:
         today: date that statements expire by, such as 2026-11-21.
         cards: gfx names of the machine's cards, best first.
+        unusable: what AMD card is there that serves no run, and why; None where there is none.
         python: version such as "3.12"; None for the matrix's choice.
         measured: combinations that this project's records show at work.
     """
@@ -109,7 +111,7 @@ def explain(
         choice=choice,
         refusal=refusal,
         sections=tuple(sections(matrix, subject, today=today, asked=_asked(matrix, request, subject))),
-        chosen=_chosen(matrix, request, subject, cell, cards, python),
+        chosen=_chosen(matrix, request, subject, cell, python, found=_found(matrix, request, cards, unusable)),
         python=python or (cell.python if cell else None),
     )
 
@@ -124,9 +126,8 @@ def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Meas
 
 
 def _chosen(
-    matrix: Matrix, request: Request, subject: Subject, cell: Cell | None, cards: tuple[str, ...], python: str | None
+    matrix: Matrix, request: Request, subject: Subject, cell: Cell | None, python: str | None, *, found: str
 ) -> tuple[ChosenAxis, ...]:
-    found = "" if request.cell else with_hardware(matrix, request, cards)[1]
     gfx, release = subject.architecture, subject.release
     taken = [*axes.chosen(matrix, request, architecture=gfx, release=release, cell=cell, found=found)]
     if cell is not None and python is None:
@@ -136,6 +137,10 @@ def _chosen(
     elif release is not None and python is not None:
         taken.append(ChosenAxis(axis="python", value=python, why=axes.python_words(matrix, release, python, cell=cell)))
     return tuple(taken)
+
+
+def _found(matrix: Matrix, request: Request, cards: tuple[str, ...], unusable: str | None) -> str:
+    return "" if request.cell else with_hardware(matrix, request, cards, unusable=unusable)[1]
 
 
 def _asked(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
@@ -179,7 +184,7 @@ def _built(architecture: str | None, release: Release, card: str | None) -> Subj
 
 def _card(matrix: Matrix, request: Request, architecture: str | None) -> str | None:
     """Return the card that a request names, None where it means the architecture, or another one."""
-    return naming.card_of(matrix.architectures, request.gpu, architecture)
+    return card_names.card_of(matrix.architectures, request.gpu, architecture)
 
 
 def _described_choice(choice: Choice) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.matrix import Architecture, Matrix, Release
 from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.rule import Claim, Rule
@@ -126,7 +126,7 @@ def _rule(rule: Rule, today: str) -> Point:
 
 
 def _point(about: str, says: str, evidence: Evidence, today: str) -> Point:
-    expires = derive.look_again(evidence.date)
+    expires = derived_rules.look_again(evidence.date)
     return Point(about=about, says=says, evidence=evidence, expires=expires, expired=expires < today)
 
 

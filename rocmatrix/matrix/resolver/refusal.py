@@ -26,7 +26,7 @@ def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
     if asked:
         return _without_a_base(matrix, request, asked, near)
     return RocmatrixError(
-        "RM011", what=f"no release has {request}", why="no release joins these axes", next=advice(near)
+        "RM011", what=f"no release has {request}", why="no release joins these axes", next=next_step(near)
     )
 
 
@@ -39,7 +39,7 @@ def _without_a_base(matrix: Matrix, request: Request, asked: list[Release], near
         what=f"no image can be made for {request}",
         where="bases in matrix.yaml, and matrix/releases.yaml",
         why=f"{built}; bases bring Python {brought}",
-        next=advice(near),
+        next=next_step(near),
     )
 
 
@@ -88,7 +88,7 @@ def broken_refusal(asked: str, rule: Rule, *, near: Iterable[Cell], hints: Itera
         what=f"{asked}: {rule.words}",
         where=f"rule {rule.id}",
         why=rule.evidence.words,
-        next="\n".join([*hints, advice(near)]),
+        next="\n".join([*hints, next_step(near)]),
     )
 
 
@@ -131,6 +131,6 @@ def _stand_ins(matrix: Matrix, gpu: str) -> list[str]:
     return [entry.stands_in for entry in known.overrides if entry.effect == "helps"] if known else []
 
 
-def advice(near: Iterable[Cell]) -> str:
+def next_step(near: Iterable[Cell]) -> str:
     """Return one line for each cell that could be taken instead."""
     return "\n".join(f"--cell {cell.name}: {cell.why}" for cell in near) or "see ./invokew matrix"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rocmatrix.matrix import card_names as naming
+from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Rule
-from rocmatrix.matrix.resolver.refusal import advice, broken_refusal, nearest_cells, refusal_of, releases_of
+from rocmatrix.matrix.resolver.refusal import broken_refusal, nearest_cells, next_step, refusal_of, releases_of
 from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
@@ -37,7 +37,14 @@ class Choice:
     forced: tuple[Rule, ...] = ()
 
 
-def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), force: bool = False) -> Choice:
+def resolve(
+    matrix: Matrix,
+    request: Request,
+    *,
+    cards: tuple[str, ...] = (),
+    unusable: str | None = None,
+    force: bool = False,
+) -> Choice:
     """Pick the best-supported cell for a request.
 
     Where no written cell with recorded hashes fits, one is derived. `cards` are the gfx names of the machine's cards,
@@ -47,11 +54,12 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), fo
 
     Args:
         cards: gfx names of the machine's cards, best first.
+        unusable: what AMD card is there that serves no run, and why; None where there is none.
         force: override RM012 where the combination was built at all and a base fits it.
     """
     if request.cell is not None:
         return _named(_agreeing(matrix, request), force=force)
-    request, found = with_hardware(matrix, request, cards)
+    request, found = with_hardware(matrix, request, cards, unusable=unusable)
     _check_names(matrix, request)
     fitting = _candidates(matrix, request)
     working = sorted((cell for cell in fitting if not cell.broken_by), key=preference(request))
@@ -71,7 +79,7 @@ def resolve(matrix: Matrix, request: Request, *, cards: tuple[str, ...] = (), fo
 
 def architecture_of(matrix: Matrix, name: str) -> str:
     """Return the gfx name for a gfx name or a card people know, such as "RX 7900 XT". Raises RM010."""
-    return naming.architecture_of(matrix.architectures, name)
+    return card_names.architecture_of(matrix.architectures, name)
 
 
 def _agreeing(matrix: Matrix, request: Request) -> Cell:
@@ -82,7 +90,7 @@ def _agreeing(matrix: Matrix, request: Request) -> Cell:
     open_card = (request.gpu or "auto").strip().casefold() == "auto" and request.rocm not in CPU_WORDS
     if not fits(cell, replace(others, gpu=None) if open_card else others):
         why = f"{cell.name} is {_axes(cell)}"
-        leave = f"leave out one of them\n{advice([cell])}"
+        leave = f"leave out one of them\n{next_step([cell])}"
         raise RocmatrixError("RM011", what=f"{request} contradict each other", why=why, next=leave)
     return cell
 
@@ -135,11 +143,14 @@ def _derived(matrix: Matrix, request: Request) -> Iterator[Cell]:
                 yield cell
 
 
-def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
+def with_hardware(
+    matrix: Matrix, request: Request, cards: tuple[str, ...], *, unusable: str | None = None
+) -> tuple[Request, str]:
     """Fill in the architecture: the one named, else this machine's card, else CPU if all is open.
 
     Args:
         cards: gfx names of the machine's cards, best first.
+        unusable: what AMD card is there that serves no run, and why; None where there is none.
     """
     asked = request.gpu.strip().casefold() if request.gpu else None
     if asked in CPU_WORDS or request.rocm in CPU_WORDS:
@@ -148,15 +159,12 @@ def with_hardware(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> t
     if asked not in (None, "auto"):
         known_name = asked if asked in matrix.architectures else str(request.gpu)
         return replace(request, gpu=architecture_of(matrix, known_name)), ""
-    if cards and (asked, request.rocm, request.torch) == (None, None, None):
-        return _for_these_cards(matrix, request, cards)
     if cards:
-        known = [card for card in cards if card in matrix.architectures]
-        gfx = known[0] if known else architecture_of(matrix, cards[0])
-        return replace(request, gpu=gfx), f"this machine has a {gfx}; "
+        return _for_these_cards(matrix, replace(request, gpu=None), cards)
+    none = unusable or "no AMD card was found"
     if request.rocm is None and request.torch is None:
-        return replace(request, gpu="cpu"), "no AMD card was found; "
-    return replace(request, gpu=None), "no AMD card was found, so the best-supported architecture was taken; "
+        return replace(request, gpu="cpu"), f"{none}; "
+    return replace(request, gpu=None), f"{none}, so the best-supported architecture was taken; "
 
 
 def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> None:
@@ -164,16 +172,21 @@ def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> No
     if {asked, request.rocm} - {None, "auto", *CPU_WORDS}:
         card = replace(request, gpu=None if asked in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
         open_axes = replace(card, rocm=None if request.rocm in CPU_WORDS else request.rocm)
-        near = advice(nearest_cells(matrix, open_axes))
+        near = next_step(nearest_cells(matrix, open_axes))
         raise RocmatrixError("RM011", what=f"{request} contradict each other", next=f"leave out one of them\n{near}")
 
 
 def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
-    """Take the best card that a locked, working cell serves; where none does, the CPU, and say so."""
+    """Take the best card that a locked, working cell serves. Where none does: the CPU, or the best card known if a
+    ROCm or a torch was asked for, whose refusal then gives the reason."""
     usable = next((card for card in cards if _serves(matrix, replace(request, gpu=card))), None)
-    if usable is None:
+    if usable is not None:
+        return replace(request, gpu=usable), f"this machine has a {usable}; "
+    if request.rocm is None and request.torch is None:
         return replace(request, gpu="cpu"), f"this machine's {', '.join(cards)} has no locked cell that works; "
-    return replace(request, gpu=usable), f"this machine has a {usable}; "
+    known = [card for card in cards if card in matrix.architectures]
+    gfx = known[0] if known else architecture_of(matrix, cards[0])
+    return replace(request, gpu=gfx), f"this machine has a {gfx}; "
 
 
 def _serves(matrix: Matrix, request: Request) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.matrix import Architecture, Matrix
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import UNOPENABLE, Evidence
@@ -124,4 +124,6 @@ def dated(file: str, entry: str, stated: str, evidence: Evidence) -> StatementAt
         entry: name of the entry in it.
         stated: the statement, as text.
     """
-    return StatementAt(file=file, entry=entry, says=stated, evidence=evidence, expires=derive.look_again(evidence.date))
+    return StatementAt(
+        file=file, entry=entry, says=stated, evidence=evidence, expires=derived_rules.look_again(evidence.date)
+    )

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.container.rehearsal import checkout as making
+from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import (
     CANDIDATE,
     GREEN,
@@ -178,7 +178,7 @@ def test_export_removed_during_the_proof_is_trouble_of_the_host(play):
 
 def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
     whole = play.checkout.tree
-    play.checkout.tree = making.machine(play.folder / "one", making.sysfs.RX_7900_XT, cards=1)
+    play.checkout.tree = checkout.machine(play.folder / "one", checkout.sysfs.RX_7900_XT, cards=1)
     ended = play.checkout.night()
     play.checkout.tree = whole
     assert ended.status == 2
@@ -189,7 +189,7 @@ def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
 def test_night_without_a_card_smokes_nothing_and_moves_nothing(play):
     play.checkout.change_trainer()
     whole = play.checkout.tree
-    play.checkout.tree = making.machine(play.folder / "none", making.sysfs.RX_7900_XT, cards=0)
+    play.checkout.tree = checkout.machine(play.folder / "none", checkout.sysfs.RX_7900_XT, cards=0)
     ended = play.checkout.night()
     play.checkout.tree = whole
     assert "smoke left out (this machine has no gfx1100 card)" in ended.text
@@ -222,7 +222,7 @@ def test_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, sealed)
 def test_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
     evil = forged(play.client, sealed=True)
     wheels = str(play.checkout.place / "wheels")
-    ended = play.checkout.run("prove", "--cell", making.GFX1100, "--image", evil.id, "--wheelhouse", wheels)
+    ended = play.checkout.run("prove", "--cell", checkout.GFX1100, "--image", evil.id, "--wheelhouse", wheels)
     assert ended.status == 2
     assert "RM661" in ended.text
     play.says("built", "prove")
@@ -303,7 +303,7 @@ def test_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage)
 
 def test_full_disk_under_the_evidence_begins_no_night(refused):
     state = refused.checkout.evidence.parent
-    with small_disk(state, kilobytes=2048):
+    with small_disk(state, kilobytes=1024):
         fill(state)
         ended = refused.checkout.night()
         assert ended.status == 2
@@ -316,7 +316,7 @@ def test_full_disk_under_the_evidence_begins_no_night(refused):
 def test_disk_that_fills_during_smoke_promotes_nothing(play):
     play.checkout.change_trainer()
     state = play.checkout.evidence.parent
-    with small_disk(state, kilobytes=2048):
+    with small_disk(state, kilobytes=1024):
         night = play.paused_night()
         fill(state)
         play.checkout.paused.unlink()
@@ -356,7 +356,7 @@ def test_locked_evidence_file_begins_no_night(refused):
 
 def test_read_only_evidence_file_begins_no_night(refused):
     state = refused.checkout.evidence.parent
-    with small_disk(state, kilobytes=2048):
+    with small_disk(state, kilobytes=1024):
         subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
         ended = refused.checkout.night()
         assert (ended.status, "RM621" in ended.text) == (2, True), ended.text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.container.rehearsal import checkout as making
+from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import CANDIDATE, GREEN
 
 pytestmark = pytest.mark.container
@@ -42,7 +42,7 @@ def test_builds_at_once_each_record_the_image_they_made(play, new_checkout):
     other = new_checkout()
     play.checkout.change_trainer()
     other.change_trainer()
-    argv = ("build", "--cell", making.GFX1100, "--base", other.base, "--wheelhouse")
+    argv = ("build", "--cell", checkout.GFX1100, "--base", other.base, "--wheelhouse")
     both = [each.begin(*argv, str(each.place / "wheels")) for each in (play.checkout, other)]
     assert [each.end().status for each in both] == [0, 0], [each.text for each in both]
     images = [each.truth().records[-1]["image"] for each in (play.checkout, other)]

@@ -1,5 +1,6 @@
 """The mutants: what is mutated, what counts as killed, and that the record is of modules that are there."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +156,16 @@ def test_modules_exist_and_are_judged_by_tests_that_exist():
         assert (plan.ROOT / module.path).is_file(), module.path
         assert module.tests, module.path
         assert all((plan.ROOT / test).exists() for test in module.tests), module.path
+
+
+def test_skipped_names_are_those_of_tests_that_exist():
+    for module in plan.modules():
+        files = [path for test in module.tests for path in [plan.ROOT / test, *(plan.ROOT / test).rglob("test_*.py")]]
+        tests = {
+            name for path in files if path.is_file() for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
+        }
+        for part in filter(None, module.skip.split(" or ")):
+            assert any(part in name for name in tests), (module.path, part)
 
 
 def test_unknown_module_is_refused():

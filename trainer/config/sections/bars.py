@@ -58,7 +58,9 @@ class ProfileConfig:
             sparse=True,
         ),
     ] = "centre"
-    rounding: Annotated[choices.Rounding, _fixed("a tick's row", one_of(*get_args(choices.Rounding)))] = "floor"
+    rounding: Annotated[
+        choices.Rounding, _fixed("how a tick is rounded to a row", one_of(*get_args(choices.Rounding)))
+    ] = "floor"
     rows: Annotated[
         choices.Rows, _fixed("occupied: rows without volume do not exist", one_of(*get_args(choices.Rows)))
     ] = "dense"
@@ -66,9 +68,12 @@ class ProfileConfig:
         "middle"
     )
     expansion: Annotated[
-        choices.Expansion, _fixed("value area grows by one row or by two", one_of(*get_args(choices.Expansion)))
+        choices.Expansion, _fixed("rows by which the value area grows at a time", one_of(*get_args(choices.Expansion)))
     ] = "one"
-    value_tie: Annotated[choices.ValueTie, _fixed("of equal neighbours", one_of(*get_args(choices.ValueTie)))] = "up"
+    value_tie: Annotated[
+        choices.ValueTie,
+        _fixed("side that the value area grows to when both are equal", one_of(*get_args(choices.ValueTie))),
+    ] = "up"
     value_area: Annotated[float, _fixed("share of the volume in the value area", number(1))] = 0.7
     reach: Annotated[
         choices.Reach,

@@ -17,14 +17,25 @@ class ComputeConfig:
     title: ClassVar[str] = "Computation"
     device: Annotated[
         str,
-        Flag("ROCm cards are cuda, too", Reader(str, "auto|cpu|cuda|cuda:N"), "run", OnResume.ROUNDING, common=True),
+        Flag(
+            "cuda also selects AMD cards (ROCm)",
+            Reader(str, "auto|cpu|cuda|cuda:N"),
+            "run",
+            OnResume.ROUNDING,
+            common=True,
+        ),
     ] = "auto"
     threads: Annotated[
-        int, Flag("CPU threads; each count rounds differently", whole(1, 1024), "run", OnResume.ROUNDING, common=True)
+        int, Flag("CPU threads; the count changes rounding", whole(1, 1024), "run", OnResume.ROUNDING, common=True)
     ] = 1
     precision: Annotated[
         str,
-        Flag("number format; auto: by evidence", one_of(*PRECISIONS), resume=OnResume.FIXED, common=True),
+        Flag(
+            "number format; auto: the best that passes a self-test",
+            one_of(*PRECISIONS),
+            resume=OnResume.FIXED,
+            common=True,
+        ),
     ] = "fp32"
     use_mixed_precision: Annotated[bool, Flag("the same as --precision auto", switch)] = False
     micro_batch: Annotated[
@@ -32,7 +43,11 @@ class ComputeConfig:
     ] = None
     step: Annotated[
         str,
-        Flag("graph: cards; direct: CPUs; auto: the faster if bit-identical", one_of(*STEPS), resume=OnResume.KEPT),
+        Flag(
+            "eager: one by one; graph: CUDA/HIP graph; direct: CPU without autograd; auto: fastest bit-identical one",
+            one_of(*STEPS),
+            resume=OnResume.KEPT,
+        ),
     ] = "auto"
     compile: Annotated[str, Flag("auto: kept if equal and faster", one_of(*COMPILE), "model")] = "off"
     activation_checkpointing: Annotated[

@@ -54,8 +54,8 @@ class DecoderConfig:
     fast: Annotated[
         str,
         _fixed(
-            "faster ways on a card that equal fp64 within limits; "
-            "nondeterministic: also those whose results differ from run to run",
+            "faster kernels that match fp64 within limits; "
+            "nondeterministic: also kernels whose results differ from run to run",
             one_of(*FAST),
         ),
     ] = "auto"

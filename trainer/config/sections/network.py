@@ -25,7 +25,9 @@ class MlpConfig:
     title: ClassVar[str] = "Network"
     network: Annotated[
         str,
-        _fixed("residual: each layer adds to its input; transformer: columns attend", one_of(*NETWORKS), common=True),
+        _fixed(
+            "residual: skip connections; transformer: self-attention over the columns", one_of(*NETWORKS), common=True
+        ),
     ] = "mlp"
     hidden_layers: Annotated[tuple[int, ...], _fixed("widths of the hidden layers", widths, common=True)] = (32, 16)
     activation: Annotated[str, _fixed("after each hidden layer", one_of(*ACTIVATIONS))] = "relu"
@@ -51,7 +53,9 @@ class TransformerConfig(MlpConfig):
         ),
     ] = 32
     heads: Annotated[int, _fixed("attention heads; must divide --token-width", whole(1, MOST_TOKEN_WIDTH))] = 4
-    attention: Annotated[str, _fixed("kernel; auto: the first that is right", one_of(*ATTENTION))] = "auto"
+    attention: Annotated[
+        str, _fixed("attention kernel; auto: the first whose results are right", one_of(*ATTENTION))
+    ] = "auto"
 
     def require_fitting(self, unused: Mapping[str, Any]) -> None:
         """Raise RM557 where settings of the network do not fit each other; asked before any data are read."""

@@ -41,7 +41,7 @@ class OptimizerConfig:
     ] = 0.1
     clip_norm: Annotated[
         float | None,
-        _fixed("largest norm of all gradients together (default: none)", or_none(number(1e30)), sparse=True),
+        _fixed("scale gradients down to this norm (default: none)", or_none(number(1e30)), sparse=True),
     ] = None
 
 
@@ -56,7 +56,7 @@ class LoopConfig:
     max_steps: Annotated[
         int | None,
         Flag(
-            "optimizer steps of the run, in place of --epochs (default: none)",
+            "optimizer steps to take, in place of --epochs (default: none)",
             _steps,
             resume=OnResume.LENGTH,
             common=True,
@@ -66,7 +66,7 @@ class LoopConfig:
     batch_size: Annotated[int, _fixed("rows per optimizer step", whole(1, MOST_ROWS), common=True)] = 32
     batch_schedule: Annotated[
         BatchSchedule,
-        _fixed("other batches from an epoch on, as 10:64,30:256", _schedule),
+        _fixed("batch size from an epoch on, as 10:64,30:256", _schedule),
     ] = CONSTANT
     seed: Annotated[int, _fixed("seed of weights and of the order of rows", whole(0, 2**32 - 1), common=True)] = 0
     eval_every: Annotated[
@@ -76,7 +76,7 @@ class LoopConfig:
         int | None,
         _fixed("validations without a lower loss that end the run early (default: none)", _steps, sparse=True),
     ] = None
-    weights: Annotated[str, _fixed("which are kept; best: of the best validation loss", one_of(*WEIGHTS))] = "best"
+    weights: Annotated[str, _fixed("weights to keep; best: of the best validation loss", one_of(*WEIGHTS))] = "best"
     best_on: Annotated[
         str, Flag("where the best weights are kept", one_of(*BEST_ON), resume=OnResume.KEPT, sparse=True)
     ] = "device"

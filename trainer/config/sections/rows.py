@@ -64,7 +64,9 @@ class TargetConfig:
         int | None,
         _fixed("rows dropped between parts, at least --horizon; auto: --horizon (default: auto)", or_auto(whole(1))),
     ] = None
-    class_weights: Annotated[str, _fixed("of classes; balanced: by the training part", one_of(*CLASS_WEIGHTS))] = "none"
+    class_weights: Annotated[
+        str, _fixed("class weights in the loss; balanced: inverse to their frequency", one_of(*CLASS_WEIGHTS))
+    ] = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +84,15 @@ class ReadingConfig:
     title: ClassVar[str] = "Data: reading"
     chunk_size: Annotated[int, Flag("rows read at a time; changes memory, never values", whole(1), "data")] = 100_000
     on_bad_row: Annotated[
-        BadRowPolicy, _fixed("what is done with one; every kind is counted in the metadata", one_of(*BAD_ROW_POLICIES))
+        BadRowPolicy,
+        _fixed("what to do with a bad row; each kind is counted in the metadata", one_of(*BAD_ROW_POLICIES)),
     ] = "error"
     time_zone: Annotated[str, _fixed("IANA zone of times that name none")] = "America/New_York"
     time_format: Annotated[str | None, _fixed("strftime pattern of the times (default: found)")] = None
     columns: Annotated[
         tuple[str, ...],
         _fixed(
-            "which column is what: date=NAME,close=NAME; a number counts from 1 (default: found)",
+            "columns by role: date=NAME,close=NAME; a number counts from 1 (default: found)",
             column_roles,
             sparse=True,
         ),

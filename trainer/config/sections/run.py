@@ -44,7 +44,7 @@ class RunConfig:
     """The run's folder, its checkpoints, and what it writes."""
 
     title: ClassVar[str] = "Run"
-    output: Annotated[Path, Flag("folder that receives the run's folder", path, "run", common=True)] = Path("TRAINING")
+    output: Annotated[Path, Flag("parent of the run's folder", path, "run", common=True)] = Path("TRAINING")
     run: Annotated[
         str | None, Flag("name of the run (default: UTC time and a suffix)", run_name, "run", common=True)
     ] = None
@@ -58,7 +58,7 @@ class RunConfig:
     keep: Annotated[
         Retention, Flag("checkpoints that stay", Reader(parse_retention, "last=INT,best=INT,every=INT"), "checkpoint")
     ] = LAST_TWO
-    export: Annotated[tuple[str, ...], Flag("further formats of the model", some_of(*EXPORTS), "model")] = ()
+    export: Annotated[tuple[str, ...], Flag("also export the model in these formats", some_of(*EXPORTS), "model")] = ()
     skip_gpu_cleanup: Annotated[
         bool, Flag("accepted for familiarity, without effect: memory is given back at every end", switch, "run")
     ] = False
@@ -70,18 +70,23 @@ class DistributedConfig:
 
     title: ClassVar[str] = "Ranks"
     ranks: Annotated[
-        int, _ranks("processes to start, a card each; torchrun does it by itself", whole(1, 1024), common=True)
+        int, _ranks("processes to start, one per card; not needed under torchrun", whole(1, 1024), common=True)
     ] = 1
-    parallel: Annotated[str, _ranks("what is divided among ranks", one_of(*PARALLEL), alike=True)] = "ddp"
+    parallel: Annotated[str, _ranks("ddp: rows; fsdp2: weights; pipeline: layers", one_of(*PARALLEL), alike=True)] = (
+        "ddp"
+    )
     comms: Annotated[
-        str, _ranks("way between ranks; auto: the first that passes a probe", one_of(*COMMS), alike=True)
+        str, _ranks("transport between ranks; auto: the first that passes a probe", one_of(*COMMS), alike=True)
     ] = "auto"
-    gradient_compression: Annotated[str, _ranks("bf16: half the bytes", one_of(*COMPRESSIONS), alike=True)] = "none"
+    gradient_compression: Annotated[
+        str, _ranks("gradients are sent as bf16: half the bytes", one_of(*COMPRESSIONS), alike=True)
+    ] = "none"
     max_restarts: Annotated[int, _ranks("times to start the ranks again after a hang or a death", whole(0, 1000))] = 3
     hang_timeout: Annotated[
-        float | str | None, _ranks("most seconds in one section; auto: 600 among ranks", seconds_or_word)
+        float | str | None,
+        _ranks("seconds in one section before a rank counts as hung; auto: 600 among ranks", seconds_or_word),
     ] = "auto"
-    hang_floor: Annotated[float, _ranks("least seconds that a learned limit allows", number(1e6))] = 30.0
+    hang_floor: Annotated[float, _ranks("lowest limit in seconds that the watchdog learns", number(1e6))] = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +94,9 @@ class TelemetryConfig:
     """What observes a run."""
 
     title: ClassVar[str] = "Telemetry"
-    track: Annotated[tuple[str, ...], Flag("further trackers of the figures", some_of(*TRACKERS), "telemetry")] = ()
+    track: Annotated[
+        tuple[str, ...], Flag("also send the figures to these trackers", some_of(*TRACKERS), "telemetry")
+    ] = ()
     callback: Annotated[
         tuple[str, ...],
         Flag(
@@ -101,7 +108,7 @@ class TelemetryConfig:
             alike=True,
         ),
     ] = ()
-    nan_guard: Annotated[int, Flag("check for NaN every N steps (0: off)", whole(0, MOST_ROWS), "telemetry")] = 100
+    nan_guard: Annotated[int, Flag("check for NaN every N steps; 0: off", whole(0, MOST_ROWS), "telemetry")] = 100
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,13 +20,13 @@ class ColumnsConfig:
 
     title: ClassVar[str] = "Tables"
     time_column: Annotated[
-        str, _fixed("column that orders a table's rows: auto, none or its name; with one, parts are by time")
+        str, _fixed("column that orders a table's rows: auto, none or its name; with one, the split is by time")
     ] = "auto"
     categories: Annotated[tuple[str, ...], _fixed("columns of numbers that are names, such as post codes", names)] = ()
     ignore: Annotated[tuple[str, ...], _fixed("columns of a table that are no input", names)] = ()
     identifiers: Annotated[
         str,
-        _fixed("columns called like an id with another value in every row", one_of(*IDENTIFIERS), sparse=True),
+        _fixed("columns named like an id, with a different value in every row", one_of(*IDENTIFIERS), sparse=True),
     ] = "leave-out"
 
 

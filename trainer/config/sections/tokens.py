@@ -30,4 +30,6 @@ class TokensConfig(FileConfig):
     train_on_prompts: Annotated[bool, _fixed("prompts carry loss, too", switch)] = False
     packing: Annotated[bool, _fixed("several rows share a sequence, without attending to each other", switch)] = True
     validation_share: Annotated[float, _fixed("share of the rows that is held out", share)] = 0.05
-    max_rows: Annotated[int | None, _fixed("use so many rows of the file (default: all)", or_none(whole(2)))] = None
+    max_rows: Annotated[
+        int | None, _fixed("use at most this many rows of the file (default: all)", or_none(whole(2)))
+    ] = None

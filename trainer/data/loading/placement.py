@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.data.loading.batch import Batch
 from trainer.data.loading.prefetch import load
 from trainer.data.loading.sampler import Sampler
@@ -147,9 +147,9 @@ def mapped(parts: Iterable[TensorPartition], folder: Path | None = None) -> Tens
             targets.append(part.targets)
             yield part.inputs.numpy()
 
-    there = torch.from_numpy(pieces.mapped(inputs(), folder))
+    there = torch.from_numpy(chunks.mapped(inputs(), folder))
     return TensorPartition(
-        inputs=there, targets=torch.from_numpy(pieces.mapped([each.numpy() for each in targets], folder))
+        inputs=there, targets=torch.from_numpy(chunks.mapped([each.numpy() for each in targets], folder))
     )
 
 

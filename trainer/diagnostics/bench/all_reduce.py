@@ -13,7 +13,7 @@ from trainer.diagnostics.bench import timing
 from trainer.diagnostics.bench.all_reduce_rank import SIZES, SIZES_CPU
 from trainer.diagnostics.probes import entry, placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import torchrun
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
 from trainer.diagnostics.probes.pair.ranks.torchrun import Report
 from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, absent, at_most, conclude
@@ -32,14 +32,14 @@ def measure(request: Request) -> Verdict:
     if device.kind != "cpu" and placement.card_count() < WORLD:
         reason = "One card only, and a sum over cards takes two."
         return absent(probe="all_reduce", reason=reason, device=device, versions=versions)
-    limit = two_ranks.limit_of(request)
-    outcome, reports = two_ranks.run_ranks(RANK_MODULE, device, 0, limit)
+    limit = torchrun.limit_of(request)
+    outcome, reports = torchrun.run_ranks(RANK_MODULE, device, 0, limit)
     if outcome.timed_out:
-        return two_ranks.hung("all_reduce", device, reports, limit)
+        return torchrun.hung("all_reduce", device, reports, limit)
     return conclude(
         probe="all_reduce",
         summary=summarise(device),
-        checks=[*two_ranks.finish_checks(outcome, reports), *sum_checks(reports, device)],
+        checks=[*torchrun.finish_checks(outcome, reports), *sum_checks(reports, device)],
         numbers=speeds(reports),
         device=device,
         versions=versions,
@@ -55,7 +55,7 @@ def summarise(device: Device) -> str:
 
 def sum_checks(reports: Sequence[Report], device: Device) -> list[Check]:
     """No rank received a wrong sum, at any size, and each size was tried."""
-    finished = two_ranks.finished(reports)
+    finished = torchrun.finished(reports)
     wrong = [
         at_most(name, sum(rank[name]["wrong"] for rank in finished), 0, "wrong elements") for name in sizes(finished)
     ]
@@ -65,7 +65,7 @@ def sum_checks(reports: Sequence[Report], device: Device) -> list[Check]:
 
 def speeds(reports: Sequence[Report]) -> list[Number]:
     """The bandwidth by size: of each sum the slower rank's time."""
-    finished = two_ranks.finished(reports)
+    finished = torchrun.finished(reports)
     numbers: list[Number] = []
     for name in sizes(finished):
         slower = [max(each) for each in zip(*(rank[name]["seconds"] for rank in finished), strict=True)]
@@ -73,7 +73,7 @@ def speeds(reports: Sequence[Report]) -> list[Number]:
     return numbers
 
 
-def sizes(finished: Sequence[two_ranks.Phases]) -> list[str]:
+def sizes(finished: Sequence[torchrun.Phases]) -> list[str]:
     """The names of the sizes that both ranks finished."""
     return [name for name in finished[0] if "bytes" in finished[0][name]] if len(finished) == WORLD else []
 

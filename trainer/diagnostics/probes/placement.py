@@ -137,3 +137,26 @@ def _processor_name() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def computes_bf16(device: Device) -> bool:
+    """Return whether a card computes in bf16 itself, by its architecture; torch is asked of one that is not known.
+
+    `torch.cuda.is_bf16_supported` is true on every ROCm build, as a card without bf16 instructions emulates them
+    (torch 2.13, torch/cuda/__init__.py).
+    """
+    import torch
+
+    from trainer.device import architectures
+
+    known = architectures.KNOWN.get(device.arch.partition(":")[0])
+    if device.kind == "rocm" and known is not None:
+        return bool(known["autocast"]) and known["autocast"]["format"] == "bf16"
+    return device.kind != "cpu" and torch.cuda.is_bf16_supported()
+
+
+def dtypes(device: Device) -> tuple[str, ...]:
+    """Return the number formats that are trained in on a device, by torch's names."""
+    if device.kind == "cpu":
+        return ("float32", "bfloat16")
+    return ("float32", "float16", "bfloat16") if computes_bf16(device) else ("float32", "float16")

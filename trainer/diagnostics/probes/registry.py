@@ -39,6 +39,12 @@ PROBES: tuple[Probe, ...] = (
     _probe("transfer", 120, "copies to the card and back keep every bit, also in a loop with workers"),
     _probe("attention", 180, "each attention kernel agrees with fp64, forward and backward, causal and padded"),
     _probe("conv", 300, "convolutions agree with fp64, forward and backward, in each mode of finding a kernel"),
+    _probe(
+        "gradients",
+        180,
+        "gradients agree with difference quotients, and a network learns as on the CPU",
+        module="learning.gradients",
+    ),
     _probe("amp", 120, "mixed precision trains, and an overflow skips exactly its own step"),
     _probe("compile", 240, "a compiled model trains like an eager one", may_be_absent=True),
     _probe("allocator", 180, "batches of changing size neither overlap in memory nor fill it with holes"),

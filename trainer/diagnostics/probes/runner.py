@@ -1,9 +1,9 @@
 """Start each probe in a process of its own and turn whatever happens into one verdict a probe.
 
 Standard output carries JSON lines only: one verdict a probe, then `{"event": "smoke", ...}`. Progress for
-people goes to standard error. Needs nothing but the standard library, so that a broken torch is a probe's
-verdict and not the runner's end. Verdicts come from what a probe states and how its process ended, never
-from words found in a log.
+people goes to standard error. Where an AMD card is, a line with its error counters comes before the last.
+Needs nothing but the standard library, so that a broken torch is a probe's verdict and not the runner's end.
+Verdicts come from what a probe states and how its process ended, never from words found in a log.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from trainer.diagnostics.probes import registry
 from trainer.diagnostics.probes.entry import Expect
 from trainer.diagnostics.probes.registry import Probe
 from trainer.diagnostics.probes.verdict import MalformedVerdictError, Status, Verdict, parse
-from trainer.runtime import memory_limit as watched
+from trainer.runtime import memory_limit
 from trainer.runtime.child_process import MARK, Outcome, kill_marked, run_limited
 from trainer.runtime.errors import TrainerError, listing
 from trainer.runtime.events import emit, say
 from trainer.runtime.paths import SOURCE_ROOT
+from trainer.telemetry.health.watch import HealthWatch
 
 DEVICES = Path("/dev")
 PROMISES = "ROCMATRIX_PROMISES"  # names of probes whose subject an image has for sure, set by its Dockerfile
@@ -113,11 +114,24 @@ def smoke(probes: Sequence[Probe], expect: Expect, timeout: float | None) -> int
         timeout: time limit of one probe in seconds; None for its own.
     """
     started, verdicts, jobs = time.monotonic(), [], side_by_side()
+    health = HealthWatch()
     for verdict in run_all(probes, expect, timeout, jobs):
         verdicts.append(verdict)
         print(verdict.to_json(), flush=True)
         say(f"{verdict.probe}: {verdict.status} after {verdict.seconds:.1f} s. {verdict.summary}")
+    report_health(health.report())
     return finish(verdicts, expect, jobs, time.monotonic() - started)
+
+
+def report_health(report: dict[str, Any] | None) -> None:
+    """Print what the cards' error counters did during the suite; nothing where no AMD card is to be seen."""
+    if report is None:
+        return
+    emit("health", **report)
+    if report["moved"]:
+        say(f"health: {report['words']}. The suite raises no level of its cell.")
+    elif report["unknown"]:
+        say(f"health: card {', '.join(report['unknown'])} reports no error counter, so nothing is known of its errors.")
 
 
 def side_by_side(devices: Path = DEVICES) -> int:
@@ -149,7 +163,7 @@ def run_all(probes: Sequence[Probe], expect: Expect, timeout: float | None, jobs
 
     def one(probe: Probe) -> Verdict:
         say(f"{probe.name}: {probe.summary} …")
-        return run(probe, expect, timeout, share=watched.fair_share() // jobs)
+        return run(probe, expect, timeout, share=memory_limit.fair_share() // jobs)
 
     try:
         yield from pool.map(one, probes)
@@ -202,7 +216,7 @@ def run(
     argv = [sys.executable, "-m", probe.module, "--expect", expect, "--timeout", str(limit), *more]
     try:
         outcome = run_limited(
-            argv, seconds=limit, env=environment(), memory_bytes=share or watched.fair_share() or None
+            argv, seconds=limit, env=environment(), memory_bytes=share or memory_limit.fair_share() or None
         )
     except OSError as error:
         return Verdict(probe=probe.name, status="fail", summary=f"The probe could not be started: {error}.")

@@ -13,7 +13,7 @@ STOPPED = ("T", "t", "D")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Late:
+class LateRank:
     """A rank beyond its limit: where it is, for how many seconds, and how many were allowed."""
 
     rank: int
@@ -23,21 +23,21 @@ class Late:
     limit: float
 
 
-def late(beats: Mapping[int, Beat], limits: Limits, *, now: float, looking_since: float) -> list[Late]:
+def late(beats: Mapping[int, Beat], limits: Limits, *, now: float, watched_since: float) -> list[LateRank]:
     """Return the ranks that are beyond their limit at `now`, seconds of the monotonic clock.
 
-    Time before `looking_since` is not held against them: the watcher did not run then, perhaps since all was paused.
+    Time before `watched_since` is not held against them: the watcher did not run then, perhaps since all was paused.
 
     Args:
         beats: last heartbeat by rank.
         now: seconds of the monotonic clock.
-        looking_since: start of the present watch, on the same clock.
+        watched_since: start of the present watch, on the same clock.
     """
     found = []
     for rank, beat in sorted(beats.items()):
-        limit, seconds = limits.of(beat, beat.section), now - max(beat.entered, looking_since)
+        limit, seconds = limits.of(beat, beat.section), now - max(beat.entered, watched_since)
         if limit is not None and seconds > limit:
-            found.append(Late(rank=rank, section=beat.section, step=beat.step, seconds=seconds, limit=limit))
+            found.append(LateRank(rank=rank, section=beat.section, step=beat.step, seconds=seconds, limit=limit))
     return found
 
 
@@ -54,7 +54,7 @@ def culprits(beats: Mapping[int, Beat], states: Mapping[int, str]) -> list[int]:
     return next((ranks for ranks in (stopped, elsewhere, behind) if 0 < len(ranks) < len(running)), [])
 
 
-def message(late_ranks: list[Late], blamed: list[int], states: Mapping[int, str]) -> str:
+def message(late_ranks: list[LateRank], blamed: list[int], states: Mapping[int, str]) -> str:
     """Return the finding as one sentence or two for a person.
 
     Args:

@@ -22,7 +22,7 @@ from typing import Any
 from trainer.distributed.watchdog import process_state
 from trainer.distributed.watchdog.heartbeat import Beat, read_beat
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.distributed.watchdog.verdict import Late, culprits, late, message
+from trainer.distributed.watchdog.verdict import LateRank, culprits, late, message
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 
@@ -60,7 +60,7 @@ def watch(task: Watch) -> int:
             begun = now
         looked = now
         beats = read_all(task)
-        if found := late(beats, task.limits, now=now, looking_since=begun):
+        if found := late(beats, task.limits, now=now, watched_since=begun):
             end_ranks(task, beats, found)
             return 3
     return 0
@@ -72,7 +72,7 @@ def read_all(task: Watch) -> dict[int, Beat]:
     return {rank: beat for rank, beat in beats.items() if beat and process_state.alive(beat.pid)}
 
 
-def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[Late]) -> None:
+def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[LateRank]) -> None:
     """Dump the stacks of every rank here, say what was found, and kill them: SIGKILL ends stopped ones, too.
 
     Args:
@@ -112,7 +112,7 @@ def dump(task: Watch, beats: Mapping[int, Beat], states: Mapping[int, str]) -> d
 def report(
     task: Watch,
     beats: Mapping[int, Beat],
-    found: list[Late],
+    found: list[LateRank],
     *,
     states: Mapping[int, str],
     blamed: list[int],

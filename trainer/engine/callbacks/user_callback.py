@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trainer.device.rng import Moment
+from trainer.device.rng import RngState
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.fingerprint import Fingerprint
 from trainer.runtime.errors import TrainerError
@@ -48,13 +48,13 @@ class UserCallback:
             calls += 1
             if self.callback.changes_results:
                 return self._called(method, hook, run, *arguments, **named)
-            moment = Moment.now(run.device)
+            moment = RngState.now(run.device)
             # the content itself is compared at the calls 1, 2, 4, 8 and so on: that costs a pass over the weights
             before = Fingerprint.of(run, content=calls & (calls - 1) == 0)
             try:
                 return self._called(method, hook, run, *arguments, **named)
             finally:
-                moment.again(run.device)
+                moment.restore(run.device)
                 if sys.exception() is None and (changed := before.difference(run)):
                     raise TrainerError(
                         "RM734", what=f"{self.name}, {hook}: {changed} changed", where=f"step {run.state.step}"

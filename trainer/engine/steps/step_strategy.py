@@ -19,9 +19,7 @@ from trainer.data.loading.placement import TensorPartition
 from trainer.device.rng import draw_state, set_state
 from trainer.engine.batch_size_change import at_size
 from trainer.engine.loop import forward_backward, step_optimizer
-from trainer.engine.steps import cuda_graph as graph
-from trainer.engine.steps import fused_adamw as fused
-from trainer.engine.steps import manual_autograd as direct
+from trainer.engine.steps import cuda_graph, fused_adamw, manual_autograd
 from trainer.engine.steps.step_batching import Launches, Steps
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
@@ -85,7 +83,7 @@ def chosen_at(asked: str, training: Training) -> tuple[Choice, Steps | None]:
     against = reason_against(name, training) or (unproven(name, training) if asked == "auto" else None)
     try:
         tried = None if against else trial(training, name)
-    except graph.NoGraphError as error:
+    except cuda_graph.NoGraphError as error:
         against, tried = str(error), None
     if tried:
         against = tried.fault(exact=asked == "auto")
@@ -132,7 +130,9 @@ def reason_against(name: str, training: Training) -> str | None:
     }
     first = next((words for words, holds in against.items() if holds), None)
     return (
-        first or fused.why_not(training.optimizer) or {"graph": graph.why_not, "direct": direct.why_not}[name](training)
+        first
+        or fused_adamw.why_not(training.optimizer)
+        or {"graph": cuda_graph.why_not, "direct": manual_autograd.why_not}[name](training)
     )
 
 
@@ -157,9 +157,9 @@ class Trial:
 
     def reason(self, asked: str) -> str:
         """Return the evidence as a sentence."""
-        equal = "bit-identical" if self.apart == 0 else f"to {self.apart:.1e}"
+        equal = "bit-identical to" if self.apart == 0 else f"within {self.apart:.1e} of"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
-        return f"{'auto' if asked == 'auto' else 'asked for'}: equal to eager {equal} in {self.count} steps; {rates}"
+        return f"{'auto' if asked == 'auto' else 'asked for'}: {equal} eager in {self.count} steps; {rates}"
 
 
 def trial(training: Training, name: str) -> Trial:
@@ -183,7 +183,10 @@ def compared(training: Training, name: str, rows: Tensor, count: int, before: Me
         rows: row numbers of all steps, one after the other, shape (count * batch,).
         count: number of steps.
     """
-    makers: dict[str, Callable[[Training], Steps]] = {"graph": graph.GraphSteps, "direct": direct.DirectSteps}
+    makers: dict[str, Callable[[Training], Steps]] = {
+        "graph": cuda_graph.GraphSteps,
+        "direct": manual_autograd.DirectSteps,
+    }
     want, eager = timed(training, before, lambda losses: eager_steps(training, rows, losses), count)
     steps = makers[name](training)
     found, faster = timed(training, before, lambda losses: steps.take(rows, losses), count)

@@ -69,11 +69,11 @@ def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
         return task, attempt
     chosen = task.defaults(config.loop, given(config))
     if chosen and attempt.bootstrap.is_main:
-        say(f"chosen for {task.train_rows:,} training rows: {worded(chosen)}")
+        say(f"chosen for {task.train_rows:,} training rows: {as_flags(chosen)}")
     return task, replace(attempt, config=config.having(**chosen))
 
 
-def worded(settings: Mapping[str, Any]) -> str:
+def as_flags(settings: Mapping[str, Any]) -> str:
     """Return settings as flags."""
     return ", ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in settings.items())
 

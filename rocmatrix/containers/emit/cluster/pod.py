@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from rocmatrix.containers import settings as kinds
+from rocmatrix.containers import settings
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
@@ -46,42 +46,42 @@ def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def fields_of(setting: kinds.Setting, site: Site) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
+def fields_of(setting: settings.Setting, site: Site) -> dict[str, Any]:  # noqa: PLR0911, PLR0912 -- one line a kind
     """Return one setting as fields of `pod` and `container`. Raises ValueError for one that no pod can have."""
     match setting:
-        case kinds.User():
+        case settings.User():
             return {"pod": {"securityContext": _identity(setting)}}
-        case kinds.Group():
+        case settings.Group():
             return {"pod": {"securityContext": {"supplementalGroups": [int(setting.gid)]}}}
-        case kinds.Environment():
+        case settings.Environment():
             return {"container": {"env": [{"name": setting.name, "value": literal(setting.content)}]}}
-        case kinds.Mount():
+        case settings.Mount():
             return _mount(setting, site)
-        case kinds.Tmpfs():
+        case settings.Tmpfs():
             return _in_memory(setting.target, setting.bytes)
-        case kinds.SharedMemory():
+        case settings.SharedMemory():
             return _in_memory("/dev/shm", setting.bytes)
-        case kinds.Limit() | kinds.CdiDevice() | kinds.Device():
+        case settings.Limit() | settings.CdiDevice() | settings.Device():
             raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
-        case kinds.Ipc():
+        case settings.Ipc():
             return {"pod": {"hostIPC": True}}
-        case kinds.Network():
+        case settings.Network():
             return {}  # every pod is on the cluster's network, and its loopback is its own
-        case kinds.DropCapability():
+        case settings.DropCapability():
             return {"container": {"securityContext": {"capabilities": {"drop": [setting.value]}}}}
-        case kinds.AddCapability():
+        case settings.AddCapability():
             return {"container": {"securityContext": {"capabilities": {"add": [setting.value]}}}}
-        case kinds.SecurityOption():
+        case settings.SecurityOption():
             return _security(setting)
-        case kinds.ReadOnlyRoot():
+        case settings.ReadOnlyRoot():
             return {"container": {"securityContext": {"readOnlyRootFilesystem": True}}}
-        case kinds.Init():
+        case settings.Init():
             return {}  # said in the file's head
         case _:
             assert_never(setting)
 
 
-def _identity(user: kinds.User) -> dict[str, Any]:
+def _identity(user: settings.User) -> dict[str, Any]:
     uid, gid = map(int, user.value.split(":"))
     # fsGroup: a new claim belongs to root, and is handed to the run's group once
     return {
@@ -93,7 +93,7 @@ def _identity(user: kinds.User) -> dict[str, Any]:
     }
 
 
-def _mount(mount: kinds.Mount, site: Site) -> dict[str, Any]:
+def _mount(mount: settings.Mount, site: Site) -> dict[str, Any]:
     if mount.kind == "volume":
         return _volume(mount.target, {"emptyDir": {}})
     if mount.target == RUN_FOLDER:
@@ -117,7 +117,7 @@ def _volume(target: str, about: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _security(option: kinds.SecurityOption) -> dict[str, Any]:
+def _security(option: settings.SecurityOption) -> dict[str, Any]:
     if option.value in ("no-new-privileges", "no-new-privileges:true"):
         return {"container": {"securityContext": {"allowPrivilegeEscalation": False}}}
     if option.value == "seccomp=unconfined":

@@ -1,7 +1,8 @@
 """Plays a scenario: the events that the trainer's smoke and train send, on the card nodes that this container has.
 
 The scenario lies in the run folder, which the host mounts: {"gfx", "card", "probes": {name: status}, "omit": [names],
-"pause": name, "cut": name, "status": n, "silent": [cards], "unnamed": true}. Nothing of it is measured: SIMULATED.
+"pause": name, "cut": name, "status": n, "silent": [cards], "unnamed": true, "moved": [addresses]}.
+Nothing of it is measured: SIMULATED.
 """
 
 import json
@@ -31,6 +32,8 @@ def smoke(scene, named):
     chosen = [p for p in probes if not named or {p["probe"], p["part_of"]} & set(named)]
     statuses = [played(scene, probe) for probe in chosen if probe["probe"] not in scene.get("omit", ())]
     failed = [status for status in statuses if status not in PASSES]
+    if "moved" in scene:
+        emit("health", moved=scene["moved"], unknown=[], words="simulated", cards={}, seconds=0.0)
     emit("smoke", passed=statuses.count("pass"), failed=len(failed))
     return scene.get("status", 1 if failed or not statuses else 0)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.cli import generated
+from rocmatrix.cli import generated, generated_docs
 from rocmatrix.cli import generated_architectures as architectures
-from rocmatrix.cli import generated_docs as views
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
 from rocmatrix.matrix.loading import load as matrix_file
@@ -22,9 +21,9 @@ def checkout(tmp_path):
     """A copy of what rendering reads and writes."""
     for name in ("images", "compose", "trainer", "docs", "matrix"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    told = (views.OPTIONS_FILE, views.ERRORS_FILE, views.PROBES_FILE)
+    told = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
-    copied = (views.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE, *tables)
+    copied = (generated_docs.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE, *tables)
     for name in copied:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -32,7 +31,7 @@ def checkout(tmp_path):
 
 
 def test_committed_files_are_those_that_the_matrix_renders():
-    assert generated.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + len(views.files(MATRIX, ROOT))
+    assert generated.check(MATRIX, ROOT) == 4 * len(MATRIX.cells) + len(generated_docs.files(MATRIX, ROOT))
 
 
 @pytest.mark.parametrize(

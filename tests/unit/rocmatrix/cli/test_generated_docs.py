@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.cli import generated_docs as views
+from rocmatrix.cli import generated_docs
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -14,13 +14,13 @@ MATRIX = matrix_file.load(ROOT)
 
 def test_missing_markers_are_an_error_with_the_marker():
     with pytest.raises(RocmatrixError, match="begin support"):
-        views.between("no markers", "support", "x")
+        generated_docs.between("no markers", "support", "x")
 
 
 def test_tables_hold_every_cell_and_every_rule_against_one():
-    table = views.support_table(MATRIX)
+    table = generated_docs.support_table(MATRIX)
     assert all(f"`{cell.name}`" in table for cell in MATRIX.cells)
-    against = views.rules_table(MATRIX)
+    against = generated_docs.rules_table(MATRIX)
     assert all(rule.words in against for rule in MATRIX.rules if rule.verdict == "broken" and rule.decides)
     assert "rocBLAS has no kernels for it" in against
 

@@ -1,5 +1,6 @@
 """Every check is shown to pass on a sound machine and to fail on one that is spoiled in a single place."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -325,3 +326,43 @@ def test_missing_card_next_to_a_present_one_stops_no_run(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     _extra_card(machine)
     assert look(machine)["D104"].status == "warning"
+
+
+@pytest.mark.parametrize(("cell", "status"), [(None, "note"), (GFX1100, "error")])
+def test_card_of_the_radeon_driver_is_named_and_amdgpu_is_not_advised(tmp_path, cell, status):
+    found = look(machines.unserved(tmp_path, driver="radeon", device="0x6818"), cell=cell)["D101"]
+    assert (found.status, "its driver is radeon" in found.seen) == (status, True)
+    assert "modprobe amdgpu" not in (found.fix or "")
+
+
+def test_card_given_to_a_virtual_machine_is_an_error_with_the_way_back(tmp_path):
+    found = look(machines.unserved(tmp_path, driver="vfio-pci"))["D101"]
+    assert found.status == "error"
+    assert "drivers/vfio-pci/unbind" in found.fix
+
+
+def test_tree_without_a_topology_is_not_reported_as_hiding_nothing(tmp_path):
+    assert look(machines.unserved(tmp_path))["D105"].status == "unknown"
+    assert look(sysfs.no_driver(tmp_path / "none"))["D105"].status == "not applicable"
+
+
+def test_engine_of_a_machine_without_a_card_gets_no_advice_on_cards(tmp_path):
+    found = look(sysfs.no_driver(tmp_path), engine=Engine(version="24.0.7"))["D402"]
+    assert (found.status, found.fix) == ("not applicable", None)
+
+
+@pytest.mark.parametrize("missing", [8, 1, 3])  # the last, the first and one in the middle
+def test_partition_that_is_missing_is_a_warning_with_its_card(tmp_path, missing):
+    machine = machines.mi300x_cpx(tmp_path)
+    assert look(machine)["D207"].status == "note"
+    shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/{missing}")
+    found = look(machine)["D207"]
+    assert found.status == "warning"
+    assert "2 card(s) show as 15 (CPX/NPS4); missing: 0000:0c:00.0 shows 7 of 8" in found.seen
+
+
+def test_partitioned_card_that_shows_a_single_partition_is_a_warning(tmp_path):
+    machine = machines.mi300x_cpx(tmp_path, cards=1)
+    for node in range(2, 9):
+        shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/{node}")
+    assert "shows 1 of 2" in look(machine)["D207"].seen

@@ -66,7 +66,7 @@ def test_sizes_that_others_sent_are_no_baseline_of_this_machine(tmp_path):
     kept, image = tmp_path / "evidence.db", Image(id=IMAGE, labels={}, size=1)
     store.add(kept, [proof(1, 10)], origin="a-mail.json")
     assert baseline.recorded(kept, GFX1100, image) is None
-    store.keep(kept, proof(2, 1000))
+    store.save(kept, proof(2, 1000))
     found = baseline.recorded(kept, GFX1100, image)
     assert found is not None
     assert found.bytes == 1000

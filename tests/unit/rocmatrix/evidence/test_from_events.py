@@ -113,3 +113,12 @@ def test_name_that_only_holds_the_digest_somewhere_is_another_base(base):
     digest, other = "sha256:" + "d" * 64, "sha256:" + "e" * 64
     cell = cells.GFX1100.model_copy(update={"base": cells.GFX1100.base.model_copy(update={"digest": digest})})
     assert from_events.marks_of(cell, base=base.format(digest, other)) == ("other-base",)
+
+
+@pytest.mark.parametrize(("moved", "marks"), [(["0000:03:00.0"], ("card-errors",)), ([], ())])
+def test_run_whose_cards_counted_errors_is_marked_and_raises_nothing(moved, marks, host):
+    health = {"event": "health", "moved": moved, "unknown": [], "words": "ras/umc/ue rose from 0 to 1", "cards": {}}
+    made = smoke(verdict(), health, host=host)
+    assert (made.passed, made.marks) == (True, marks)
+    assert (why_not(made, cells.GFX1100) is None) == (not moved)
+    assert "ras/umc/ue" in made.log

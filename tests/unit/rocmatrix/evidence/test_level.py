@@ -13,9 +13,15 @@ from tests.fixtures.evidence import CARD, OTHER_INPUTS, record, rocm, smoke
 
 
 @dataclass(frozen=True)
+class Release:
+    torch: str = "2.7.1"
+
+
+@dataclass(frozen=True)
 class Cell:
     name: str = "rocm6.3-torch2.7.1-gfx1100"
     architecture: str | None = "gfx1100"
+    release: Release = Release()
 
 
 CELL, CPU = Cell(), Cell("cpu-torch2.13.0", None)
@@ -62,6 +68,7 @@ SET_ASIDE = [
     {"marks": ("simulated",)},
     {"marks": ("synthetic",)},
     {"marks": ("other-base",)},
+    {"marks": ("card-errors",)},
     {"marks": ("nvidia",), "hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
     {"hardware": Hardware(device="cuda", cards=("NVIDIA H200",), seen=("sm_90",))},
     {"hardware": Hardware(device="cpu")},
@@ -223,7 +230,7 @@ def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside_and_a_failur
 def test_two_cards_are_shown_by_the_newest_run_that_held_a_verdict_on_them():
     def both(hours, cards):
         verdict = Verdict(probe="two_gpu_step", status="pass", cards=cards, present=("0", "1"))
-        return smoke(hours, verdicts=(Verdict(probe="device", status="pass"), verdict))
+        return smoke(hours, verdicts=(Verdict(probe="device", status="pass"), verdict), hardware=rocm(cards=2))
 
     before = [record("build", 0), record("prove", 1), both(2, ("0", "1"))]
     assert standings(CELL, before, rendered=True)[0].level == "two-gpu"
@@ -235,3 +242,43 @@ def test_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
     assert why_not(record("build"), CELL, simulated=True) == "it was not simulated"
     assert why_not(record("build", **SIMULATION), CELL, simulated=True) is None
     assert why_not(record("build", **SIMULATION), CELL) == "marked stand-in, simulated, other-base"
+
+
+FORGED = {
+    "a proof without a check": (1, record("prove", 9, verdicts=()), "built"),
+    "a proof that passed beside its failed check": (
+        1, record("prove", 9, verdicts=(Verdict(probe="files", status="failed"),)), "built",
+    ),
+    "a smoke without a probe": (2, record("smoke", 9, verdicts=()), "proven"),
+    "a smoke whose probes were all not applicable": (
+        2, record("smoke", 9, verdicts=(Verdict(probe="blas", status="not-applicable"),)), "proven",
+    ),
+    "a smoke of another cell's image": (2, smoke(9, image="sha256:" + "d" * 64), "proven"),
+    "a smoke copied from a cell of another torch": (2, smoke(9, versions={"torch": "2.12.1+rocm7.2"}), "proven"),
+    "a training copied from a cell of another torch": (4, record("train", 9, versions={"torch": "2.12.1"}), "two-gpu"),
+    "two cards named on a host of one": (
+        3,
+        record("smoke", 9, verdicts=(Verdict(probe="two_gpu_step", status="pass", cards=("0", "1")),)),
+        "smoked",
+    ),
+    "one card named twice": (
+        3,
+        record(
+            "smoke", 9, hardware=rocm(cards=2),
+            verdicts=(Verdict(probe="two_gpu_step", status="pass", cards=("0", "0")),),
+        ),
+        "smoked",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_forged_record_raises_no_level(kind):
+    """Edited by someone who can compute the record's hash: what it states of itself does not bear it out."""
+    count, forged, reached = FORGED[kind]
+    assert level(*CLIMB[:count]) == reached
+    assert level(*CLIMB[:count], forged) == reached
+
+
+def test_local_part_of_a_version_is_no_other_torch():
+    assert level(*CLIMB[:2], smoke(2, versions={"torch": "2.7.1+rocm6.3"})) == "smoked"

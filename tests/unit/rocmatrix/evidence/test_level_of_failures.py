@@ -20,7 +20,8 @@ RUNG = {name: place for place, name in enumerate(LEVELS)}
 
 def suite(hours, outcomes, *, whole=True, **fields):
     verdicts = tuple(Verdict(probe=probe, status=status) for probe, status in outcomes.items())
-    passed = bool(verdicts) and {v.status for v in verdicts} <= {"pass", "not-applicable"}
+    statuses = {v.status for v in verdicts}
+    passed = "pass" in statuses and statuses <= {"pass", "not-applicable"}  # as evidence.from_events has it
     told = {"passed": passed, "verdicts": verdicts, "whole": whole, "hardware": rocm(cards=2)} | fields
     return record("smoke", hours, **told)
 
@@ -41,6 +42,7 @@ FAILED_WHOLLY = {
     "no kernel list": suite(9, {"blas": "fail"}, hardware=Hardware(device="rocm", cards=(CARD,))),
     "its end alone": suite(9, dict.fromkeys(PROBES, "pass"), passed=False),
     "chosen probes": suite(9, {"blas": "no verdict"}, whole=False, hardware=NOTHING),
+    "errors that the card counted": suite(9, {"blas": "fail"}, marks=("card-errors",)),
     "synthetic data": suite(9, {"blas": "fail"}, marks=("synthetic",)),
 }
 

@@ -16,12 +16,11 @@ from rocmatrix.cli.commands.build import Build
 from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.containers import engine
-from rocmatrix.evidence import from_events, import_export, store
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import from_events, import_export, recorder, store
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Job, Trouble
@@ -52,10 +51,10 @@ def smoking(path, monkeypatch, tmp_path):
     host = survey(sysfs.no_driver(tmp_path / "host"))
 
     def smoke(*events, status=0, asked=(), trouble=None, run=None, **options):
-        place = keeping.Place(cell=cells.CPU, hardware=host, asked=asked)
+        place = recorder.Place(cell=cells.CPU, hardware=host, asked=asked)
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
-        monkeypatch.setattr(launch, "run", run or (lambda *_, **__: done))
+        monkeypatch.setattr(runner, "run", run or (lambda *_, **__: done))
         wanted = JobRequest(program=SMOKE, request=Request(), where="native", options=options)
         jobs.smoke(wanted, Smoke())
 
@@ -91,7 +90,7 @@ def test_store_that_cannot_be_written_changes_no_outcome(smoking, path, status, 
 )
 def test_pass_in_a_derived_image_does_not_count_as_the_cells_own(smoking, path, status, sealed, kept):
     inputs, failed = "5" * 64, status == "fail"
-    container = launch.Container(
+    container = runner.Container(
         id="c" * 64, image="sha256:" + "9" * 64, labels={"org.rocmatrix.inputs": inputs}, sealed=sealed
     )
     done = Finished(status=int(failed), events=({**VERDICT, "status": status},), container=container)
@@ -155,7 +154,7 @@ def test_trouble_of_the_host_is_set_aside_unless_a_probe_had_failed(smoking, pat
 
 def test_signal_of_a_user_is_recorded_and_ends_the_program(smoking, path, monkeypatch):
     def stopped(*_, **__):
-        raise launch.Interrupted(launch.stopped_by_signal())
+        raise runner.Interrupted(runner.stopped_by_signal())
 
     with pytest.raises(SystemExit) as ended:
         smoking(run=stopped)
@@ -171,11 +170,11 @@ def test_program_that_was_killed_leaves_a_failure(smoking, path, monkeypatch):
         smoking(run=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL), asked=("blas",))
     os.waitpid(child, 0)
     assert store.read(path) == []
-    keeping.settle()
+    recorder.settle()
     (made,) = store.read(path)
     assert [(v.probe, v.status) for v in made.verdicts] == [("blas", "no verdict")]
     assert (made.passed, made.trouble) == (False, None)
-    keeping.settle()
+    recorder.settle()
     assert len(store.read(path)) == 1
 
 
@@ -183,12 +182,12 @@ def test_running_run_is_not_lost_and_a_returned_one_leaves_no_note(smoking, path
     during = []
 
     def run(*_, **__):
-        keeping.settle()
+        recorder.settle()
         during.extend(store.read(path))
         return Finished(status=0, events=(VERDICT,))
 
     smoking(run=run)
-    keeping.settle()
+    recorder.settle()
     assert during == []
     assert [r.passed for r in store.read(path)] == [True]
 
@@ -205,7 +204,7 @@ def test_lost_run_stands_before_the_next_one(smoking, path):
 def test_mistyped_flag_leaves_nothing(smoking, path):
     with pytest.raises(SystemExit):
         smoking({"event": "error", "code": "RM590"}, status=2)
-    keeping.settle()
+    recorder.settle()
     assert store.read(path) == []
 
 
@@ -217,10 +216,10 @@ def test_error_of_usage_after_a_verdict_excuses_nothing(smoking, path, status):
 
 
 def test_build_is_recorded_and_one_that_did_nothing_is_not_again(path):
-    keeping.keep_build(cells.CPU, BUILT)
+    recorder.record_build(cells.CPU, BUILT)
     idle = build.Built(tag="t", inputs=BUILT.inputs, argv=(), image=IMAGE)
-    keeping.keep_build(cells.CPU, idle)
-    keeping.keep_build(cells.CPU, build.Built(tag="t", inputs="7" * 64, argv=()))  # a dry run
+    recorder.record_build(cells.CPU, idle)
+    recorder.record_build(cells.CPU, build.Built(tag="t", inputs="7" * 64, argv=()))  # a dry run
     (made,) = store.read(path)
     assert (made.kind, made.image, made.inputs, made.passed) == ("build", IMAGE.id, BUILT.inputs, True)
     assert [(n.name, n.value, n.unit) for n in made.numbers] == [("size", 1000.0, "B")]
@@ -263,7 +262,7 @@ PROVEN = engine.Image(id="sha256:" + "9" * 64, labels={"org.rocmatrix.inputs": "
     ids=str,
 )
 def test_proof_that_ended_before_its_verdict_is_recorded_by_what_ended_it(path, error, stage):
-    with pytest.raises(type(error)), keeping.proving(cells.CPU, PROVEN):
+    with pytest.raises(type(error)), recorder.proving(cells.CPU, PROVEN):
         raise error
     (made,) = store.read(path)
     assert (made.kind, made.passed, made.inputs) == ("prove", False, "5" * 64)
@@ -301,10 +300,10 @@ def test_refused_file_adds_nothing(path, tmp_path, capsys):
 
 
 def test_older_image_that_is_up_to_date_again_becomes_the_newest_build_on_record(path):
-    keeping.keep_build(cells.CPU, BUILT)
+    recorder.record_build(cells.CPU, BUILT)
     newer = dataclasses.replace(BUILT, inputs="7" * 64, image=dataclasses.replace(IMAGE, id="sha256:" + "7" * 64))
-    keeping.keep_build(cells.CPU, newer)
+    recorder.record_build(cells.CPU, newer)
     again = dataclasses.replace(BUILT, rebuilt=False)
     for _ in range(2):  # the second time it is known
-        keeping.keep_build(cells.CPU, again)
+        recorder.record_build(cells.CPU, again)
     assert [r.inputs[0] for r in store.read(path)] == ["8", "7", "8"]

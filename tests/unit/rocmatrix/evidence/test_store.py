@@ -92,7 +92,7 @@ def test_full_disk_is_reported_once_and_fails_nothing(tmp_path, capsys):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], check=True)
     try:
         path = disk / "evidence.db"
-        kept = [store.keep(path, record("build", n, log=os.urandom(40_000).hex())) for n in range(4)]
+        kept = [store.save(path, record("build", n, log=os.urandom(40_000).hex())) for n in range(4)]
         assert not all(kept)
         assert len(store.read(path)) == sum(kept)
     finally:
@@ -116,7 +116,7 @@ def test_store_that_is_not_ours_is_left_alone_and_reported(path, damage, capsys)
             connection.execute("PRAGMA user_version = 99")
         connection.close()
     before = path.read_bytes() if path.is_file() else None
-    assert not store.keep(path, record("build"))
+    assert not store.save(path, record("build"))
     assert capsys.readouterr().err.count("RM620") == 1
     assert (path.read_bytes() if path.is_file() else None) == before
     if damage != "a folder":
@@ -147,7 +147,7 @@ from tests.fixtures.evidence import record
 path = Path(sys.argv[1])
 if os.getuid() == 0:
     os.setuid(65534)  # root may write everywhere
-print(len(store.read(path)), store.keep(path, record("prove")))
+print(len(store.read(path)), store.save(path, record("prove")))
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.host.hardware import Driver, detect, groups_of, memory_total, pci_address, survey
 from rocmatrix.host.sysfs import DeviceNode
-from tests.fixtures import sysfs
+from tests.fixtures import machines, sysfs
 
 RECORDED = Path(__file__).resolve().parents[5] / "shared" / "data" / "kfd" / "mi210-8x"
 
@@ -204,3 +204,49 @@ def test_address_has_five_bits_of_device_and_three_of_function(domain, location,
 def test_group_that_several_nodes_have_is_needed_once():
     nodes = [DeviceNode(path=f"/dev/{gid}{n}", uid=0, gid=gid, mode=0o660) for n, gid in enumerate([992, 44, 992, 0])]
     assert groups_of(nodes) == (44, 992)
+
+
+@pytest.mark.parametrize(("device_id", "gfx"), [(0x6860, "gfx900"), (0x66A1, "gfx906"), (0x738C, "gfx908")])
+def test_card_of_an_old_kernel_is_named_by_its_pci_device(tmp_path, device_id, gfx):
+    hardware = survey(sysfs.old_kernel(tmp_path, device_id=device_id, cards=2))
+    assert hardware.architectures == (gfx, gfx)
+    assert hardware.unusable is None
+
+
+def test_version_of_the_kernel_comes_before_the_pci_device(tmp_path):
+    machine = sysfs.Machine(tmp_path)
+    machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 90008}, minor=128, gid=992)
+    assert survey(machine).architectures == ("gfx908",)
+    machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 0}, minor=128, gid=992)  # KFD states that it has none
+    assert survey(machine).architectures == ()
+
+
+def test_card_that_nothing_names_is_unusable_and_there(tmp_path):
+    hardware = survey(sysfs.old_kernel(tmp_path, cards=2))
+    assert hardware.unusable == "2 AMD card(s) of PCI device 0xfffe are there, and their architecture is not known"
+
+
+@pytest.mark.parametrize(
+    ("driver", "words"),
+    [
+        (None, "0000:03:00.0, PCI device 0x744c, gfx1100): the amdgpu driver is not loaded"),
+        ("vfio-pci", "the driver of the card is vfio-pci, and ROCm needs amdgpu"),
+    ],
+)
+def test_card_on_the_bus_without_its_driver_is_unusable_and_named(tmp_path, driver, words):
+    machine = machines.unserved(tmp_path, driver=driver)
+    hardware = survey(machine)
+    assert words in hardware.unusable
+    assert hardware.unusable.startswith("1 AMD card(s) are there and cannot be used (0000:03:00.0")
+
+
+@pytest.mark.parametrize("build", [sysfs.no_driver, machines.mi50])
+def test_machine_without_a_card_or_with_a_sound_one_has_nothing_unusable(tmp_path, build):
+    assert survey(build(tmp_path)).unusable is None
+
+
+def test_container_that_hides_all_cards_has_them_unusable_with_the_reason(tmp_path):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    machine.withhold(1)
+    machine.withhold(2)
+    assert "2 GPU node(s) are hidden" in survey(machine).unusable

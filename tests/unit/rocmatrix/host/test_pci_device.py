@@ -90,7 +90,7 @@ def test_cards_of_one_kind_hide_nothing(tmp_path, build):
 
 
 def test_card_of_an_old_kernel_is_found_by_its_device_id(tmp_path):
-    machine = sysfs.old_kernel(tmp_path)
+    machine = sysfs.old_kernel(tmp_path, device_id=0x6860)
     for name, value in {"vendor": "0x1002", "device": "0x6860", "mem_info_vram_total": 8 * sysfs.GIB}.items():
         machine.write(f"sys/class/drm/card0/device/{name}", f"{value}\n")
     (card,) = survey(machine).cards
@@ -112,7 +112,7 @@ def test_devices_on_the_bus_are_seen_without_a_driver(tmp_path):
     machines.pci(machine, "0000:03:00.0", "0000:03:00.0", **machines.AMD)
     machines.pci(machine, "0000:04:00.0", "0000:04:00.0", vendor="0x1002", **{"class": "0x040300"})
     machines.pci(machine, "0000:05:00.0", "0000:05:00.0", vendor="0x10de", **{"class": "0x030000"})
-    assert amd_display_devices(machine) == ["0000:03:00.0"]
+    assert [device.address for device in amd_display_devices(machine)] == ["0000:03:00.0"]
 
 
 def test_cards_of_their_own_at_one_address_are_not_partitions(tmp_path):
@@ -126,7 +126,7 @@ def test_recording_of_drm_alone_gives_the_card_and_its_driver(tmp_path):
     machine = sysfs.Machine(tmp_path)
     machine.write("card0/device/vendor", "0x1002\n")
     machine.write("card0/device/uevent", "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n")
-    assert amd_display_devices(machine) == ["0000:03:00.0"]
+    assert [device.address for device in amd_display_devices(machine)] == ["0000:03:00.0"]
     assert "no KFD topology" in survey(machine).reason
 
 
@@ -141,3 +141,17 @@ def test_recording_of_drm_alone_gives_the_card_and_its_driver(tmp_path):
 )
 def test_marked_power_profile(text, profile):
     assert active_profile(text) == profile
+
+
+def test_vendor_file_padded_with_nul_does_not_lose_the_card(tmp_path):
+    machine = machines.unserved(tmp_path)
+    path = machine.root / "sys/bus/pci/devices/0000:03:00.0/vendor"
+    path.write_bytes(b"0x1002\n" + b"\0" * 32)
+    assert [device.address for device in amd_display_devices(machine)] == ["0000:03:00.0"]
+
+
+def test_profile_whose_name_begins_with_a_digit_is_read():
+    rows = "NUM        MODE_NAME\n  0   BOOTUP_DEFAULT :\n  1   3D_FULL_SCREEN*:\n  5          COMPUTE :\n"
+    assert active_profile(rows) == "3D_FULL_SCREEN"
+    assert active_profile(rows.replace("SCREEN*", "SCREEN ").replace("COMPUTE ", "COMPUTE*")) == "COMPUTE"
+    assert active_profile("1 12*: 100\n") is None

@@ -102,3 +102,22 @@ def test_browser_shows_the_picture(tmp_path):
     argv += [f"--screenshot={shot}", "--window-size=900,1400", file.as_uri()]
     subprocess.run(argv, capture_output=True, check=True, timeout=60)
     assert shot.stat().st_size > 20_000  # an empty page of this size is below 10 kB
+
+
+def test_partitions_are_named_and_their_table_has_one_row_a_card(tmp_path):
+    text = topology.text(drawn(machines.mi300x_cpx(tmp_path, cards=3)))
+    lines = text.splitlines()
+    assert lines[0] == "24 partitions of 3 card(s), 1 NUMA node(s)"
+    assert "partition 7" in text
+    assert "kind and the kernel's distance; 3 of 24, the first partition of each card" in text
+    assert sum("XGMI 15" in line and not line.startswith("  card") for line in lines) == 3
+    assert max(map(len, lines)) < 160
+
+
+def test_table_of_more_cards_than_it_has_room_for_states_what_is_left_out(tmp_path):
+    machine = sysfs.Machine(tmp_path)
+    for number in range(1, 21):
+        machine.gpu(number, sysfs.MI50, minor=127 + number, gid=992, unique_id=number)
+    picture = drawn(machine)
+    assert "16 of 20, the first" in topology.text(picture)
+    assert topology_svg.svg(picture).count('class="cell-self"') == 16

@@ -178,8 +178,8 @@ def builder(monkeypatch):
     monkeypatch.setattr(build.engine_lock, "alone", lambda *_, **__: contextlib.nullcontext())
     monkeypatch.setattr(engine, "obtain", lambda *_: held(None))
     monkeypatch.setattr(engine, "image", lambda *_: held("abc"))
-    monkeypatch.setattr(engine.seal, "put", lambda *_: None)
-    monkeypatch.setattr(build.room, "of_engine", lambda _: build.room.Room(folder=None))
+    monkeypatch.setattr(engine.label_integrity, "put", lambda *_: None)
+    monkeypatch.setattr(build.disk_space, "of_engine", lambda _: build.disk_space.Room(folder=None))
     monkeypatch.setattr(build, "fetch", lambda *_: None)
     monkeypatch.setattr(build, "run_buildx", lambda *_, **__: None)
     return build.Built(tag="t", inputs="abc", argv=("x",))
@@ -196,7 +196,7 @@ def test_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkou
     def refuse(*_):
         raise docker.errors.APIError("the daemon is shutting down")
 
-    monkeypatch.setattr(engine.seal, "put", refuse)
+    monkeypatch.setattr(engine.label_integrity, "put", refuse)
     with pytest.raises(build.BuildFailedError, match="RM202") as failed:
         build._build(None, builder, CPU, held=None, wheels=checkout, log=checkout / "log")
     assert failed.value.trouble is not None

@@ -103,7 +103,7 @@ def called(monkeypatch):
     monkeypatch.setattr(engine, "require_buildx", lambda: steps.append("buildx"))
     monkeypatch.setattr(engine, "obtain", lambda client, name: steps.append(("obtain", name)))
     monkeypatch.setattr(engine, "sealed", lambda client, tag: steps.append(("sealed", tag)) or image())
-    monkeypatch.setattr(build.room, "of_engine", lambda client: ROOM)
+    monkeypatch.setattr(build.disk_space, "of_engine", lambda client: ROOM)
     monkeypatch.setattr(build.engine_lock, "alone", lambda client, tag, *, waiting: nullcontext())
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
     monkeypatch.setattr(build, "run_buildx", lambda argv, **more: steps.append(("run", argv, more)))

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.images import lock
-from rocmatrix.images import wheel_source as origin
+from rocmatrix.images import lock, wheel_source
 from rocmatrix.images.pip_report import Resolved
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
@@ -113,7 +112,7 @@ def test_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
     files = again.locks["rocm7.2-torch2.12.1"]["3.12"]
     assert files[0] == NUMPY.file
     assert any(file.startswith("torch-2.12.1") for file in files)
-    assert again.wheels[NUMPY.file].sources == [origin.PYTHON_SOURCE]
+    assert again.wheels[NUMPY.file].sources == [wheel_source.PYTHON_SOURCE]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_new_version_is_written_as_the_loader_reads_it(checkout, monkeypatch):
 )
 def test_candidates_are_refused_and_expired_nightlies_reported(file, place, code):
     with pytest.raises(RocmatrixError) as caught:
-        origin.refuse_unreleased(file, [place], today=TODAY)
+        wheel_source.refuse_unreleased(file, [place], today=TODAY)
     assert caught.value.code == code
     assert place in caught.value.where
 
@@ -137,7 +136,9 @@ def test_candidates_are_refused_and_expired_nightlies_reported(file, place, code
 def test_nightly_expires_after_120_days(built, age):
     today = date.fromordinal(built.toordinal() + age)
     with pytest.raises(RocmatrixError) as caught:
-        origin.refuse_unreleased(f"torch-2.14.0.dev{built:%Y%m%d}+rocm7.2.whl", ["x/whl/nightly/rocm7.2"], today=today)
+        wheel_source.refuse_unreleased(
+            f"torch-2.14.0.dev{built:%Y%m%d}+rocm7.2.whl", ["x/whl/nightly/rocm7.2"], today=today
+        )
     assert caught.value.code == ("RM107" if age > 120 else "RM106")
 
 
@@ -250,7 +251,7 @@ def test_hash_is_the_indexs_or_computed_once_and_names_which(checkout, indexes, 
 def test_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
     file = Index(tmp_path / "i", hashes=False).add("torch", "2.13.0+rocm7.2")
     row = Resolved(file=file.name, name="torch", version="2.13.0+rocm7.2", url=file.as_uri(), sha256=None)
-    wheel = origin.wheel(row, index=(tmp_path / "i").as_uri(), today=TODAY)
+    wheel = wheel_source.wheel(row, index=(tmp_path / "i").as_uri(), today=TODAY)
     assert wheel.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     assert wheel.confidence == "measured here"
 
@@ -258,7 +259,7 @@ def test_file_whose_hash_pip_does_not_know_is_read_once(tmp_path):
 def test_rocm_package_from_elsewhere_is_rm108():
     row = dataclasses.replace(NUMPY, name="rocm-sdk-core", url="https://elsewhere.example/rocm_sdk_core-99.whl")
     with pytest.raises(RocmatrixError, match="RM108"):
-        origin.wheel(row, index="https://repo.amd.com/rocm/whl-multi-arch/", today=TODAY)
+        wheel_source.wheel(row, index="https://repo.amd.com/rocm/whl-multi-arch/", today=TODAY)
 
 
 def test_answer_of_a_test_channel_is_refused(checkout, indexes):

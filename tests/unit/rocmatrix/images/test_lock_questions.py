@@ -133,7 +133,7 @@ def test_answer_from_the_releases_own_index_keeps_nothing_recorded(monkeypatch):
         seen.append((index, today))
         return some.model_copy(update={"name": row.name})
 
-    monkeypatch.setattr(lock.origin, "wheel", made)
+    monkeypatch.setattr(lock.wheel_source, "wheel", made)
     names = ("rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx1151", "numpy")
     rows = [row(name, version="10.0.0") for name in names]
     torch = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "torch")

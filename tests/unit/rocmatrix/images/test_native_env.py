@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -17,37 +17,37 @@ MATRIX = matrix_file.load(ROOT)
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
 def test_cpu_build_is_locked_for_each_python(python):
-    cell, _ = native.choose(MATRIX, MATRIX.cell("cpu-torch2.13.0"), python=python)
+    cell, _ = native_env.choose(MATRIX, MATRIX.cell("cpu-torch2.13.0"), python=python)
     assert cell.python == python
     assert any(file.startswith(f"torch-2.13.0+cpu-cp{python.replace('.', '')}-") for file, _ in cell.wheels)
 
 
 def test_card_takes_its_own_wheels_where_the_python_fits():
-    cell, why = native.choose(MATRIX, MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"), python="3.12")
+    cell, why = native_env.choose(MATRIX, MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"), python="3.12")
     assert cell.name == "rocm6.3-torch2.7.1-gfx1100"
     assert "3.12" in why
 
 
 def test_card_with_another_python_falls_back_and_reports_it():
-    cell, why = native.choose(MATRIX, MATRIX.cell("rocm6.0-torch2.4.1-gfx906"), python="3.13")
+    cell, why = native_env.choose(MATRIX, MATRIX.cell("rocm6.0-torch2.4.1-gfx906"), python="3.13")
     assert cell.release.rocm is None
     assert "rocm6.0-torch2.4.1-gfx906" in why
 
 
 def test_unknown_python_is_refused_with_those_that_fit():
     with pytest.raises(RocmatrixError, match="RM403") as caught:
-        native.choose(MATRIX, None, python="3.9")
+        native_env.choose(MATRIX, None, python="3.9")
     assert "3.11" in str(caught.value)
 
 
 def test_pip_installs_from_the_wheelhouse_alone(tmp_path):
-    argv = native.pip_argv(tmp_path / "w", tmp_path / "lock")
+    argv = native_env.pip_argv(tmp_path / "w", tmp_path / "lock")
     assert {"--no-index", "--require-hashes", "--no-deps"} <= set(argv)
 
 
 def test_failing_pip_is_rm402():
     with pytest.raises(RocmatrixError, match="RM402"):
-        native.run_pip(["sh", "-c", "echo hash mismatch >&2; exit 1"])
+        native_env.run_pip(["sh", "-c", "echo hash mismatch >&2; exit 1"])
 
 
 def test_host_and_trainer_pins_agree():
@@ -59,7 +59,7 @@ def test_host_and_trainer_pins_agree():
         if "==" in line and not line.startswith((" ", "#"))
     )
     for python in ("3.11", "3.12", "3.13", "3.14"):
-        cell, _ = native.choose(MATRIX, None, python=python)
+        cell, _ = native_env.choose(MATRIX, None, python=python)
         for _, wheel in cell.wheels:
             name = wheel.name.lower().replace("_", "-")
             assert base.get(name, wheel.version) == wheel.version, (name, python)

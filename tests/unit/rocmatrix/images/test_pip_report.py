@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.images import pip_report as resolution
+from rocmatrix.images import pip_report
 from rocmatrix.images.pip_report import Question
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -45,7 +45,7 @@ class Pip:
 
 def test_pip_is_asked_for_the_images_platform(tmp_path):
     question = Question(python="3.12", requirements=("numpy",), index="https://a.example/whl", links="/links")
-    argv = resolution.pip_argv(question, report=tmp_path / "r", target=tmp_path / "t")
+    argv = pip_report.pip_argv(question, report=tmp_path / "r", target=tmp_path / "t")
     assert argv[argv.index("--python-version") + 1] == "3.12"
     assert argv[argv.index("--extra-index-url") + 1] == "https://a.example/whl"
     assert argv[argv.index("--find-links") + 1] == "/links"
@@ -54,7 +54,7 @@ def test_pip_is_asked_for_the_images_platform(tmp_path):
 
 
 def test_report_gives_file_version_address_and_hash():
-    numpy, torch = resolution.parse_report(REPORT)
+    numpy, torch = pip_report.parse_report(REPORT)
     assert (torch.file, torch.version) == ("torch-2.9.1+rocm6.3-cp312-cp312-manylinux_2_28_x86_64.whl", "2.9.1+rocm6.3")
     assert torch.sha256 == "ab" * 32
     assert "%2B" in torch.url
@@ -62,17 +62,17 @@ def test_report_gives_file_version_address_and_hash():
 
 
 def test_resolver_that_gives_up_is_rm105(monkeypatch):
-    monkeypatch.setattr(resolution.subprocess, "run", Pip("ERROR: no versions of numpy satisfy this"))
+    monkeypatch.setattr(pip_report.subprocess, "run", Pip("ERROR: no versions of numpy satisfy this"))
     with pytest.raises(RocmatrixError, match="RM105") as caught:
-        resolution.ask(Question(python="3.12", requirements=("numpy",)))
+        pip_report.ask(Question(python="3.12", requirements=("numpy",)))
     assert "no versions of numpy" in str(caught.value)
 
 
 def test_index_that_is_out_of_reach_is_asked_once(monkeypatch):
     pip = Pip(UNREACHABLE)
-    monkeypatch.setattr(resolution.subprocess, "run", pip)
+    monkeypatch.setattr(pip_report.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]
-    answers = resolution.query_all(questions)
+    answers = pip_report.query_all(questions)
     assert pip.calls == 1
     assert {answer.code for answer in answers.values()} == {"RM104"}
     assert answers[questions[1]].why == "https://a.example cannot be reached: [Errno -2] Name or service not known"
@@ -80,7 +80,7 @@ def test_index_that_is_out_of_reach_is_asked_once(monkeypatch):
 
 def test_index_without_the_version_is_asked_for_every_python(monkeypatch):
     pip = Pip("ERROR: No matching distribution found for torch==9")
-    monkeypatch.setattr(resolution.subprocess, "run", pip)
+    monkeypatch.setattr(pip_report.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]
-    assert {answer.code for answer in resolution.query_all([*questions, *questions]).values()} == {"RM105"}
+    assert {answer.code for answer in pip_report.query_all([*questions, *questions]).values()} == {"RM105"}
     assert pip.calls == 2

@@ -11,14 +11,14 @@ from rocmatrix.containers.device_selection import card_numbers
 from rocmatrix.containers.runspec import Chosen
 from rocmatrix.containers.settings import CdiDevice, Device, Mount
 from rocmatrix.host.hardware import survey
-from rocmatrix.jobs import interactive as session
+from rocmatrix.jobs import interactive
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 
 def spec_on(machine, cell=cells.GFX1100, *, by_cdi_name=False, **choices):
     asked = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
-    return session.spec_for(asked, cell=cell, hardware=survey(machine), root=machine.root, by_cdi_name=by_cdi_name)
+    return interactive.spec_for(asked, cell=cell, hardware=survey(machine), root=machine.root, by_cdi_name=by_cdi_name)
 
 
 def test_job_without_a_command_is_a_shell(tmp_path):
@@ -71,26 +71,26 @@ def test_selinux_counts_where_it_is_enforced(tmp_path, enforce, selinux):
     if enforce:
         (tmp_path / "sys/fs/selinux").mkdir(parents=True)
         (tmp_path / "sys/fs/selinux/enforce").write_text(enforce)
-    assert session.host_of(tmp_path).selinux == selinux
+    assert interactive.host_of(tmp_path).selinux == selinux
 
 
 def test_input_is_handed_on_and_a_terminal_only_where_there_is_one(tmp_path, monkeypatch):
     spec = spec_on(sysfs.two_rx_7900_xt(tmp_path))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
-    assert session.attached_argv(spec)[:4] == ["docker", "run", "--interactive", "--rm"]
-    assert "--tty" not in session.attached_argv(spec)
+    assert interactive.attached_argv(spec)[:4] == ["docker", "run", "--interactive", "--rm"]
+    assert "--tty" not in interactive.attached_argv(spec)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert session.attached_argv(spec)[2:4] == ["--interactive", "--tty"]
+    assert interactive.attached_argv(spec)[2:4] == ["--interactive", "--tty"]
 
 
 def test_programs_status_is_handed_on():
-    assert session.attached([sys.executable, "-c", "raise SystemExit(7)"]) == 7
+    assert interactive.attached([sys.executable, "-c", "raise SystemExit(7)"]) == 7
 
 
 def test_missing_client_is_reported():
     with pytest.raises(RocmatrixError, match="RM201"):
-        session.attached(["no-such-engine"])
+        interactive.attached(["no-such-engine"])
 
 
 def test_termination_reaches_the_program_and_is_waited_for():
@@ -108,9 +108,9 @@ def test_termination_reaches_the_program_and_is_waited_for():
 
 @pytest.mark.parametrize("status", [125, 126, 127])
 def test_engine_statuses_have_a_message(status):
-    assert session.refused(status).code == "RM207"
+    assert interactive.refused(status).code == "RM207"
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 124, 130, 137])
 def test_programs_statuses_are_its_own(status):
-    assert session.refused(status) is None
+    assert interactive.refused(status) is None

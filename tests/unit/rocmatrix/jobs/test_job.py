@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.host.hardware import survey
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
@@ -30,7 +30,9 @@ def test_options_become_flags():
 @pytest.fixture
 def own_python(monkeypatch):
     monkeypatch.setattr(
-        native, "prepare", lambda *args, cell, **kwargs: native.Native(python="python3", cell=cell, why="stand-in")
+        native_env,
+        "prepare",
+        lambda *args, cell, **kwargs: native_env.Native(python="python3", cell=cell, why="stand-in"),
     )
 
 
@@ -74,6 +76,15 @@ def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
     assert not left_out or not {"p2p", "collectives", "two_gpu_step"} & set(options["probe"])
 
 
+@pytest.mark.parametrize(("cards", "left_out"), [((0,), True), ((0, 0), True), ((0, 1), False), ((), False)])
+def test_cards_that_are_chosen_decide_which_probes_run(cards, left_out, tmp_path):
+    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    cell = next(c for c in MATRIX.cells if c.architecture == "gfx1100")
+    options, note = job.probes_for(wanted("smoke", cards=cards), cell=cell, hardware=hardware)
+    assert ("probe" in options) == left_out
+    assert ("one card, so the probes of two are left out" in note) == left_out
+
+
 def test_probes_named_by_hand_are_kept(tmp_path):
     chosen = wanted("smoke", options={"probe": ["two_gpu_step"]})
     cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906")
@@ -88,8 +99,8 @@ def test_rocm_cell_must_find_rocm(name, expected):
 @pytest.fixture
 def cpu_build_only(monkeypatch):
     """A machine for whose Python only the CPU build is locked."""
-    fallback = native.Native(python="python3", cell=cells.CPU, why="stand-in: the CPU build")
-    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: fallback)
+    fallback = native_env.Native(python="python3", cell=cells.CPU, why="stand-in: the CPU build")
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: fallback)
 
 
 def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
@@ -121,7 +132,7 @@ def test_cards_are_chosen_natively_too(tmp_path):
         job.visible(wanted("smoke", cards=(5,)), cell=cells.GFX1100, hardware=host)
 
 
-FOREIGN = native.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
+FOREIGN = native_env.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
 
 
 def test_foreign_environment_has_no_cell_and_reports_why():
@@ -131,7 +142,7 @@ def test_foreign_environment_has_no_cell_and_reports_why():
 
 
 def test_overridden_rules_are_reported_for_their_cell():
-    own = native.Native(python="python3", cell=cells.CPU, why="stand-in")
+    own = native_env.Native(python="python3", cell=cells.CPU, why="stand-in")
     assert "--forced=rule-a,rule-b" in job.native_provenance(
         wanted(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
     )

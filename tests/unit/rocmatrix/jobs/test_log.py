@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rocmatrix.jobs import log as job_log
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.jobs.log import JobLog
 
 TALK = """
@@ -18,7 +18,7 @@ print('plain')
 
 
 def run(code, log):
-    return launch.run([sys.executable, "-c", code], show=lambda _: None, log=log)
+    return runner.run([sys.executable, "-c", code], show=lambda _: None, log=log)
 
 
 def test_streams_are_both_kept_whole(tmp_path, capfd):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.runtime.errors import RocmatrixError
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -25,20 +25,20 @@ ROOT = Path(__file__).resolve().parents[4]
     ],
 )
 def test_place_has_a_reason(asked, cards, obstacle, where, reason):
-    decision = launch.decide(asked, cards=cards, engine=obstacle)
+    decision = runner.decide(asked, cards=cards, engine=obstacle)
     assert decision.where == where
     assert reason in decision.why
 
 
 def test_unknown_runner_is_refused():
     with pytest.raises(RocmatrixError, match="RM404"):
-        launch.decide("docker", cards=(), engine=None)
+        runner.decide("docker", cards=(), engine=None)
 
 
 def test_events_arrive_in_order_and_text_passes_through(capfd):
     code = 'print("{\\"event\\": \\"a\\"}"); print("words"); print("[1]"); print("{\\"event\\": \\"b\\", \\"n\\": 2}")'
     seen = []
-    done = launch.run([sys.executable, "-c", code + "; raise SystemExit(7)"], show=seen.append)
+    done = runner.run([sys.executable, "-c", code + "; raise SystemExit(7)"], show=seen.append)
     assert done.status == 7
     assert [event["event"] for event in seen] == ["a", "b"]
     assert done.last("b") == {"event": "b", "n": 2}
@@ -47,7 +47,7 @@ def test_events_arrive_in_order_and_text_passes_through(capfd):
 
 
 def test_checkout_comes_first_on_the_module_path(tmp_path):
-    environment = launch.native_environment(tmp_path, {"PYTHONPATH": "/elsewhere", "HOME": "/h"})
+    environment = runner.native_environment(tmp_path, {"PYTHONPATH": "/elsewhere", "HOME": "/h"})
     assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h", "PYTHONSAFEPATH": "1"}
 
 
@@ -68,7 +68,7 @@ def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path)
 
 def test_missing_client_is_rm201():
     with pytest.raises(RocmatrixError, match="RM201"):
-        launch.run(["no-such-docker"], show=print)
+        runner.run(["no-such-docker"], show=print)
 
 
 def stand_in(folder, name, script):
@@ -79,19 +79,19 @@ def stand_in(folder, name, script):
 
 def scheduled(tmp_path):
     path = tmp_path / "runs" / "r.sbatch"
-    return launch.Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
+    return runner.Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
 
 
 def test_job_is_written_and_handed_over(tmp_path, monkeypatch):
     stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert launch.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
+    assert runner.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
 
 
 def test_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
-        launch.send(scheduled(tmp_path))
+        runner.send(scheduled(tmp_path))
     assert not (tmp_path / "runs").exists()
 
 
@@ -99,7 +99,7 @@ def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
     stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
-        launch.send(scheduled(tmp_path))
+        runner.send(scheduled(tmp_path))
 
 
 def test_job_prints_its_files_before_its_command(tmp_path):

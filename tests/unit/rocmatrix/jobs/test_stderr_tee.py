@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 
-from rocmatrix.jobs import stderr_tee as tee
+from rocmatrix.jobs import stderr_tee
 
 
 def run(code, onto):
-    with tee.tee_stderr(onto) as words:
+    with stderr_tee.tee_stderr(onto) as words:
         subprocess.run([sys.executable, "-c", code], stderr=words.writable, check=False)
     return words.tail
 
@@ -21,7 +21,7 @@ def test_text_passes_through_and_is_kept(capfd):
 
 def test_tee_keeps_only_the_end(capfd):
     tail = run("import sys; sys.stderr.write('x' * 600_000 + 'end')", sys.stderr)
-    assert len(tail) == tee.KEPT_BYTES
+    assert len(tail) == stderr_tee.KEPT_BYTES
     assert tail.endswith(b"xend")
     assert len(capfd.readouterr().err) == 600_003
 

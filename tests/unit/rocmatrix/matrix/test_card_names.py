@@ -40,6 +40,28 @@ ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[4]).architectu
         ("RX 7900 XT 20GB", "gfx1100"),
         ("AMD Radeon RX 9070 XT 16 GB", "gfx1201"),
         ("Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M] (rev c8)", "gfx1100"),
+        ("HX 370", "gfx1150"),
+        ("7840HS", "gfx1103"),
+        ("8845HS", "gfx1103"),
+        ("5700G", "gfx90c"),
+        ("9950X", "gfx1036"),
+        ("MI350", "gfx950"),
+        ("MI300", "gfx942"),
+        ("MI300X VF", "gfx942"),
+        ("AMD Instinct MI60 / MI50", "gfx906"),
+        ("AMD Instinct MI250X / MI250", "gfx90a"),
+        ("AI MAX 395", "gfx1151"),
+        ("AMD Radeon(TM) 8060S Graphics", "gfx1151"),
+        ("Radeon (TM) PRO WX 8200", "gfx900"),
+        ("WX 7100", "gfx803"),
+        ("Radeon RX 580 Series", "gfx803"),
+        ("Polaris 10", "gfx803"),
+        ("W6900X", "gfx1030"),
+        ("ROG Ally", "gfx1103"),
+        ("Legion Go", "gfx1103"),
+        ("Sapphire Nitro+ RX 7900 XTX", "gfx1100"),
+        ("ASRock Radeon RX 6950 XT Phantom Gaming OC", "gfx1030"),
+        ("AMD Custom GPU 0405", "gfx1033"),
         ("Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 [Radeon Pro VII/Radeon Instinct MI50 32GB]", "gfx906"),
     ],
 )
@@ -111,6 +133,9 @@ def test_names_of_an_architecture_lead_to_it_or_name_its_rivals(gfx):
         ("6700", None),
         ("840M", ["Radeon 840M (gfx1152)", "Radeon 840M (gfx1153)"]),
         ("Instinct", None),
+        ("MI30", ["Instinct MI300X (gfx942)"]),
+        ("90", None),
+        ("Vega", None),
         ("", None),
     ],
 )
@@ -132,3 +157,23 @@ def test_long_list_of_candidates_is_cut_with_a_count():
 def test_unknown_name_gets_the_nearest():
     with pytest.raises(RocmatrixError, match="did you mean Radeon RX 7900 XT"):
         architecture_of(ARCHITECTURES, "Radeon RX 7990 XT")
+
+
+@pytest.mark.parametrize("name", ["RTX 4090", "GeForce GTX 1080", "H100", "NVIDIA A100", "Intel Arc B580"])
+def test_name_of_another_makers_card_gets_no_card_of_amds_as_the_nearest(name):
+    with pytest.raises(RocmatrixError, match="RM010") as caught:
+        architecture_of(ARCHITECTURES, name)
+    assert "another maker's" in caught.value.next
+    assert "did you mean" not in caught.value.next
+
+
+@pytest.mark.parametrize(("name", "gfx"), [("BC-250", "gfx1013"), ("Raven Ridge", "gfx902"), ("R9 390X", "gfx701")])
+def test_card_that_no_release_was_built_for_is_named_so(name, gfx):
+    with pytest.raises(RocmatrixError, match=f"is a {gfx}, for which no release was built"):
+        architecture_of(ARCHITECTURES, name)
+
+
+@pytest.mark.parametrize("name", ["Nitro+", "Sapphire", "Radeon RX 7990 XT Pulse", "RX 5700XTX", "Ryzen 9 7950X4D"])
+def test_words_of_a_board_or_a_number_near_one_name_no_card(name):
+    with pytest.raises(RocmatrixError, match="RM010"):
+        architecture_of(ARCHITECTURES, name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from rocmatrix.matrix import derived_rules as derive
+from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.library import Libraries
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.statement import Selector
@@ -12,7 +12,7 @@ from rocmatrix.matrix.statement import Selector
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.derived_rules}
 NO_LIBRARIES = Libraries(rocblas=[], rccl=[], hipblaslt=[], attention=[], allocator=[], drivers=[])
-RELEASE_RULES = derive.rules(MATRIX.releases, MATRIX.architectures, NO_LIBRARIES)
+RELEASE_RULES = derived_rules.rules(MATRIX.releases, MATRIX.architectures, NO_LIBRARIES)
 
 
 def blockers(architecture, release):
@@ -70,7 +70,7 @@ def test_few_rules_replace_hundreds():
 
 
 def test_empty_release_list_gives_no_rule():
-    assert derive.rules([], MATRIX.architectures, NO_LIBRARIES) == ()
+    assert derived_rules.rules([], MATRIX.architectures, NO_LIBRARIES) == ()
 
 
 def test_torch_versions_from_2_0_to_2_15_are_all_there():
@@ -83,7 +83,7 @@ def of(name):
 
 
 def derived(*names, architectures=("gfx1030", "gfx1100", "gfx803")):
-    found = derive.rules([of(name) for name in names], architectures, NO_LIBRARIES)
+    found = derived_rules.rules([of(name) for name in names], architectures, NO_LIBRARIES)
     return {rule.id: rule for rule in found}
 
 
@@ -108,7 +108,7 @@ def test_rules_follow_from_their_releases_in_every_part():
     assert left_out.reason == f"torch 2.5.1 for ROCm 6.2 holds device code for {held} only"
     assert left_out.evidence.sources == second.device_code.evidence.sources
     assert left_out.evidence.date == second.device_code.evidence.date
-    assert left_out.expires == derive.look_again(left_out.evidence.date)
+    assert left_out.expires == derived_rules.look_again(left_out.evidence.date)
     paired = found["rocm-versions-of-torch-2.5.1"]
     assert paired.when == Selector(torch="==2.5.1", rocm="!=6.1,!=6.2")
     assert paired.reason == "torch 2.5.1 was released for ROCm 6.1, 6.2 only"
@@ -129,17 +129,17 @@ def test_architecture_in_no_rule_is_one_that_every_release_left_out():
 
 def test_library_entries_are_each_a_rule():
     entries = [*MATRIX.libraries.rocblas, *MATRIX.libraries.rccl]
-    found = derive.library_rules(MATRIX.libraries)
+    found = derived_rules.library_rules(MATRIX.libraries)
     assert [rule.id for rule in found] == [entry.id for entry in entries]
     for rule, entry in zip(found, entries, strict=True):
         library = "rocBLAS" if entry in MATRIX.libraries.rocblas else "RCCL"
         assert rule.reason == f"{library} has no kernels for it: {entry.note}"
         assert (rule.when, rule.evidence, rule.verdict) == (entry.when, entry.evidence, "broken")
-        assert rule.expires == derive.look_again(entry.evidence.date)
-    everything = derive.rules(MATRIX.releases, MATRIX.architectures, MATRIX.libraries)
+        assert rule.expires == derived_rules.look_again(entry.evidence.date)
+    everything = derived_rules.rules(MATRIX.releases, MATRIX.architectures, MATRIX.libraries)
     assert everything[-len(found) :] == found
     assert everything[: -len(found)] == RELEASE_RULES
 
 
 def test_statement_is_due_for_review_after_a_year():
-    assert derive.look_again("2026-11-21") == "2027-11-21"
+    assert derived_rules.look_again("2026-11-21") == "2027-11-21"

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.evidence import from_events, store
-from rocmatrix.evidence import recorder as keeping
+from rocmatrix.evidence import from_events, recorder, store
 from rocmatrix.evidence.level import standings
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import labels
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import runner
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.resolver.request import Request
@@ -27,11 +26,11 @@ from rocmatrix.nightly.stages import OnEngine
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import proof
 from rocmatrix.verify.finding import Check, Finding
-from tests.container.rehearsal import checkout as making
+from tests.container.rehearsal import checkout
 from tests.fixtures import cells, sysfs
 
-CELL = cells.MATRIX.cell(making.GFX1100)
-PROBES = [p["probe"] for p in json.loads((making.ROOT / "rocmatrix/runtime/trainer/probes.json").read_text())]
+CELL = cells.MATRIX.cell(checkout.GFX1100)
+PROBES = [p["probe"] for p in json.loads((checkout.ROOT / "rocmatrix/runtime/trainer/probes.json").read_text())]
 INPUTS, IMAGE, OTHER = "a" * 64, "sha256:" + "b" * 64, "sha256:" + "c" * 64
 LABELS = {labels.INPUTS: INPUTS, labels.SIMULATED: "yes", labels.STAND_IN: "wheels", labels.BASE: "other:1"}
 CHECKS = sorted(proof.EVERY_CHECK)
@@ -42,12 +41,12 @@ class Chain:
 
     def __init__(self, folder, path):
         self.folder, self.path = folder, path
-        self.place = keeping.Place(
+        self.place = recorder.Place(
             cell=CELL, hardware=replace(survey(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
             where="container", image=IMAGE, labels=LABELS, asked=tuple(PROBES),
         )  # fmt: skip
-        shutil.copytree(making.HERE / "stand_in_trainer", folder / "inside/trainer")
-        shutil.copy(making.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")
+        shutil.copytree(checkout.HERE / "stand_in_trainer", folder / "inside/trainer")
+        shutil.copy(checkout.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")
 
     def build(self, **more):
         marks = from_events.marks_of(CELL, labels=LABELS)
@@ -62,7 +61,7 @@ class Chain:
         return made.proven
 
     def smoke(self, *, image=IMAGE, **scene):
-        (self.folder / "scenario.json").write_text(json.dumps(making.SCENES[making.GFX1100] | scene))
+        (self.folder / "scenario.json").write_text(json.dumps(checkout.SCENES[checkout.GFX1100] | scene))
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder / "inside"),
@@ -70,9 +69,9 @@ class Chain:
             "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
         }
         wanted = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
-        with keeping.watched(wanted, replace(self.place, image=image)) as keep:
+        with recorder.watched(wanted, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
-            return keep(launch.run(argv, environment=environment, show=lambda _: None))
+            return keep(runner.run(argv, environment=environment, show=lambda _: None))
 
     @property
     def standing(self):
@@ -188,6 +187,8 @@ def night(chain):
         ["build", "prove", "smoke", "smoke-fails"],
         ["build", "prove", "smoke", "prove-fails"],
         ["build", "prove", "smoke-of-another-image"],
+        ["build", "prove", "smoke-with-card-errors"],
+        ["build", "prove", "smoke", "smoke-with-card-errors"],
         ["build", "prove-of-another-image", "smoke"],
     ],
     ids="-".join,
@@ -203,6 +204,7 @@ def test_tag_moves_only_with_a_proof_and_a_smoke_of_the_same_image(chain, steps,
         "smoke": chain.smoke,
         "smoke-fails": lambda: chain.smoke(probes={"blas": "fail"}),
         "smoke-of-another-image": lambda: chain.smoke(image=OTHER),
+        "smoke-with-card-errors": lambda: chain.smoke(moved=["0000:03:00.0"]),
     }
     for step in steps:
         does[step]()

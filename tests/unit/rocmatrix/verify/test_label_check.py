@@ -44,3 +44,8 @@ def test_label_that_differs_or_is_missing_is_named_with_both_values(name, said):
 def test_another_user_fails(user):
     (finding,) = label_check.check(labels(cells.CPU), user=user, cell=cells.CPU).findings
     assert (finding.code, finding.places) == ("RM219", (f"the default user is {user!r}, not '10001:10001'",))
+
+
+def test_missing_labels_and_root_fail():
+    (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
+    assert len(finding.places) == 6

@@ -57,3 +57,28 @@ def test_cell_without_a_lock_cannot_pass():
     found = packages.check(LOCKED, UNLOCKED)
     what = f"the cell has no lock to compare with: {UNLOCKED.unlocked_because}"
     assert found == Check(name="packages", summary="no lock", findings=finding(what))
+
+
+def test_locked_set_passes_with_what_the_environment_brings():
+    found = packages.check(LOCKED | {"pip": "24.0"}, cells.CPU)
+    assert (found.status, len(LOCKED) > 10) == ("passed", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"torch": "2.12.0+cpu"}, "of another version: torch 2.12.0+cpu where"),
+        ({"leftpad": "1.0"}, "installed and not locked: leftpad 1.0"),
+        ({"torch": None}, "locked and not installed: torch"),
+    ],
+)
+def test_difference_to_the_lock_fails(change, words):
+    installed = {name: version for name, version in (LOCKED | change).items() if version is not None}
+    (finding,) = packages.check(installed, cells.CPU).findings
+    assert (finding.code, words in finding.words) == ("RM216", True), finding.words
+
+
+def test_empty_install_and_empty_lock_both_fail():
+    assert packages.check({}, cells.CPU).status == "failed"
+    (finding,) = packages.check(LOCKED, UNLOCKED).findings
+    assert (finding.code, "no lock to compare with" in finding.what) == ("RM216", True)

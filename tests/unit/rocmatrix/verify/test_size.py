@@ -1,10 +1,14 @@
 """The whole outcome of a size: its name, words, numbers and notes, which a proof's record is made of."""
 
+from dataclasses import replace
+
 import pytest
 
 from rocmatrix.matrix.kernel_library import LIMIT, Baseline
+from rocmatrix.verify import size
 from rocmatrix.verify.finding import Check, Finding
 from rocmatrix.verify.size import Recorded, check
+from tests.fixtures import cells
 
 ENTRY = "{} bytes of c are on record since 2026-11-22; `./invokew evidence --sizes` writes a baseline of it"
 RECORDED = Recorded(bytes=1000, date="2026-11-21", of="the first image")
@@ -62,3 +66,39 @@ def test_baseline_counts_by_its_newest_size_and_its_own_limit():
     assert outcome(1100, baseline(limit=1.1, limit_reason="for the test")).status == "passed"
     assert outcome(1101, baseline(limit=1.1, limit_reason="for the test")).status == "failed"
     assert outcome(900, baseline()).summary == "900 bytes, 0.900 of the 1000 of 2026-11-21 (a test)"
+
+
+BASELINE = Baseline.model_validate(
+    {"cell": cells.CPU.name, "sizes": [{"bytes": 1000, "date": "2026-11-21", "of": "a test"}]}
+)
+
+
+@pytest.mark.parametrize(("bytes_", "status"), [(900, "passed"), (1050, "passed"), (1051, "failed")])
+def test_limit_of_size_is_relative(bytes_, status):
+    assert size.check(bytes_, BASELINE, cell="x", today="2026-11-21").status == status
+
+
+def test_first_size_is_not_checked_and_later_ones_are_compared_with_it():
+    first = size.check(1234, None, cell="x", today="2026-11-21")
+    assert (first.status, first.data["bytes"]) == ("not checked", 1234)
+    assert "first size" in first.summary
+    recorded = size.Recorded(bytes=1000, date="2026-11-21", of="the first image")
+    for bytes_, status in ((1050, "passed"), (1051, "failed")):
+        assert size.check(bytes_, None, cell="x", today="2026-11-22", recorded=recorded).status == status
+    taken = size.check(9999, None, cell="x", today="2026-11-22", recorded=recorded, accept="new kernels")
+    assert (taken.status, taken.summary.startswith("accepted: new kernels")) == ("passed", True)
+
+
+def test_checkouts_baseline_comes_before_what_is_on_record():
+    recorded = size.Recorded(bytes=10**9, date="2026-11-21", of="a bloated image")
+    assert size.check(10**6, BASELINE, cell="x", today="2026-11-22", recorded=recorded).status == "failed"
+
+
+def test_empty_image_has_no_size_to_take():
+    for accept in ("", "why not"):
+        assert size.check(0, None, cell="x", today="2026-11-22", accept=accept).status == "failed"
+
+
+def test_check_that_was_left_out_never_passes():
+    passed = size.check(1, BASELINE, cell="x", today="2026-11-21")
+    assert replace(passed, skipped=True).status == "not checked"

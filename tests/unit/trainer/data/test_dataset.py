@@ -9,7 +9,7 @@ import pytest
 from trainer.data.bar import Bars
 from trainer.data.dataset import statistic, statistic_by_pieces
 from trainer.data.features.daily_features import FEATURES, feature_matrix
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.tasks.bars import make_dataset
 
 LOOKBACK = max(feature.lookback for feature in FEATURES)
@@ -52,6 +52,6 @@ def test_bars_that_are_too_few_give_no_rows(make_bars: Callable[..., Bars], coun
 def test_statistic_by_pieces_is_the_whole_ones_to_the_bit(
     target: str, piece: int, horizon: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", piece)
+    monkeypatch.setattr(chunks, "PIECE", piece)
     close = 100 * np.exp(np.cumsum(np.random.default_rng(2).normal(0, 1e-3, 500)))
     assert statistic_by_pieces(close, horizon, target).tobytes() == statistic(close, horizon, target).tobytes()

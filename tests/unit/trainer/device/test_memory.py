@@ -208,7 +208,7 @@ def test_first_step_that_fails_while_it_allocates_is_rolled_back(monkeypatch: py
 
 
 def test_left_as_torch_leaves_it_such_a_step_could_not_be_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.device.memory.OptimizerUnchanged.again", lambda self: True)
+    monkeypatch.setattr("trainer.device.memory.OptimizerUnchanged.holds", lambda self: True)
     Budget(monkeypatch, torch, "zeros_like", {2})
     with pytest.raises(KeyError, match="exp_avg_sq"):
         weights(training("fp64", guarded=True))

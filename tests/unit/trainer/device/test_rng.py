@@ -5,7 +5,7 @@ import random
 import numpy as np
 import torch
 
-from trainer.device.rng import Moment, draw_state, seed_all, set_state
+from trainer.device.rng import RngState, draw_state, seed_all, set_state
 
 CPU = torch.device("cpu")
 
@@ -33,9 +33,9 @@ def test_state_brings_all_kinds_back() -> None:
     seed_all(3)
     random.gauss(0, 1)
     np.random.normal()
-    state, moment = draw_state(CPU), Moment.now(CPU)
+    state, moment = draw_state(CPU), RngState.now(CPU)
     first = draws()
     set_state(state, CPU)
     assert draws() == first
-    moment.again(CPU)
+    moment.restore(CPU)
     assert draws() == first

@@ -15,7 +15,7 @@ from trainer.config.checkpoint_policy import Interval, Retention
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
-from trainer.run import checkpoint_writer as checkpoint
+from trainer.run import checkpoint_writer
 from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, report_damaged, restore
 from trainer.storage import checkpoint_store
 from trainer.storage.checkpoint_store import stored
@@ -83,7 +83,7 @@ def test_best_is_that_of_the_lowest_validation_loss(tmp_path: Path) -> None:
 
 def test_time_makes_a_checkpoint_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(checkpoint_writer.time, "monotonic", lambda: clock[0])
     made, run = keeper(tmp_path, interval=Interval(seconds=60)), training()
     assert not made.checkpoint_due(run)
     clock[0] = 61.0
@@ -160,7 +160,7 @@ def test_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
         return write(*arguments)
 
     monkeypatch.setattr(checkpoint_store, "write", held)
-    monkeypatch.setattr(checkpoint, "PATIENCE_SECONDS", 0.001)
+    monkeypatch.setattr(checkpoint_writer, "PATIENCE_SECONDS", 0.001)
     made = keeper(tmp_path)
     fit(training(callbacks=Callbacks([Release(slow), made])))
     told = [(event["event"], event["step"]) for event in events(capsys)]
@@ -227,13 +227,13 @@ def test_damaged_checkpoint_counts_neither_as_the_last_nor_as_the_best(tmp_path:
     made.distrusted.add(15)
     made._tidy(20)
     assert set(steps(tmp_path)) >= {20, 15, 10}
-    assert checkpoint.losses_of(folder)
+    assert checkpoint_writer.losses_of(folder)
 
 
 @pytest.mark.parametrize("loss", [None, "x", [], float("nan"), True])
 def test_loss_that_is_no_number_ranks_last(tmp_path: Path, loss: Any) -> None:
     checkpoint_store.write(tmp_path, 5, {"state.json": [b"1"]}, {"validation_loss": loss})
-    ((_, read),) = checkpoint.losses_of(tmp_path)
+    ((_, read),) = checkpoint_writer.losses_of(tmp_path)
     assert read == (1 if loss is True else float("inf"))
 
 

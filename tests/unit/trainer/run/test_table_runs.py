@@ -21,7 +21,7 @@ from tests.fixtures.tables import hours, mixed, written
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import read_subject
 from trainer.cli import main
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.storage.metadata_schema import json_schema
 from trainer.tasks.metrics.score import as_numbers
 
@@ -149,7 +149,7 @@ def test_table_as_parquet_gives_the_same_model(tmp_path: Path) -> None:
 def test_mapped_rows_give_the_same_files_to_the_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], kind: str
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 64)
+    monkeypatch.setattr(chunks, "PIECE", 64)
     table = mixed().with_columns(at=pl.Series(hours(300)[::-1]))
     path = tmp_path / f"t.{kind}"
     table.write_parquet(path) if kind == "parquet" else table.write_csv(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.runtime import memory_limit as watched
+from trainer.runtime import memory_limit
 from trainer.runtime.child_process import run_limited
 
 MIB = 1 << 20
@@ -23,17 +23,17 @@ def test_kernel_takes_a_probe_before_anything_else() -> None:
 
 
 def test_memory_of_this_process_is_counted() -> None:
-    before = watched.held_bytes(os.getpid())
+    before = memory_limit.held_bytes(os.getpid())
     held = bytearray(b"x") * (64 * MIB)
-    assert watched.held_bytes(os.getpid()) - before > 60 * MIB
+    assert memory_limit.held_bytes(os.getpid()) - before > 60 * MIB
     assert len(held) == 64 * MIB
-    assert watched.held_bytes(1 << 30) == 0  # no such process
+    assert memory_limit.held_bytes(1 << 30) == 0  # no such process
 
 
 def test_control_group_that_allows_less_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watched, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory_limit, "CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text(f"{10 * MIB}\n")
     (tmp_path / "memory.current").write_text(f"{4 * MIB}\n")
-    assert watched.available_bytes() == 6 * MIB
+    assert memory_limit.available_bytes() == 6 * MIB
     (tmp_path / "memory.max").write_text("max\n")
-    assert watched.available_bytes() > 10 * MIB
+    assert memory_limit.available_bytes() > 10 * MIB

@@ -170,3 +170,36 @@ def test_waiting_below_one_per_cent_is_not_reported() -> None:
 
 def test_nested_figures_become_paths() -> None:
     assert flat({"a": 1, "b": {"c": 2.5, "d": {"e": 3}}, "f": None, "g": "text"}) == {"a": 1, "b/c": 2.5, "b/d/e": 3}
+
+
+class Health:
+    """Stands in for the cards' counters."""
+
+    def __init__(self, *moved: str) -> None:
+        self.moved = list(moved)
+
+    def report(self) -> dict[str, Any]:
+        words = "card 0000:03:00.0: ras/umc/ue rose from 0 to 1" if self.moved else ""
+        return {"moved": self.moved, "unknown": [], "words": words, "cards": {}, "seconds": 1.0}
+
+
+@pytest.mark.parametrize("moved", [[], ["0000:03:00.0"]])
+def test_health_is_written_once_at_the_end_and_what_moved_is_said(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str], moved: list[str]
+) -> None:
+    telemetry = Telemetry(file=tmp_path / "t.jsonl", clock=clock)
+    telemetry.follow_health(Health(*moved))  # type: ignore[arg-type]
+    telemetry.close()
+    written = [line for line in lines(tmp_path / "t.jsonl") if line["event"] == "health"]
+    told = capsys.readouterr()
+    assert [line["moved"] for line in written] == [moved]
+    assert json.loads(told.out)["event"] == "health"
+    assert ("raises no level" in told.err) == bool(moved)
+
+
+def test_energy_of_a_row_is_the_power_over_the_window(tmp_path: Path, clock: Clock) -> None:
+    telemetry = Telemetry(file=None, sensor=lambda: Reading(power_w=300), clock=clock, window_seconds=2)
+    clock.now += 2
+    window = telemetry.on_step(100)
+    assert window is not None
+    assert window.joules_per_row == 6.0

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 
 from trainer.diagnostics.probes import entry
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import judge as rank_probe
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, judge, torchrun
 from trainer.diagnostics.probes.pair.ranks.collectives_rank import SIZES, SIZES_CPU
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
 from trainer.diagnostics.probes.pair.ranks.judge import Subject
@@ -31,7 +29,7 @@ def measure(request: Request) -> Verdict:
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
-    place = two_ranks.place(request.expect)
+    place = torchrun.place(request.expect)
     expected = len(BUS) * len(SIZES_CPU if place.ran_on.kind == "cpu" else SIZES)
     subject = Subject(
         probe="collectives",
@@ -40,14 +38,14 @@ def measure(request: Request) -> Verdict:
         place=place,
         checks=lambda reports: sum_checks(reports, expected),
         numbers=bandwidths,
-        ways=two_cards.WAYS,
+        ways=cause_search.WAYS,
     )
-    return rank_probe.measure(subject, request)
+    return judge.measure(subject, request)
 
 
 def sum_checks(reports: Sequence[Report], expected: int) -> list[Check]:
     """No rank received a wrong element in any operation and size, and each was tried."""
-    finished = two_ranks.finished(reports)
+    finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []
     names = [name for name in finished[0] if "bytes" in finished[0][name]]
@@ -60,7 +58,7 @@ def sum_checks(reports: Sequence[Report], expected: int) -> list[Check]:
 
 def bandwidths(reports: Sequence[Report]) -> list[Number]:
     """Bus bandwidth of the slower rank, and the latency of the smallest size."""
-    finished = two_ranks.finished(reports)
+    finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []
     numbers = []

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainer.diagnostics.probes import numerics, placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import child as in_child
-from trainer.diagnostics.probes.pair.ranks import ddp_rank
-from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, child, ddp_rank, host_facts, torchrun
 from trainer.diagnostics.probes.pair.ranks.compare_steps import MOVED_LIMIT, WEIGHT_LIMIT
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, absent, at_least, at_most, conclude, equal
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 PROBE = "two_gpu_step_data_parallel"
 MODULE = "trainer.diagnostics.probes.pair.data_parallel"
-WAYS = (NCCL_NO_P2P, two_cards.NCCL_NO_SHM)  # it broadcasts weights by NCCL within the process, and knows no gloo
+WAYS = (NCCL_NO_P2P, cause_search.NCCL_NO_SHM)  # it broadcasts weights by NCCL within the process, and knows no gloo
 
 
 def measure(request: Request) -> Verdict:
@@ -38,17 +34,17 @@ def measure(request: Request) -> Verdict:
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
-    device, limit = placement.place(request.expect), two_ranks.limit_of(request)
+    device, limit = placement.place(request.expect), torchrun.limit_of(request)
     cards, ends = (0 if device.kind == "cpu" else placement.card_count()), time.monotonic() + limit
     if cards < WORLD:
         reason = f"DataParallel was not tried: it takes two cards, and here {'is one' if cards else 'is none'}."
         missing = absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
-        return two_cards.explained(missing, circumstances.read(cards))
-    found = in_child.verdict(PROBE, MODULE, request, limit * two_cards.FIRST_SHARE)
+        return cause_search.explained(missing, host_facts.read(cards))
+    found = child.verdict(PROBE, MODULE, request, limit * cause_search.FIRST_SHARE)
     if found.status == "pass":
         return found
-    tries = two_cards.retry(WAYS, lambda *way: again(request, *way), ends)
-    return two_cards.explained(found, circumstances.read(cards), tries, two_cards.of_copies)
+    tries = cause_search.retry(WAYS, lambda *way: again(request, *way), ends)
+    return cause_search.explained(found, host_facts.read(cards), tries, cause_search.of_copies)
 
 
 def again(request: Request, way: Transport, seconds: float) -> str:
@@ -57,18 +53,18 @@ def again(request: Request, way: Transport, seconds: float) -> str:
     Args:
         seconds: time limit.
     """
-    found = in_child.verdict(PROBE, MODULE, request, seconds, way.environment)
+    found = child.verdict(PROBE, MODULE, request, seconds, way.environment)
     return "" if found.status == "pass" else found.summary
 
 
 def direct(request: Request) -> Verdict:
     """Train on two cards and on one, from the same weights on the same batches; then on the next two."""
     device, seed = placement.place(request.expect), numerics.fresh_seed()
-    pairs = two_ranks.pairs(placement.card_count())
+    pairs = torchrun.pairs(placement.card_count())
     numerics.strict_fp32()
     found = conclude(
         probe=PROBE,
-        summary=f"DataParallel over two cards ({device.name}) stepped like one card{two_ranks.tried(pairs)}.",
+        summary=f"DataParallel over two cards ({device.name}) stepped like one card{torchrun.tried(pairs)}.",
         checks=[check for pair in pairs for check in checks(seed, pair)],
         numbers=[Number(name="seed", value=seed, unit=""), Number(name="steps", value=STEPS, unit="steps")],
         device=device,
@@ -80,7 +76,7 @@ def direct(request: Request) -> Verdict:
 
 def checks(seed: int, pair: Sequence[int]) -> list[Check]:
     """Both cards computed, the weights moved, and they are those of the first card alone."""
-    card, which = first(pair), two_ranks.named(pair)
+    card, which = first(pair), torchrun.named(pair)
     alone, shared = ddp_rank.seeded_mlp(seed).to(card), ddp_rank.seeded_mlp(seed).to(card)
     batches = [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)]
     parallel, used = spread(shared, pair)
@@ -114,4 +110,4 @@ def spread(model: torch.nn.Module, pair: Sequence[int]) -> tuple[torch.nn.Module
 
 
 if __name__ == "__main__":
-    sys.exit(in_child.main(PROBE, measure, direct))
+    sys.exit(child.main(PROBE, measure, direct))

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 
 from trainer.diagnostics.probes import entry, numerics
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import judge as rank_probe
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, judge, torchrun
 from trainer.diagnostics.probes.pair.ranks.compare_steps import MOVED_LIMIT, WEIGHT_LIMIT
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 from trainer.diagnostics.probes.pair.ranks.judge import Subject
@@ -35,17 +33,17 @@ def measure(request: Request) -> Verdict:
         probe="two_gpu_step",
         module=RANK_MODULE,
         did="stepped like one process",
-        place=two_ranks.place(request.expect),
+        place=torchrun.place(request.expect),
         checks=step_checks,
         numbers=rank_numbers,
-        ways=two_cards.WAYS,
+        ways=cause_search.WAYS,
     )
-    return rank_probe.measure(subject, request)
+    return judge.measure(subject, request)
 
 
 def step_checks(reports: Sequence[Report]) -> list[Check]:
     """Both ranks reduced to the mean, stepped like one process, and agree to the bit."""
-    finished = two_ranks.finished(reports)
+    finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []
     errors = [found["gradients"]["error"] for found in finished]
@@ -61,7 +59,7 @@ def step_checks(reports: Sequence[Report]) -> list[Check]:
 
 def rank_numbers(reports: Sequence[Report]) -> list[Number]:
     """The slower rank's time to join the group and to train, where the ranks got that far."""
-    found = [two_ranks.phases(report) for report in reports]
+    found = [torchrun.phases(report) for report in reports]
     named = {"time to join the group": "joined", f"time of {STEPS} steps, shared and alone": "weights"}
     times = {name: [f[phase]["seconds"] for f in found if phase in f] for name, phase in named.items()}
     return [Number(name=name, value=round(max(each), 4), unit="s") for name, each in times.items() if each]

@@ -6,7 +6,7 @@ import sys
 
 from trainer.diagnostics.probes import entry, placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import compare_steps as stepping_ranks
+from trainer.diagnostics.probes.pair.ranks import compare_steps
 from trainer.diagnostics.probes.verdict import Verdict, absent
 
 PROBE = "two_gpu_step_fsdp2"
@@ -23,7 +23,7 @@ def measure(request: Request) -> Verdict:
     device = placement.place(request.expect)
     if reason := why_not():
         return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
-    return stepping_ranks.measure(PROBE, RANK_MODULE, request, "shared out every weight and stepped like one process")
+    return compare_steps.measure(PROBE, RANK_MODULE, request, "shared out every weight and stepped like one process")
 
 
 def why_not() -> str:

@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING
 
 from trainer.diagnostics.probes import numerics, placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import child as in_child
-from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
-from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, child, host_facts, ipc, torchrun
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, absent, conclude, equal, not_applicable
 
 if TYPE_CHECKING:
@@ -44,30 +40,30 @@ def measure(request: Request) -> Verdict:
     if cards < 2:
         reason = f"Copies from card to card take two cards; here {'is one' if cards else 'is none'}."
         missing = absent(probe="p2p", reason=reason, device=device, versions=placement.versions())
-        return two_cards.explained(missing, circumstances.read(cards))
-    found = in_child.verdict("p2p", MODULE, request, two_ranks.limit_of(request))
+        return cause_search.explained(missing, host_facts.read(cards))
+    found = child.verdict("p2p", MODULE, request, torchrun.limit_of(request))
     if found.status == "pass":
         return found
-    return two_cards.explained(found, circumstances.read(cards), judge=cause_of(found))
+    return cause_search.explained(found, host_facts.read(cards), judge=cause_of(found))
 
 
-def cause_of(found: Verdict) -> two_cards.Judge:
+def cause_of(found: Verdict) -> cause_search.Judge:
     """How the cause is judged: by IPC where only that failed, else by what stands between the cards."""
     failed = {check.name: check.detail for check in found.checks if check.status == "fail"}
     if not failed or not all(name.endswith(IPC) for name in failed):
-        return two_cards.of_copies
+        return cause_search.of_copies
     reason = next(iter(failed.values()))
-    wrong = reason == card_ipc.OTHER_BYTES
-    cause = "card memory shared between processes is read wrongly" if wrong else two_cards.IPC_DENIED
+    wrong = reason == ipc.OTHER_BYTES
+    cause = "card memory shared between processes is read wrongly" if wrong else cause_search.IPC_DENIED
     return lambda tries, facts: (cause, reason)
 
 
 def direct(request: Request) -> Verdict:
     """Copy between two cards after the other, each card in one pair."""
     device, seed = placement.place(request.expect), numerics.fresh_seed()
-    pairs, present = two_ranks.pairs(placement.card_count()), placement.card_ids()
+    pairs, present = torchrun.pairs(placement.card_count()), placement.card_ids()
     reach = all(peers(pair) for pair in pairs)
-    outcome = f"kept every bit{two_ranks.tried(pairs)}; peer access: {'yes' if reach else 'no'}"
+    outcome = f"kept every bit{torchrun.tried(pairs)}; peer access: {'yes' if reach else 'no'}"
     found = conclude(
         probe="p2p",
         summary=f"Copies between two cards ({device.name}) {outcome}.",
@@ -93,7 +89,7 @@ def checks(pair: Sequence[int], seed: int) -> list[Check]:
 def numbers(pair: Sequence[int]) -> list[Number]:
     """What was measured on one pair."""
     measured = [number for way in ways(pair) for size in SIZES for number in figures(way, size)]
-    peer = Number(name=f"{two_ranks.named(pair)}peer access", value=float(peers(pair)), unit="0 or 1")
+    peer = Number(name=f"{torchrun.named(pair)}peer access", value=float(peers(pair)), unit="0 or 1")
     return [peer, *measured, both_ways(pair)]
 
 
@@ -129,10 +125,10 @@ def copy(source: torch.Tensor, target: str) -> torch.Tensor:
 
 def ipc_check(pair: Sequence[int]) -> Check:
     """Another process can open a card's memory and read it from the other card."""
-    name = f"{two_ranks.named(pair)}{IPC}"
+    name = f"{torchrun.named(pair)}{IPC}"
     if not peers(pair):
         return not_applicable(name, "the cards have no peer access")
-    refused = card_ipc.error(pair=pair)
+    refused = ipc.error(pair=pair)
     return equal(name, refused or "yes", "yes", detail=refused)
 
 
@@ -164,7 +160,7 @@ def both_ways(pair: Sequence[int]) -> Number:
 
     seconds = best_seconds(exchange, cards)
     return Number(
-        name=f"{two_ranks.named(pair)}both ways at once {size} bytes",
+        name=f"{torchrun.named(pair)}both ways at once {size} bytes",
         value=round(2 * size / seconds / 1e9, 3),
         unit="GB/s",
     )
@@ -189,4 +185,4 @@ def synchronize(cards: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(in_child.main("p2p", measure, direct))
+    sys.exit(child.main("p2p", measure, direct))

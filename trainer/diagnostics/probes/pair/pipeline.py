@@ -10,15 +10,14 @@ import sys
 
 from trainer.diagnostics.probes import entry, placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import compare_steps as stepping_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, compare_steps
 from trainer.diagnostics.probes.verdict import Verdict, absent
 from trainer.distributed.transports.transport import GLOO
 
 PROBE = "two_gpu_step_pipeline"
 RANK_MODULE = "trainer.diagnostics.probes.pair.ranks.pipeline_rank"
 # Not gloo alone: its send and receive take a tensor's address for one of host memory (torch's ProcessGroupGloo.cpp).
-WAYS = tuple(way for way in two_cards.WAYS if way != GLOO)
+WAYS = tuple(way for way in cause_search.WAYS if way != GLOO)
 SINCE = "2.5"  # a stage whose shapes are inferred while it runs
 
 
@@ -32,7 +31,7 @@ def measure(request: Request) -> Verdict:
     if reason := why_not():
         return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
     did = "split the layers and stepped like one process"
-    return stepping_ranks.measure(PROBE, RANK_MODULE, request, did, WAYS)
+    return compare_steps.measure(PROBE, RANK_MODULE, request, did, WAYS)
 
 
 def why_not() -> str:

@@ -12,8 +12,8 @@ import json
 import os
 import random
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainer.diagnostics.probes import entry, numerics, placement
@@ -90,12 +90,31 @@ def under_settings(request: Request, seed: int) -> tuple[list[Check], list[Numbe
         label = f"expandable segments {name}"
         found = in_process(setting, request, seed)
         if isinstance(found, str):
-            checks.append(Check(name=label, status="fail", detail=found))
+            made = [Check(name=label, status="fail", detail=found)]
         elif name == "on" and not found.expandable:
-            checks.append(not_applicable(label, "this torch ignores the setting: no segment was expandable"))
+            made = [not_applicable(label, "this torch ignores the setting: no segment was expandable")]
         else:
-            checks, numbers = [*checks, *judge(label, found)], [*numbers, *figures(label, found)]
+            made, numbers = judge(label, found), [*numbers, *figures(label, found)]
+        checks += made if name == used() else [as_note(check) for check in made]
     return checks, numbers
+
+
+def used(environment: Mapping[str, str] = os.environ) -> str:
+    """Return which of SETTINGS runs here use: "off", unless a variable of torch's allocator switches it on.
+
+    Args:
+        environment: variables of the process by name.
+    """
+    given = next((environment[name] for name in VARIABLES if environment.get(name)), "")
+    return "on" if "expandable_segments:true" in given.replace(" ", "").casefold() else "off"
+
+
+def as_note(check: Check) -> Check:
+    """Return a check that counts neither way where it failed: no run here uses the setting that it is of."""
+    if check.status != "fail":
+        return check
+    words = f"it failed, and no run here uses this setting: {check.detail or f'{check.measured} {check.unit}'}"
+    return replace(check, status="not-applicable", detail=words)
 
 
 def in_process(setting: str, request: Request, seed: int) -> Found | str:

@@ -122,11 +122,9 @@ def measure(request: Request) -> Verdict:
 
 def low_precisions(device: Device) -> tuple[str, ...]:
     """The dtypes to compare with fp32; the first one is trained in. fp16 needs the scaler, so cards train in it."""
-    import torch
-
     if device.kind == "cpu":
         return ("bfloat16",)
-    return ("float16", "bfloat16") if torch.cuda.is_bf16_supported() else ("float16",)
+    return ("float16", "bfloat16") if placement.computes_bf16(device) else ("float16",)
 
 
 def make_scaler(device: Device) -> torch.amp.GradScaler:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainer.diagnostics.probes import entry, numerics, placement
-from trainer.diagnostics.probes.c_api import trial as c_interface
+from trainer.diagnostics.probes.c_api import trial
 from trainer.diagnostics.probes.c_api.trial import Findings
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.placement import NoDeviceError
@@ -54,7 +54,7 @@ BACK_ENDS = {  # what torch calls each of them, and what it is
     "cuda": {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"},
     "rocm": {"cublas": "hipBLAS", "cublaslt": "hipBLASLt"},
 }
-ERROR_UNIT = "relative Frobenius error"
+ERROR_UNIT = "relative error, of the norm or of the worst element"
 C_INTERFACE_SECONDS = 60.0
 
 
@@ -123,7 +123,7 @@ def without_torch(request: Request) -> Verdict:
     if request.expect == "cpu":
         raise ModuleNotFoundError("no torch", name="torch")
     kind: Kind = "cuda" if request.expect == "cuda" else "rocm"
-    c = c_interface.try_in_child(kind, c_interface_seconds(request))
+    c = trial.try_in_child(kind, c_interface_seconds(request))
     if c.no_device:
         return absent(f"No {kind} card: {c.no_device}.", c, {})
     works = judge(c.checks) == "pass"
@@ -161,7 +161,7 @@ def c_findings(request: Request) -> Findings:
         return untried("CPU build: no C interface to try")
     if request.expect not in ("any", build):
         return untried(f"{request.expect} was asked for, and this build's C interface is for {build}")
-    return c_interface.try_in_child(build, c_interface_seconds(request))
+    return trial.try_in_child(build, c_interface_seconds(request))
 
 
 def c_interface_seconds(request: Request) -> float:
@@ -241,7 +241,7 @@ def multiply_case(case: Case, device: Device, seed: int) -> Result:
     out = torch.full((*batch, m, n), math.nan, dtype=dtype, device=device.torch_type)
     left, right = stored(a, case.layout[0]), stored(b, case.layout[1])
     multiply(left.to(device.torch_type), right.to(device.torch_type), out)
-    error = numerics.relative_error(out, a.double() @ b.double())
+    error = numerics.error(out, a.double() @ b.double())
     return Result(case=case, error=error, not_finite=int((~torch.isfinite(out)).sum()))
 
 

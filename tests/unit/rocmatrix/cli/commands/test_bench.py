@@ -6,12 +6,10 @@ import pytest
 
 from rocmatrix.cli.commands import bench as command
 from rocmatrix.cli.commands import common, jobs
-from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence import store
+from rocmatrix.evidence import recorder, store
 from rocmatrix.evidence.level import standings, why_not
 from rocmatrix.host.hardware import survey
-from rocmatrix.jobs import job
-from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs import job, runner
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH
 from rocmatrix.jobs.runner import Finished, Job
@@ -36,13 +34,13 @@ def bench(monkeypatch, tmp_path):
     path = tmp_path / "evidence.db"
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr(common, "known_matrix", lambda: cells.MATRIX)
-    place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path / "host")))
+    place = recorder.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path / "host")))
     monkeypatch.setattr(jobs, "prepared_job", lambda _: (Job(argv=[], environment={}, why="simulated"), place))
 
     def run(*events, status=0, as_json=False, **options):
         log = tmp_path / "bench.log"
         log.write_text("".join(json.dumps(event) + "\n" for event in events))
-        monkeypatch.setattr(launch, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
+        monkeypatch.setattr(runner, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
         wanted = JobRequest(program=BENCH, request=Request(), where="native", options=options)
         try:
             command.bench(wanted, command.Bench(json=as_json))

@@ -78,7 +78,7 @@ def test_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, 
 def sizes_of(tmp_path, capsys, *records):
     kept = tmp_path / "sizes.db"
     for each in records:
-        store.keep(kept, each)
+        store.save(kept, each)
     command.evidence(Evidence(evidence=str(kept), sizes=True))
     return capsys.readouterr()
 

@@ -10,8 +10,7 @@ from rocmatrix.cli.commands import common, jobs
 from rocmatrix.cli.commands.build import Build
 from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.cli.options.command import known
-from rocmatrix.evidence import recorder as keeping
-from rocmatrix.evidence import store
+from rocmatrix.evidence import recorder, store
 from rocmatrix.host.hardware import survey
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
@@ -165,7 +164,7 @@ def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_pa
     trace = {"helped": "peer-to-peer off", "likely_cause": "IOMMU"}
     verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
     done = Finished(status=1, events=(verdict,))
-    place = keeping.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
+    place = recorder.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
     monkeypatch.setattr(jobs, "run_and_record", lambda wanted: (done, place))
     with pytest.raises(SystemExit, match="2"):
         jobs.smoke(CPU_JOB, Smoke())

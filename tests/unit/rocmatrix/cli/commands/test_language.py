@@ -6,14 +6,14 @@ import pytest
 
 from rocmatrix.cli.commands import language as command
 from rocmatrix.cli.options.command import known, trainer_options
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
 
-RUNNER = native.Native(python="python3", cell=None, why="stand-in")
+RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
 
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: RUNNER)
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: RUNNER)
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
 
 
@@ -28,7 +28,7 @@ def test_dry_runs_print_the_commands(capsys):
 
 @pytest.mark.parametrize(("name", "needed"), [(name, needed) for name, (needed, _) in command.COMMANDS.items()])
 def test_missing_option_is_named_before_any_install(name, needed, monkeypatch, capsys):
-    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
     with pytest.raises(SystemExit) as caught:
         known()[name].run({})
     words = capsys.readouterr().err

@@ -8,14 +8,14 @@ from rocmatrix.cli.commands import models as command
 from rocmatrix.cli.commands.models import Report
 from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.cli.options.common import DryRun
-from rocmatrix.images import native_env as native
+from rocmatrix.images import native_env
 
-RUNNER = native.Native(python="python3", cell=None, why="stand-in")
+RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
 
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: RUNNER)
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: RUNNER)
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
 
 

@@ -8,15 +8,15 @@ import pytest
 from rocmatrix.cli.commands import predict as command
 from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.cli.options.common import DryRun
-from rocmatrix.images import native_env as native
-from rocmatrix.jobs import runner as launch
+from rocmatrix.images import native_env
+from rocmatrix.jobs import runner
 
-RUNNER = native.Native(python="python3", cell=None, why="stand-in")
+RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
 
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    monkeypatch.setattr(native, "prepare", lambda *args, **kwargs: RUNNER)
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: RUNNER)
 
 
 def test_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, capsys):
@@ -28,9 +28,9 @@ def test_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, caps
 def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypatch, capsys):
     def run(argv, *, environment, show):
         show({"event": "done", "rows": 3})
-        return launch.Finished(status=2, events=())
+        return runner.Finished(status=2, events=())
 
-    monkeypatch.setattr(launch, "run", run)
+    monkeypatch.setattr(runner, "run", run)
     with pytest.raises(SystemExit) as caught:
         command.predict(DryRun(), {})
     assert caught.value.code == 2

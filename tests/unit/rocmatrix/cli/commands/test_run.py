@@ -12,7 +12,7 @@ from rocmatrix.cli.commands.run import Devcontainer, Run
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.host.hardware import survey
 from rocmatrix.images.build import Built
-from rocmatrix.jobs import interactive as session
+from rocmatrix.jobs import interactive
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import sysfs
 
@@ -26,7 +26,7 @@ def on(monkeypatch, tmp_path):
 
     def on(build, **choices):
         machine = build(tmp_path / "machine", **choices)
-        monkeypatch.setattr(session, "host_of", lambda _: Host(hardware=survey(machine), rootless=True))
+        monkeypatch.setattr(interactive, "host_of", lambda _: Host(hardware=survey(machine), rootless=True))
 
     return on
 
@@ -134,7 +134,7 @@ def test_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, s
     on(sysfs.no_driver)
     built = Built(tag="rocmatrix:cpu", inputs="0" * 64, argv=())
     monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: built)
-    monkeypatch.setattr(session, "attached", lambda _: status)
+    monkeypatch.setattr(interactive, "attached", lambda _: status)
     with pytest.raises(SystemExit) as ended:
         tell(CPU, output=str(tmp_path / "runs"), command=["true"])
     assert ended.value.code == status

@@ -9,20 +9,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.matrix.loading import strict_yaml as yaml_lines
+from rocmatrix.matrix.loading import strict_yaml
 from rocmatrix.runtime.errors import RocmatrixError
 
 ROOT = Path(__file__).resolve().parents[5]
 FILES = {"": matrix_file.MAIN_FILE, **matrix_file.PART_FILES}
 TEXTS = {file: (ROOT / file).read_text() for file in FILES.values()}
-DOCUMENTS = {file: yaml_lines.parse(text, file=file) for file, text in TEXTS.items()}
+DOCUMENTS = {file: strict_yaml.parse(text, file=file) for file, text in TEXTS.items()}
 # ROCMATRIX_MUTATIONS=10000 is the full run; a few hundred keep the suite quick.
 MUTATIONS = int(os.environ.get("ROCMATRIX_MUTATIONS", "300"))
 
 
 def problems(file, text):
     """Return the lines that validation complains with when `file` reads `text`, [] when it accepts."""
-    documents = DOCUMENTS | {file: yaml_lines.parse(text, file=file)}
+    documents = DOCUMENTS | {file: strict_yaml.parse(text, file=file)}
     parts = {part: documents[name] for part, name in matrix_file.PART_FILES.items()}
     try:
         matrix = matrix_file.validate(documents[matrix_file.MAIN_FILE], parts)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rocmatrix.cli import generated_docs as views
+from rocmatrix.cli import generated_docs
 from rocmatrix.matrix.loading import load as matrix_file
 
 ROOT = Path(__file__).resolve().parents[5]
-SCHEMA = json.loads(views.matrix_schema())
+SCHEMA = json.loads(generated_docs.matrix_schema())
 FILES = {"": matrix_file.MAIN_FILE, **matrix_file.PART_FILES}
 DATA = {part: yaml.load((ROOT / file).read_text(), Loader=yaml.CSafeLoader) for part, file in FILES.items()}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int}
@@ -73,7 +73,7 @@ def test_file_names_its_own_schema_in_its_first_line(part):
     file = ROOT / FILES[part]
     found = re.match(r"# yaml-language-server: \$schema=([^#\s]+)(?:#/\$defs/(\w+))?\n", file.read_text())
     assert found, file
-    assert (file.parent / found[1]).resolve() == ROOT / views.SCHEMA_FILE
+    assert (file.parent / found[1]).resolve() == ROOT / generated_docs.SCHEMA_FILE
     assert (found[2] or "") == part
 
 

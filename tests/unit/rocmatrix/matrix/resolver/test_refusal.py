@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.matrix.resolver.refusal import advice, nearest_cells, refusal_of
+from rocmatrix.matrix.resolver.refusal import nearest_cells, next_step, refusal_of
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
@@ -69,12 +69,12 @@ def test_refusal_by_a_rule_begins_with_the_request_and_ends_with_a_line_a_cell()
     refusal = refusal_of(MATRIX, request)
     assert (refusal.code, refusal.where) == ("RM012", "rule gfx906-rocblas-from-6.4")
     assert refusal.what.startswith(f"{request}: ")
-    assert refusal.next.splitlines() == advice(nearest_cells(MATRIX, request)).splitlines()
+    assert refusal.next.splitlines() == next_step(nearest_cells(MATRIX, request)).splitlines()
     assert [line.split()[0] for line in refusal.next.splitlines()] == ["--cell"] * 2
 
 
 def test_advice_without_a_cell_leads_to_the_matrix():
-    assert advice([]) == "see ./invokew matrix"
+    assert next_step([]) == "see ./invokew matrix"
 
 
 def test_hints_stand_before_the_cells_on_lines_of_their_own():

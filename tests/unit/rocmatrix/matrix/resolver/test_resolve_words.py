@@ -102,7 +102,9 @@ def test_rejected_cell_is_written_or_of_the_same_card():
         ({"gpu": "GFX1100"}, (), {"gpu": "gfx1100"}, ""),
         ({"gpu": "RX 7900 XT"}, ("gfx906",), {"gpu": "gfx1100"}, ""),
         ({"rocm": "6.3"}, ("gfx909", "gfx906", "gfx1100"), {"gpu": "gfx906"}, "this machine has a gfx906; "),
-        ({"gpu": "auto"}, ("gfx1036",), {"gpu": "gfx1036"}, "this machine has a gfx1036; "),
+        ({"gpu": "auto"}, ("gfx1036",), {"gpu": "cpu"}, "this machine's gfx1036 has no locked cell that works; "),
+        ({"gpu": "auto", "rocm": "6.3"}, ("gfx1036",), {"gpu": "gfx1036"}, "this machine has a gfx1036; "),
+        ({"rocm": "6.3"}, ("gfx803", "gfx1100"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
         ({"torch": "2.7.1"}, ("gfx1100", "gfx906"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
         ({}, ("gfx1036", "gfx1100"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
         ({}, ("gfx803",), {"gpu": "cpu"}, "this machine's gfx803 has no locked cell that works; "),
@@ -112,6 +114,29 @@ def test_card_is_the_one_named_else_this_machines_else_open(axes, cards, filled,
     request, found = with_hardware(MATRIX, Request(**axes), cards)
     assert request == Request(**(axes | filled))
     assert found.startswith(words) if words else found == ""
+
+
+@pytest.mark.parametrize(
+    "cards",
+    [(), ("gfx1100",), ("gfx900", "gfx1102"), ("gfx803", "gfx1201"), ("gfx1036",), ("gfx803",), ("gfx909", "gfx906")],
+)
+@pytest.mark.parametrize("axes", [{}, {"rocm": "6.3"}, {"torch": "2.7.1"}])
+def test_auto_and_no_card_named_agree(cards, axes):
+    try:
+        plain = with_hardware(MATRIX, Request(**axes), cards)
+    except RocmatrixError as refusal:
+        with pytest.raises(RocmatrixError, match=refusal.code):
+            with_hardware(MATRIX, Request(**axes, gpu="auto"), cards)
+        return
+    (auto, words) = with_hardware(MATRIX, Request(**axes, gpu="auto"), cards)
+    assert (auto, words) == plain
+
+
+@pytest.mark.parametrize("axes", [{}, {"gpu": "auto"}, {"rocm": "6.3"}, {"torch": "2.7.1"}])
+def test_card_that_is_there_and_unusable_is_never_reported_as_absent(axes):
+    words = with_hardware(MATRIX, Request(**axes), (), unusable="1 AMD card is there: no driver")[1]
+    assert words.startswith("1 AMD card is there: no driver")
+    assert "no AMD card" not in words
 
 
 def test_unknown_card_is_named_as_it_was_typed():

@@ -13,7 +13,7 @@ from trainer.cli import main
 from trainer.config.sections.bars import BarsConfig
 from trainer.data.dataset import Dataset
 from trainer.data.features.feature_file import read_table
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.data.split import Scaler
 from trainer.tasks.bars import finite_rows, table_rows
 from trainer.tasks.metrics.regression import baseline_forecasts
@@ -31,19 +31,19 @@ pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 50])
 def test_pieces_cover_all_rows_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 8)
-    found = list(pieces.chunks(count))
+    monkeypatch.setattr(chunks, "PIECE", 8)
+    found = list(chunks.chunks(count))
     assert [row for piece in found for row in range(count)[piece]] == list(range(count))
     assert len(found) == max(1, -(-count // 8))
 
 
 def test_mapped_array_is_its_parts(tmp_path: Path) -> None:
     whole = rows(50).features
-    found = pieces.mapped((whole[place : place + 7] for place in range(0, 50, 7)), tmp_path)
+    found = chunks.mapped((whole[place : place + 7] for place in range(0, 50, 7)), tmp_path)
     assert found.tobytes() == whole.tobytes()
     assert found.dtype == np.float32
     assert list(tmp_path.iterdir()) == []
-    assert pieces.mapped([whole[:0]]).shape == (0, 4)
+    assert chunks.mapped([whole[:0]]).shape == (0, 4)
 
 
 def test_sums_by_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_sums_by_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     one, fit = Scaler.fit(data.features), baseline_forecasts(data, data)["linear"]
     assert one.mean.tobytes() == data.features.mean(axis=0, dtype=np.float64).tobytes()
     assert one.std.tobytes() == data.features.std(axis=0, dtype=np.float64).tobytes()
-    monkeypatch.setattr(pieces, "PIECE", 64)
+    monkeypatch.setattr(chunks, "PIECE", 64)
     several = Scaler.fit(data.features)
     np.testing.assert_allclose(several.mean, one.mean, rtol=1e-13)
     np.testing.assert_allclose(several.std, one.std, rtol=1e-13)
@@ -86,7 +86,7 @@ def made(minutes: Path, feed: str) -> tuple[Dataset, Scaler, int]:
 def test_mapped_rows_are_made_ready_in_less_memory_than_they_take(
     minutes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 1024)
+    monkeypatch.setattr(chunks, "PIECE", 1024)
     held, scaler, much = made(minutes, "device")
     found, other, little = made(minutes, "mapped")
     size = held.features.nbytes
@@ -101,7 +101,7 @@ def test_mapped_rows_are_made_ready_in_less_memory_than_they_take(
 def test_training_on_mapped_rows_is_the_same_to_the_byte(
     minutes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 1000)
+    monkeypatch.setattr(chunks, "PIECE", 1000)
     flags = ["--features=intraday", "--horizon=30", "--batch-size=512", "--epochs=2", "--device=cpu"]
     for feed in ("device", "mapped"):
         where = [f"--data={minutes}", f"--cache={minutes.parent / 'cache'}", f"--output={tmp_path}", f"--run={feed}"]

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.data.loading.placement import Feed, TensorPartition, batches, choose_feed, mapped, place
 from trainer.data.loading.sampler import Sampler
 from trainer.runtime.errors import TrainerError
@@ -60,9 +60,9 @@ def test_batches_follow_the_order() -> None:
 def test_mapped_file_is_written_in_blocks_and_is_nobodys_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 7)
+    monkeypatch.setattr(chunks, "PIECE", 7)
     data = part(50)
-    split = [TensorPartition(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in pieces.chunks(50)]
+    split = [TensorPartition(inputs=data.inputs[piece], targets=data.targets[piece]) for piece in chunks.chunks(50)]
     assert len(split) == 8
     file = mapped(split, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -4,12 +4,14 @@ import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.placement import NoDeviceError
+from trainer.diagnostics.probes.verdict import Device
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, build: str, cards: int) -> None:
@@ -85,3 +87,25 @@ def test_missing_torch_is_noticed_without_importing_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "torch")
     assert not placement.has_torch()
+
+
+@pytest.mark.parametrize(
+    ("kind", "arch", "own"),
+    [
+        ("rocm", "gfx906:sramecc+:xnack-", False),
+        ("rocm", "gfx1030", False),
+        ("rocm", "gfx1010", False),
+        ("rocm", "gfx1100", True),
+        ("rocm", "gfx90a:sramecc+", True),
+        ("rocm", "gfx9999", True),  # not known: as torch says
+        ("cuda", "sm_90", True),
+        ("cpu", "x86_64", False),
+    ],
+)
+def test_bf16_follows_the_architecture_and_not_what_torch_answers_for_every_rocm_build(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, arch: str, own: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    device = Device(kind=kind, name="a card", arch=arch)
+    assert placement.computes_bf16(device) == own
+    assert ("bfloat16" in placement.dtypes(device)) == (own or kind == "cpu")

@@ -15,7 +15,7 @@ import pytest
 
 from trainer.diagnostics.probes import registry, runner
 from trainer.diagnostics.probes.registry import Probe
-from trainer.runtime import memory_limit as watched
+from trainer.runtime import memory_limit
 from trainer.runtime.child_process import Outcome
 
 ROOT = Path(__file__).parents[5]
@@ -103,7 +103,7 @@ def test_probe_that_hangs_crashes_or_fills_memory_costs_only_its_own_verdict(
     for name, source in {**sources, "honest": textwrap.dedent(HONEST.replace('"fault"', '"honest"') + RUN)}.items():
         (tmp_path / f"probe_{name}.py").write_text(source.replace("main('fault'", "main('honest'"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(watched, "fair_share", lambda: 2 * (256 << 20))  # two at once: 256 MiB for each
+    monkeypatch.setattr(memory_limit, "fair_share", lambda: 2 * (256 << 20))  # two at once: 256 MiB for each
     made = [
         Probe(name=name, module=f"probe_{name}", summary="", timeout_seconds=2.0 if name == "hangs" else 60.0)
         for name in (*sources, "honest")

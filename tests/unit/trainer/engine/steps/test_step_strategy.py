@@ -15,7 +15,7 @@ from trainer.data.loading.sampler import Sampler
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.nan_check import NanCheck
 from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
-from trainer.engine.steps import fused_adamw as fused
+from trainer.engine.steps import fused_adamw
 from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.manual_autograd import at_once
 from trainer.engine.steps.step_batching import Launches
@@ -134,10 +134,10 @@ def test_trial_leaves_no_trace() -> None:
     assert same(weights(made), weights(training(model=network())))
 
 
-def off_by(much: float) -> Callable[[fused.FusedSteps], None]:
-    original = fused.FusedSteps.take
+def off_by(much: float) -> Callable[[fused_adamw.FusedSteps], None]:
+    original = fused_adamw.FusedSteps.take
 
-    def take(self: fused.FusedSteps) -> None:
+    def take(self: fused_adamw.FusedSteps) -> None:
         original(self)
         self._kernel.args[0][0].view(-1)[0] *= 1 + much
 

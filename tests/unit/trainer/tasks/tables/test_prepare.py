@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.configs import prepared, rows_config
 from tests.fixtures.tables import hours, mixed, written
-from trainer.data.loading import chunks as pieces
+from trainer.data.loading import chunks
 from trainer.data.tables.encoding import Parsed
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.bars import prepare
@@ -262,7 +262,7 @@ def test_mapped_rows_have_one_column_at_a_time_in_memory(
 def test_first_column_and_first_row_that_are_too_far_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 16)
+    monkeypatch.setattr(chunks, "PIECE", 16)
     table = mixed().with_columns(at=pl.Series(hours(300)))
     cells = {name: table[name].to_list() for name in table.columns}
     cells["noise"][290] = 1e37

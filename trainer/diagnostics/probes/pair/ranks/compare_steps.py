@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.diagnostics.probes import numerics
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import ddp_rank
-from trainer.diagnostics.probes.pair.ranks import judge as rank_probe
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, ddp_rank, judge, torchrun
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 from trainer.diagnostics.probes.pair.ranks.judge import Subject
 from trainer.diagnostics.probes.pair.ranks.torchrun import Report
@@ -25,7 +22,9 @@ WEIGHT_LIMIT = 1e-5  # relative, after STEPS steps; the order of summation diffe
 MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
-def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[Transport] = two_cards.WAYS) -> Verdict:
+def measure(
+    probe: str, module: str, request: Request, did: str, ways: Sequence[Transport] = cause_search.WAYS
+) -> Verdict:
     """The verdict on two ranks of `module`; `did` states what they did.
 
     Args:
@@ -41,12 +40,12 @@ def measure(probe: str, module: str, request: Request, did: str, ways: Sequence[
         probe=probe,
         module=module,
         did=did,
-        place=two_ranks.place(request.expect),
+        place=torchrun.place(request.expect),
         checks=weight_checks,
         numbers=lambda reports: [Number(name="steps", value=STEPS, unit="steps")],
         ways=ways,
     )
-    return rank_probe.measure(subject, request)
+    return judge.measure(subject, request)
 
 
 def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, part: slice = WHOLE) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, 
 
 def weight_checks(reports: Sequence[Report]) -> list[Check]:
     """The weights moved, are those of one process, and each rank held a part of them only."""
-    finished = two_ranks.finished(reports)
+    finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []
     weights = [found["weights"] for found in finished]

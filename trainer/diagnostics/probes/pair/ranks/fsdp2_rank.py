@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from trainer.diagnostics.probes.pair.ranks import compare_steps as stepping_ranks
-from trainer.diagnostics.probes.pair.ranks import ddp_rank
+from trainer.diagnostics.probes.pair.ranks import compare_steps, ddp_rank
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
     with torch.autograd.set_multithreading_enabled(not ddp_rank.through_host()):
         ddp_rank.train(sharded, [ddp_rank.draw_shards(seed, step)[rank] for step in range(STEPS)], where)
     whole = torch.cat([p.full_tensor().detach().flatten().cpu() for p in sharded.parameters()])  # type: ignore[attr-defined]
-    yield "weights", stepping_ranks.compare(whole, seed, device, held=held)
+    yield "weights", compare_steps.compare(whole, seed, device, held=held)
 
 
 def model(seed: int, device: torch.device) -> torch.nn.Module:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
+from trainer.diagnostics.probes.pair.ranks import ipc
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
 
 SHM_NEEDED = 128 << 20  # bytes; RCCL takes about 9.6 MB a channel and peer, and Docker gives 64 MiB in all
@@ -33,7 +33,7 @@ class HostFacts:
     @property
     def ipc_denied(self) -> str:
         """Why another process could not open card memory; empty where it could, whatever bytes it then read."""
-        return "" if self.ipc_error == card_ipc.OTHER_BYTES else self.ipc_error or ""
+        return "" if self.ipc_error == ipc.OTHER_BYTES else self.ipc_error or ""
 
     @property
     def shm(self) -> str:
@@ -57,7 +57,7 @@ def read(cards: int, *, ipc_seconds: float = 0.0) -> HostFacts:
         cards_seen=cards,
         cards_here=cards_here(ROOT),
         hiding={name: os.environ[name] for name in HIDING if name in os.environ},
-        ipc_error=card_ipc.error(ipc_seconds) if ipc_seconds and cards >= WORLD else None,
+        ipc_error=ipc.error(ipc_seconds) if ipc_seconds and cards >= WORLD else None,
     )
 
 

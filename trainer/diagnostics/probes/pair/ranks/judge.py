@@ -10,10 +10,7 @@ from typing import TypeVar
 
 from trainer.diagnostics.probes import numerics, placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
-from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair.ranks import cause_search, host_facts, ipc, torchrun
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import CARDS, ROUTE, WORLD
 from trainer.diagnostics.probes.pair.ranks.torchrun import Place, Report
 from trainer.diagnostics.probes.verdict import Check, Number, Verdict, conclude
@@ -42,22 +39,24 @@ class Subject:
 
 def measure(subject: Subject, request: Request) -> Verdict:
     """Run both ranks; on two cards that fail, try the other ways and name the likely cause."""
-    limit, place = two_ranks.limit_of(request), subject.place
+    limit, place = torchrun.limit_of(request), subject.place
     ends, on_cards = time.monotonic() + limit, place.ran_on.kind != "cpu"
-    verdicts = of_pairs(subject, request, limit * two_cards.FIRST_SHARE if on_cards else limit)
+    verdicts = of_pairs(subject, request, limit * cause_search.FIRST_SHARE if on_cards else limit)
     verdict, pair = joined(verdicts, place), pairs_of(place)[len(verdicts) - 1]
     if verdict.status == "pass":
         return verdict
-    facts = circumstances.read(place.cards, ipc_seconds=ipc_seconds(ends))
+    facts = host_facts.read(place.cards, ipc_seconds=ipc_seconds(ends))
     tries = (
-        two_cards.retry(subject.ways, lambda way, seconds: again(subject, way, seconds, pair), ends) if on_cards else ()
+        cause_search.retry(subject.ways, lambda way, seconds: again(subject, way, seconds, pair), ends)
+        if on_cards
+        else ()
     )
-    return two_cards.explained(verdict, facts, tries)
+    return cause_search.explained(verdict, facts, tries)
 
 
 def ipc_seconds(ends: float) -> float:
     """How long another process may take to open card memory, so that the retries still end in time."""
-    return min(card_ipc.SECONDS, IPC_SHARE * max(0.0, ends - time.monotonic()))
+    return min(ipc.SECONDS, IPC_SHARE * max(0.0, ends - time.monotonic()))
 
 
 def once(subject: Subject, request: Request, limit: float) -> Verdict:
@@ -71,7 +70,7 @@ def once(subject: Subject, request: Request, limit: float) -> Verdict:
 
 def pairs_of(place: Place) -> tuple[tuple[int, ...], ...]:
     """Return the pairs to try, each card in one; an empty one stands for the CPU."""
-    return two_ranks.pairs(place.cards) if place.ran_on.kind != "cpu" else ((),)
+    return torchrun.pairs(place.cards) if place.ran_on.kind != "cpu" else ((),)
 
 
 def of_pairs(subject: Subject, request: Request, limit: float) -> list[Verdict]:
@@ -96,20 +95,20 @@ def of_pair(subject: Subject, request: Request, limit: float, pair: Sequence[int
         pair: torch's numbers of the two cards; empty for the CPU.
     """
     place, seed = subject.place, numerics.fresh_seed()
-    outcome, reports = two_ranks.run_ranks(subject.module, place.ran_on, seed, limit, environment=chooses(pair))
+    outcome, reports = torchrun.run_ranks(subject.module, place.ran_on, seed, limit, environment=chooses(pair))
     if outcome.timed_out:
-        found = two_ranks.hung(subject.probe, place.ran_on, reports, limit)
+        found = torchrun.hung(subject.probe, place.ran_on, reports, limit)
         return dataclasses.replace(found, summary=f"{found.summary}{of_which(place, pair)}")
     found = conclude(
         probe=subject.probe,
         summary=summarise(place, subject.did),
-        checks=[two_ranks.cards_check(request.expect, place.cards), *checks(subject, outcome, reports)],
+        checks=[torchrun.cards_check(request.expect, place.cards), *checks(subject, outcome, reports)],
         numbers=[Number(name="seed", value=seed, unit=""), *subject.numbers(reports)],
         device=place.ran_on,
         versions=placement.versions(),
     )
     summary = f"{found.summary}{of_which(place, pair)}"
-    return dataclasses.replace(found, summary=summary, cards=two_ranks.participants(reports))
+    return dataclasses.replace(found, summary=summary, cards=torchrun.participants(reports))
 
 
 def chooses(pair: Sequence[int]) -> dict[str, str]:
@@ -146,7 +145,7 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
     Args:
         reports: what each rank reported.
     """
-    return [*two_ranks.finish_checks(outcome, reports), *subject.checks(reports)]
+    return [*torchrun.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
 def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
@@ -156,7 +155,7 @@ def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] 
         seconds: time limit.
         pair: torch's numbers of the two cards; empty for the first two.
     """
-    outcome, reports = two_ranks.run_ranks(
+    outcome, reports = torchrun.run_ranks(
         subject.module,
         subject.place.ran_on,
         numerics.fresh_seed(),
@@ -164,7 +163,7 @@ def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] 
         backend=way.backend,
         environment={**way.environment, **chooses(pair), ROUTE: way.name},
     )
-    stops = ", ".join(f"rank {rank} {two_ranks.last_phase(report)}" for rank, report in enumerate(reports))
+    stops = ", ".join(f"rank {rank} {torchrun.last_phase(report)}" for rank, report in enumerate(reports))
     if outcome.timed_out:
         return f"no end within {seconds:.0f} s ({stops})"
     failed = [check.name for check in checks(subject, outcome, reports) if check.status == "fail"]

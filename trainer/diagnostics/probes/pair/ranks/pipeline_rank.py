@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from trainer.diagnostics.probes.pair.ranks import compare_steps as stepping_ranks
-from trainer.diagnostics.probes.pair.ranks import ddp_rank
+from trainer.diagnostics.probes.pair.ranks import compare_steps, ddp_rank
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
         optimizer.step()
     found = ddp_rank.flat_weights(half)
     first = slice(0, len(found)) if rank == 0 else slice(-len(found), None)
-    yield "weights", stepping_ranks.compare(found, seed, device, held=len(found), part=first)
+    yield "weights", compare_steps.compare(found, seed, device, held=len(found), part=first)
 
 
 def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, torch.device]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainer.diagnostics.probes.c_api import trial as c_interface
+from trainer.diagnostics.probes.c_api import trial
 from trainer.diagnostics.probes.c_api.bindings import CUDA, HIP, Interface
 from trainer.diagnostics.probes.c_api.loading import Library, LibraryError
 from trainer.diagnostics.probes.c_api.trial import Findings, Report, examine, read
@@ -26,7 +26,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise LibraryError(f"lib{stem} is not installed")
             return by_stem[stem]
 
-        monkeypatch.setattr(c_interface, "load", load)
+        monkeypatch.setattr(trial, "load", load)
 
     return install
 
@@ -111,7 +111,7 @@ def test_runtime_without_its_blas_still_counts_devices(fake_gpu: SimpleNamespace
     [(HIP, 50731921, "5.7.31921"), (HIP, 60443484, "6.4.43484"), (HIP, 70253211, "7.2.53211"), (CUDA, 12040, "12.4")],
 )
 def test_versions_are_unpacked(interface: Interface, number: int, text: str) -> None:
-    assert c_interface.decode_version(interface, number) == text
+    assert trial.decode_version(interface, number) == text
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_library_that_takes_the_process_down_costs_one_check(
     make_probe: Any, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
 ) -> None:
     begin = 'print(\'{"begin": "hipblasCreate"}\', flush=True)'
-    monkeypatch.setattr(c_interface, "CHILD_MODULE", make_probe(f"{begin}\n{ending}").module)
-    (check,) = c_interface.try_in_child("rocm", 2.0).checks
+    monkeypatch.setattr(trial, "CHILD_MODULE", make_probe(f"{begin}\n{ending}").module)
+    (check,) = trial.try_in_child("rocm", 2.0).checks
     assert (check.name, check.status) == ("hipblasCreate", "fail")
     assert words in check.detail
 
@@ -142,5 +142,5 @@ def test_crash_after_the_last_step_counts_too() -> None:
 def test_child_reports_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[6]))
     monkeypatch.setenv("ROCM_PATH", str(tmp_path))
-    found = c_interface.try_in_child("rocm", 30.0)
+    found = trial.try_in_child("rocm", 30.0)
     assert "load libamdhip64" in statuses(found)

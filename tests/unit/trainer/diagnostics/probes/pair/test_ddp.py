@@ -7,8 +7,8 @@ import pytest
 
 from trainer.diagnostics.probes import placement, runner
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair import ddp as two_gpu_step
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair import ddp
+from trainer.diagnostics.probes.pair.ranks import torchrun
 from trainer.diagnostics.probes.registry import Probe
 from trainer.diagnostics.probes.verdict import Device, Verdict
 from trainer.runtime.child_process import Outcome
@@ -113,10 +113,10 @@ def test_rank_that_aborts_is_a_failure_that_names_its_phase(run_with_rank: Any) 
     ],
 )
 def test_single_card_fails_closed_where_cards_are_expected(expect: str, cards: int, status: str) -> None:
-    assert two_ranks.cards_check(expect, cards).status == status
+    assert torchrun.cards_check(expect, cards).status == status
 
 
-def finished(**weights: Any) -> two_ranks.Report:
+def finished(**weights: Any) -> torchrun.Report:
     return [
         {"phase": "started", "pid": weights.pop("pid")},
         {"phase": "joined", "seconds": 0.5},
@@ -126,9 +126,9 @@ def finished(**weights: Any) -> two_ranks.Report:
     ]
 
 
-def judge(*reports: two_ranks.Report, returncode: int = 0) -> set[str]:
+def judge(*reports: torchrun.Report, returncode: int = 0) -> set[str]:
     outcome = Outcome(returncode=returncode, timed_out=False, stdout="", stderr="", seconds=1.0)
-    return failed([*two_ranks.finish_checks(outcome, reports), *two_gpu_step.step_checks(reports)])
+    return failed([*torchrun.finish_checks(outcome, reports), *ddp.step_checks(reports)])
 
 
 def test_findings_of_the_ranks_each_have_their_check() -> None:
@@ -147,9 +147,9 @@ def test_findings_of_the_ranks_each_have_their_check() -> None:
 
 def test_ranks_use_loopback_unless_set_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    assert two_ranks.rank_environment()["GLOO_SOCKET_IFNAME"] == "lo"
+    assert torchrun.rank_environment()["GLOO_SOCKET_IFNAME"] == "lo"
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")
-    assert two_ranks.rank_environment()["GLOO_SOCKET_IFNAME"] == "eth7"
+    assert torchrun.rank_environment()["GLOO_SOCKET_IFNAME"] == "eth7"
 
 
 def test_two_cards_use_nccl_and_the_cpu_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +159,10 @@ def test_two_cards_use_nccl_and_the_cpu_gloo(monkeypatch: pytest.MonkeyPatch) ->
         started.append(argv)
         return Outcome(returncode=0, timed_out=False, stdout="", stderr="", seconds=0.0)
 
-    monkeypatch.setattr(two_ranks, "run_limited", run_limited)
+    monkeypatch.setattr(torchrun, "run_limited", run_limited)
     card = Device(kind="rocm", name="AMD Instinct MI300X", arch="gfx942")
     for device, backend in ((card, "nccl"), (placement.cpu(), "gloo")):
-        two_ranks.run_ranks("some_rank", device, seed=1, limit=60.0)
+        torchrun.run_ranks("some_rank", device, seed=1, limit=60.0)
         argv = started[-1]
         assert argv[argv.index("--backend") + 1] == backend
 
@@ -171,4 +171,4 @@ def test_missing_card_where_one_is_expected_is_no_device() -> None:
     if placement.build_kind() != "cpu":
         pytest.skip("this torch is built for cards")
     with pytest.raises(placement.NoDeviceError, match="built for cpu"):
-        two_gpu_step.measure(Request(expect="rocm"))
+        ddp.measure(Request(expect="rocm"))

@@ -86,8 +86,32 @@ def test_setting_that_torch_ignores_is_reported_and_one_that_dies_fails(monkeypa
     assert seen == ["expandable_segments:False", "expandable_segments:True"]
     assert checks[-1].status == "not-applicable"
     assert {check.status for check in checks[:-1]} == {"pass"}
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
     ends[:] = [(-6, ""), (0, json.dumps(asdict(replace(GOOD, expandable=True))))]
     checks, _ = allocator.under_settings(Request(expect="rocm"), seed=1)
     assert checks[0].status == "fail"
     assert checks[0].detail == "ended by SIGABRT"
     assert {check.status for check in checks[1:]} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "used"),
+    [
+        ({}, "off"),
+        ({"PYTORCH_ALLOC_CONF": "max_split_size_mb:128"}, "off"),
+        ({"PYTORCH_ALLOC_CONF": "expandable_segments: True,max_split_size_mb:128"}, "on"),
+        ({"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}, "on"),
+    ],
+)
+def test_allocator_settings_that_no_run_uses_count_neither_way(
+    monkeypatch: pytest.MonkeyPatch, variable: dict[str, str], used: str
+) -> None:
+    for name in allocator.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    assert allocator.used() == used
+    monkeypatch.setattr(allocator, "in_process", lambda *_: "ended by SIGSEGV")
+    statuses = {check.name.split()[-1]: check.status for check in allocator.under_settings(Request(), seed=1)[0]}
+    other = {"on": "off", "off": "on"}[used]
+    assert statuses == {used: "fail", other: "not-applicable"}

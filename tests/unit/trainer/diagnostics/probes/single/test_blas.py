@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from trainer.diagnostics.probes import placement, runner
-from trainer.diagnostics.probes.c_api import trial as c_interface
+from trainer.diagnostics.probes.c_api import trial
 from trainer.diagnostics.probes.c_api.trial import Findings
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.single import blas
@@ -158,7 +158,7 @@ def test_c_interface_that_misses_torchs_card_contradicts_it() -> None:
 
 def without_torch(monkeypatch: pytest.MonkeyPatch, found: Findings) -> None:
     monkeypatch.setattr(placement, "has_torch", lambda: False)
-    monkeypatch.setattr(c_interface, "try_in_child", lambda kind, seconds: found)
+    monkeypatch.setattr(trial, "try_in_child", lambda kind, seconds: found)
 
 
 def test_libraries_without_torch_and_without_a_card_are_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ def test_find_mode_that_hangs_or_dies_is_a_failed_check(
 ) -> None:
     ended = Outcome(stdout="", stderr="", seconds=1.0, **outcome)
     monkeypatch.setattr(conv, "run_limited", lambda *_, **__: ended)
+    monkeypatch.setattr(conv, "found_bytes", lambda: 4096)
     check = conv.in_process("find mode fast", 1, Request(expect="rocm", timeout_seconds=100))
     assert isinstance(check, Check)
     assert check.status == "fail"
@@ -68,3 +70,41 @@ def test_results_of_a_modes_process_are_read_back(monkeypatch: pytest.MonkeyPatc
     assert found == [result]
     assert seen["MIOPEN_FIND_MODE"] == "1"
     assert [check.status for check in conv.judge("x", [result])] == ["pass", "pass", "fail", "pass"]
+
+
+def test_find_mode_that_still_searches_at_the_limit_counts_neither_way_and_what_it_found_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = iter([4096, 4096 + 2048])
+    ended = Outcome(stdout="", stderr="", seconds=1.0, returncode=-9, timed_out=True)
+    monkeypatch.setattr(conv, "run_limited", lambda *_, **__: ended)
+    monkeypatch.setattr(conv, "found_bytes", lambda: next(sizes))
+    check = conv.in_process("find mode normal", 1, Request(expect="rocm", timeout_seconds=100))
+    assert isinstance(check, Check)
+    assert (check.status, "kept 2 KiB" in check.detail) == ("not-applicable", True)
+
+
+def test_kernels_that_miopen_found_are_counted_in_its_folders(tmp_path: Path) -> None:
+    folders = {"MIOPEN_USER_DB_PATH": str(tmp_path / "db"), "MIOPEN_CUSTOM_CACHE_DIR": str(tmp_path / "cache")}
+    assert conv.found_bytes(folders) == 0
+    (tmp_path / "db/3.5").mkdir(parents=True)
+    (tmp_path / "db/3.5/gfx1100.ufdb.txt").write_bytes(b"x" * 10)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/gfx1100.ukdb").write_bytes(b"x" * 32)
+    assert conv.found_bytes(folders) == 42
+    assert conv.found_bytes({"HOME": str(tmp_path)}) == 0
+
+
+def test_zero_in_two_thousand_outputs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = conv.parts
+
+    def parts(tensors: Any, shape: conv.Shape) -> list[torch.Tensor]:
+        output, *gradients = honest(tensors, shape)
+        if output.dtype != torch.float64:
+            output = output.contiguous()
+            output.view(-1)[::2000] = 0
+        return [output, *gradients]
+
+    monkeypatch.setattr(conv, "parts", parts)
+    names = failed(conv.measure(Request(expect="cpu")))
+    assert {"default float32 output", "default bfloat16 output"} <= set(names)

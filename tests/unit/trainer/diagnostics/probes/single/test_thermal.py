@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
+from trainer.device.accelerator import DETERMINISTIC_ENVIRONMENT
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.single import thermal
 from trainer.diagnostics.probes.verdict import Device
@@ -79,3 +82,42 @@ def test_throttling_without_sensors_is_unknown() -> None:
 def test_load_fits_the_time_limit(kind: str, limit: float, seconds: float) -> None:
     device = Device(kind=kind, name="", arch="")  # type: ignore[arg-type]
     assert thermal.load_seconds(device, limit) == seconds
+
+
+def at_power(start: float, end: float, kept: float) -> list[thermal.Window]:
+    """A card whose power and speed fall halfway through."""
+    rows = [(start, 100.0)] * 8 + [(end, 100.0 * kept)] * 8
+    return [
+        thermal.Window(rate=rate, wrong=0, reading=Reading(temperature_c=80.0, power_w=power)) for power, rate in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "kept", "failing"),
+    [
+        (80, 40, 0.26, []),  # a laptop whose firmware halves its power
+        (80, 40, 0.24, ["speed holds"]),
+        (80, 80, 0.51, []),
+        (80, 80, 0.49, ["speed holds"]),
+        (80, 5, 0.21, []),
+        (80, 5, 0.19, ["speed holds"]),  # a card that is as good as stopped draws little, too
+        (40, 80, 0.49, ["speed holds"]),
+    ],
+)
+def test_speed_may_fall_with_the_power_that_the_firmware_allows(
+    start: float, end: float, kept: float, failing: list[str]
+) -> None:
+    assert failed(at_power(start, end, kept)) == failing
+
+
+def test_load_runs_with_the_additions_of_rocblas_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in DETERMINISTIC_ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    thermal.measure(Request(expect="cpu", timeout_seconds=4.4))
+    assert DETERMINISTIC_ENVIRONMENT.items() <= os.environ.items()
+    assert DETERMINISTIC_ENVIRONMENT["ROCBLAS_DEFAULT_ATOMICS_MODE"] == "0"
+
+
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx906", torch.float16), ("gfx1100", torch.bfloat16)])
+def test_load_is_in_a_format_that_the_card_computes_in(arch: str, dtype: torch.dtype) -> None:
+    assert thermal.dtype_for(Device(kind="rocm", name="a card", arch=arch)) == dtype

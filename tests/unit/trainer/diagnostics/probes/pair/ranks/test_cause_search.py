@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
+from trainer.diagnostics.probes.pair.ranks import cause_search
 from trainer.diagnostics.probes.pair.ranks.cause_search import NCCL_NO_SHM, Try
 from trainer.diagnostics.probes.pair.ranks.host_facts import HostFacts
 from trainer.diagnostics.probes.verdict import Verdict
@@ -37,7 +37,7 @@ def facts(**changes: Any) -> HostFacts:
 
 
 def tries(*worked: str) -> Sequence[Try]:
-    return [Try(way=way, cause="" if way.name in worked else "wrong", seconds=1.0) for way in two_cards.WAYS]
+    return [Try(way=way, cause="" if way.name in worked else "wrong", seconds=1.0) for way in cause_search.WAYS]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def tries(*worked: str) -> Sequence[Try]:
 def test_cause_follows_from_what_helped_and_from_facts_of_the_machine(
     worked: tuple[str, ...], changes: dict[str, Any], cause: str, helped: str
 ) -> None:
-    found = two_cards.explained(FAILED, facts(**changes), tries(*worked))
+    found = cause_search.explained(FAILED, facts(**changes), tries(*worked))
     assert cause in found.diagnosis["likely cause"]
     assert found.diagnosis["helped"].startswith(helped)
     assert found.diagnosis["evidence"]
@@ -71,10 +71,12 @@ def test_cause_follows_from_what_helped_and_from_facts_of_the_machine(
 
 @pytest.mark.parametrize("works", list(itertools.product((False, True), repeat=4)))
 def test_rungs_can_each_help_and_each_fail(works: tuple[bool, ...]) -> None:
-    names = [way.name for way in two_cards.WAYS]
+    names = [way.name for way in cause_search.WAYS]
     worked = [name for name, works_here in zip(names, works, strict=True) if works_here]
-    made = two_cards.retry(two_cards.WAYS, lambda way, _: "" if way.name in worked else "wrong", time.monotonic() + 60)
-    found = two_cards.explained(FAILED, facts(), made)
+    made = cause_search.retry(
+        cause_search.WAYS, lambda way, _: "" if way.name in worked else "wrong", time.monotonic() + 60
+    )
+    found = cause_search.explained(FAILED, facts(), made)
     statuses = {check.name: check.status for check in found.checks}
     assert statuses == {f"retry with {WORDS[name]}": "pass" if name in worked else "fail" for name in names}
     said = f"passes with {WORDS[worked[0]]}" if worked else "and each other way that was tried"
@@ -84,15 +86,15 @@ def test_rungs_can_each_help_and_each_fail(works: tuple[bool, ...]) -> None:
 
 
 def test_verdict_states_what_helped_in_one_sentence() -> None:
-    found = two_cards.explained(FAILED, facts(), tries("nccl-no-p2p", "host"))
+    found = cause_search.explained(FAILED, facts(), tries("nccl-no-p2p", "host"))
     assert found.summary.endswith("Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: peer access does not work).")
 
 
 def test_attempt_without_time_is_not_tried_and_proves_nothing() -> None:
     asked: list[Transport] = []
-    made = two_cards.retry(two_cards.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
+    made = cause_search.retry(cause_search.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
     assert asked == []
-    found = two_cards.explained(FAILED, facts(), made)
+    found = cause_search.explained(FAILED, facts(), made)
     assert {check.status for check in found.checks} == {"not-applicable"}
     assert found.diagnosis["likely cause"] == "not found"
     assert "passes with" not in found.summary
@@ -100,22 +102,22 @@ def test_attempt_without_time_is_not_tried_and_proves_nothing() -> None:
 
 def test_attempts_that_end_early_leave_their_time_to_the_next() -> None:
     given: list[float] = []
-    two_cards.retry(two_cards.WAYS, lambda way, seconds: given.append(seconds) or "", time.monotonic() + 80)  # type: ignore[func-returns-value]
+    cause_search.retry(cause_search.WAYS, lambda way, seconds: given.append(seconds) or "", time.monotonic() + 80)  # type: ignore[func-returns-value]
     assert given == pytest.approx([20, 80 / 3, 40, 80], abs=0.5)
 
 
 def test_card_that_is_hidden_is_named_with_what_hides_it() -> None:
     hidden = facts(cards_seen=1, hiding={"HIP_VISIBLE_DEVICES": "0"}, ipc_error=None)
-    found = two_cards.explained(FAILED, hidden)
+    found = cause_search.explained(FAILED, hidden)
     assert found.diagnosis["likely cause"] == "a card is hidden"
     assert found.diagnosis["evidence"] == "2 cards on this machine, 1 seen by torch; HIP_VISIBLE_DEVICES=0"
     assert found.summary.endswith("Likely: a card is hidden.")
-    assert "device node" in two_cards.explained(FAILED, facts(cards_seen=1)).diagnosis["evidence"]
+    assert "device node" in cause_search.explained(FAILED, facts(cards_seen=1)).diagnosis["evidence"]
 
 
 def test_single_card_and_a_requested_cpu_hide_nothing() -> None:
-    assert two_cards.explained(FAILED, facts(cards_seen=1, cards_here=1)) == FAILED
-    assert two_cards.explained(FAILED, facts(cards_seen=0)) == FAILED
+    assert cause_search.explained(FAILED, facts(cards_seen=1, cards_here=1)) == FAILED
+    assert cause_search.explained(FAILED, facts(cards_seen=0)) == FAILED
 
 
 @pytest.mark.parametrize(
@@ -131,10 +133,10 @@ def test_single_card_and_a_requested_cpu_hide_nothing() -> None:
 def test_copies_within_one_process_fail_for_other_reasons(
     worked: tuple[str, ...], changes: dict[str, Any], cause: str
 ) -> None:
-    found = two_cards.explained(FAILED, facts(**changes), tries(*worked), two_cards.of_copies)
+    found = cause_search.explained(FAILED, facts(**changes), tries(*worked), cause_search.of_copies)
     assert found.diagnosis["likely cause"] == cause
     assert "IOMMU" in found.diagnosis["evidence"] or "/dev/shm" in found.diagnosis["evidence"]
 
 
 def test_attempts_are_the_trainers_transports_and_shared_memory_off() -> None:
-    assert two_cards.WAYS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
+    assert cause_search.WAYS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)

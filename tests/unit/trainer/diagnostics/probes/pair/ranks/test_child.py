@@ -12,15 +12,13 @@ import torch
 
 from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair import data_parallel as two_gpu_step_data_parallel
-from trainer.diagnostics.probes.pair import p2p
-from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair import data_parallel, p2p
+from trainer.diagnostics.probes.pair.ranks import host_facts, torchrun
 from trainer.diagnostics.probes.verdict import Check, Device, Verdict, equal
 
 ROOT = Path(__file__).parents[7]
 CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
-PROBES = {"p2p": p2p, "two_gpu_step_data_parallel": two_gpu_step_data_parallel}
+PROBES = {"p2p": p2p, "two_gpu_step_data_parallel": data_parallel}
 CHILD = """
 import os, sys, time
 from trainer.diagnostics.probes.pair.ranks import child as in_child
@@ -45,7 +43,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     group = tmp_path / "sys/kernel/iommu_groups/7"
     group.mkdir(parents=True)
     (group / "type").write_text("DMA-FQ\n")
-    monkeypatch.setattr(circumstances, "ROOT", tmp_path)
+    monkeypatch.setattr(host_facts, "ROOT", tmp_path)
     monkeypatch.setattr(placement, "place", lambda expect: CARD)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{tmp_path}")
 
@@ -72,7 +70,7 @@ def test_copies_that_go_wrong_are_traced_to_what_stands_between_the_cards(fault:
 
 
 def test_copies_that_hang_are_explained_before_the_limit(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_ranks, "limit_of", lambda request: 2.0)
+    monkeypatch.setattr(torchrun, "limit_of", lambda request: 2.0)
     verdict = run("p2p", "time.sleep(600)")
     assert verdict.status == "timeout"
     assert verdict.diagnosis["likely cause"] == "the IOMMU stands between the cards"
@@ -119,7 +117,7 @@ def test_copies_go_from_and_to_each_card(many: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
     monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
     monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
-    monkeypatch.setattr(p2p.card_ipc, "error", lambda *, pair: opened.append(pair) or "")
+    monkeypatch.setattr(p2p.ipc, "error", lambda *, pair: opened.append(pair) or "")
     verdict = p2p.direct(Request(expect="rocm"))
     assert verdict.status == "pass"
     names, measured = [check.name for check in verdict.checks], [number.name for number in verdict.numbers]
@@ -140,9 +138,9 @@ def test_data_parallel_steps_on_each_card(many: int, monkeypatch: pytest.MonkeyP
         asked.extend(pair)
         return model, {f"cuda:{card}" for card in pair}
 
-    monkeypatch.setattr(two_gpu_step_data_parallel, "spread", instead)
-    monkeypatch.setattr(two_gpu_step_data_parallel, "first", lambda pair: torch.device("cpu"))
-    verdict = two_gpu_step_data_parallel.direct(Request(expect="rocm"))
+    monkeypatch.setattr(data_parallel, "spread", instead)
+    monkeypatch.setattr(data_parallel, "first", lambda pair: torch.device("cpu"))
+    verdict = data_parallel.direct(Request(expect="rocm"))
     assert verdict.status == "pass", verdict.summary
     assert set(asked) == set(range(many))
     names = [check.name for check in verdict.checks]
@@ -154,7 +152,7 @@ def test_data_parallel_steps_on_each_card(many: int, monkeypatch: pytest.MonkeyP
 def test_hidden_card_is_named_where_one_is_seen(
     name: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable in circumstances.HIDING:
+    for variable in host_facts.HIDING:
         monkeypatch.delenv(variable, raising=False)
     for number in (1, 2):
         node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"

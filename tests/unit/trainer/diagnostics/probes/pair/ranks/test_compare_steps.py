@@ -9,10 +9,7 @@ import pytest
 
 from trainer.diagnostics.probes import runner
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair import collectives, p2p
-from trainer.diagnostics.probes.pair import data_parallel as two_gpu_step_data_parallel
-from trainer.diagnostics.probes.pair import fsdp2 as two_gpu_step_fsdp2
-from trainer.diagnostics.probes.pair import pipeline as two_gpu_step_pipeline
+from trainer.diagnostics.probes.pair import collectives, data_parallel, fsdp2, p2p, pipeline
 from trainer.diagnostics.probes.verdict import Verdict
 
 PROBE = """
@@ -93,14 +90,14 @@ def test_fault_in_the_ranks_fails(name: str, make_probe: Any, tmp_path: Path) ->
     assert any(words in check for check in failed(verdict))
 
 
-@pytest.mark.parametrize("probe", [p2p, two_gpu_step_data_parallel])
+@pytest.mark.parametrize("probe", [p2p, data_parallel])
 def test_steps_of_two_cards_are_not_applicable_on_a_cpu(probe: Any) -> None:
     verdict = probe.measure(Request(expect="cpu"))
     assert verdict.status == "not-applicable"
     assert "here is none" in verdict.summary
 
 
-@pytest.mark.parametrize("probe", [two_gpu_step_fsdp2, two_gpu_step_pipeline])
+@pytest.mark.parametrize("probe", [fsdp2, pipeline])
 def test_torch_that_lacks_it_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "why_not", lambda: "It was not tried: torch 2.4 has none.")
     verdict = probe.measure(Request(expect="cpu"))

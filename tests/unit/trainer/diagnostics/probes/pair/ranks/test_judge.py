@@ -10,23 +10,16 @@ import pytest
 
 from trainer.diagnostics.probes import placement, runner
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair import collectives
-from trainer.diagnostics.probes.pair import ddp as two_gpu_step
-from trainer.diagnostics.probes.pair import fsdp2 as two_gpu_step_fsdp2
-from trainer.diagnostics.probes.pair import pipeline as two_gpu_step_pipeline
-from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-from trainer.diagnostics.probes.pair.ranks import host_facts as circumstances
-from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
-from trainer.diagnostics.probes.pair.ranks import judge as rank_probe
-from trainer.diagnostics.probes.pair.ranks import torchrun as two_ranks
+from trainer.diagnostics.probes.pair import collectives, ddp, fsdp2, pipeline
+from trainer.diagnostics.probes.pair.ranks import cause_search, host_facts, ipc, judge, torchrun
 from trainer.diagnostics.probes.verdict import Device, Verdict
 from trainer.runtime.child_process import Outcome
 
 PROBES = {
-    "two_gpu_step": two_gpu_step,
+    "two_gpu_step": ddp,
     "collectives": collectives,
-    "two_gpu_step_fsdp2": two_gpu_step_fsdp2,
-    "two_gpu_step_pipeline": two_gpu_step_pipeline,
+    "two_gpu_step_fsdp2": fsdp2,
+    "two_gpu_step_pipeline": pipeline,
 }
 PROBE = """
     import sys
@@ -72,7 +65,7 @@ PLANS: dict[str, tuple[str, dict[str, str]]] = {
     "two_gpu_step_fsdp2": ("fsdp2_rank", {"gloo": "pass", "host": "pass"}),
     "two_gpu_step_pipeline": ("pipeline_rank", {"host": "pass"}),
 }
-SETTINGS = {way.name: two_cards.Try(way=way, cause="", seconds=0.0).settings for way in two_cards.WAYS}
+SETTINGS = {way.name: cause_search.Try(way=way, cause="", seconds=0.0).settings for way in cause_search.WAYS}
 CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
 
 
@@ -123,14 +116,14 @@ def made_up(
     """The verdict of a probe on two made-up cards."""
     monkeypatch.setattr(placement, "place", lambda expect: CARD)
     monkeypatch.setattr(placement, "card_count", lambda: cards)
-    monkeypatch.setattr(two_ranks, "run_ranks", run_ranks(hangs, frozenset(worked)))
+    monkeypatch.setattr(torchrun, "run_ranks", run_ranks(hangs, frozenset(worked)))
     return PROBES[name].measure(Request(expect="rocm", timeout_seconds=300.0))  # type: ignore[attr-defined, no-any-return]
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A made-up machine: two cards, room in /dev/shm, an IOMMU that passes through, and IPC that works."""
-    for name in circumstances.HIDING:
+    for name in host_facts.HIDING:
         monkeypatch.delenv(name, raising=False)
     for number in (1, 2):
         node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
@@ -140,14 +133,14 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sys/kernel/iommu_groups/7/type").write_text("identity\n")
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/shm").symlink_to(tmp_path)
-    monkeypatch.setattr(circumstances, "ROOT", tmp_path)
-    monkeypatch.setattr(card_ipc, "error", lambda seconds: "")
+    monkeypatch.setattr(host_facts, "ROOT", tmp_path)
+    monkeypatch.setattr(ipc, "error", lambda seconds: "")
     return tmp_path
 
 
 @pytest.mark.parametrize("name", PROBES)
 def test_ranks_that_pass_are_not_tried_again(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
-    monkeypatch.setattr(two_cards, "retry", lambda *_: pytest.fail("a probe that passes tries nothing again"))
+    monkeypatch.setattr(cause_search, "retry", lambda *_: pytest.fail("a probe that passes tries nothing again"))
     verdict = made_up(monkeypatch, name, worked=("as it is",))
     assert (verdict.status, verdict.diagnosis) == ("pass", {}), verdict.summary
 
@@ -164,7 +157,7 @@ def test_iommu_that_translates_is_found(name: str, hangs: bool, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", PROBES)
 def test_ipc_that_is_denied_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
-    monkeypatch.setattr(card_ipc, "error", lambda seconds: "RuntimeError: HIP error: invalid device pointer")
+    monkeypatch.setattr(ipc, "error", lambda seconds: "RuntimeError: HIP error: invalid device pointer")
     verdict = made_up(monkeypatch, name, worked=("nccl-no-p2p", "host"))
     assert verdict.summary.endswith("(likely: card memory cannot be shared between processes (IPC denied)).")
     assert verdict.diagnosis["evidence"] == "RuntimeError: HIP error: invalid device pointer"
@@ -203,15 +196,15 @@ def test_reason_is_reported_in_time_where_everything_hangs(
         return Outcome(returncode=-9, timed_out=True, stdout="", stderr="", seconds=limit), [[], []]
 
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    for module in (rank_probe, two_cards):
+    for module in (judge, cause_search):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(card_ipc, "error", hang)
+    monkeypatch.setattr(ipc, "error", hang)
     (probe,) = runner.select([name])[:1]
     monkeypatch.setattr(placement, "place", lambda expect: CARD)
     monkeypatch.setattr(placement, "card_count", lambda: 2)
-    monkeypatch.setattr(two_ranks, "run_ranks", hanging)
+    monkeypatch.setattr(torchrun, "run_ranks", hanging)
     verdict = PROBES[name].measure(Request(expect="rocm", timeout_seconds=probe.timeout_seconds))  # type: ignore[attr-defined]
-    assert now[0] - 1000.0 <= probe.timeout_seconds - two_ranks.MARGIN_SECONDS
+    assert now[0] - 1000.0 <= probe.timeout_seconds - torchrun.MARGIN_SECONDS
     assert verdict.status == "timeout"
     assert {check.status for check in verdict.checks} == {"fail"}
     assert "Fails as it is, and each other way that was tried" in verdict.summary

@@ -111,3 +111,16 @@ def test_picture_is_written_and_a_wrong_path_is_reported(tmp_path, capsys):
     with pytest.raises(SystemExit):
         doctor.topology(Topology(sysfs=str(tmp_path / "machine"), svg=str(tmp_path / "none" / "picture.svg")))
     assert "RM206" in capsys.readouterr().err
+
+
+def test_reason_that_many_checks_share_is_printed_once(tmp_path, capsys):
+    sysfs.no_driver(tmp_path)
+    _, out, _ = run(capsys, Doctor(sysfs=str(tmp_path)))
+    assert sum("no AMD card was found in this machine" in line for line in out.splitlines()) <= 2
+    assert "D110, D111" in out
+
+
+def test_json_holds_the_inventory(tmp_path, capsys):
+    machines.two_rx_7900_xt(tmp_path)
+    _, out, _ = run(capsys, Doctor(sysfs=str(tmp_path)), as_json=True)
+    assert [card["pci_address"] for card in json.loads(out)["inventory"]["cards"]] == ["0000:03:00.0", "0000:08:00.0"]

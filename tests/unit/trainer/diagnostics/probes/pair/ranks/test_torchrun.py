@@ -42,7 +42,7 @@ def simulated(monkeypatch):
 
         monkeypatch.setattr(torchrun, "run_ranks", run_ranks)
         monkeypatch.setattr(placement, "card_ids", lambda: IDS[:cards])
-        monkeypatch.setattr(judge.circumstances, "read", lambda *_, **__: None)
+        monkeypatch.setattr(judge.host_facts, "read", lambda *_, **__: None)
         monkeypatch.setattr(cause_search, "explained", lambda verdict, *_: verdict)
         device = Device(kind="rocm", name="SIMULATED", arch="gfx942")
         subject = judge.Subject(

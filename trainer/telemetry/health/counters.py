@@ -1,0 +1,86 @@
+"""Error counters of one card and of the PCIe devices between it and the processor, read below /sys.
+
+Sources: Linux `drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c` (`ras/*_err_count` and `ras/aca_*`: "ue: 0", "ce: 0", "de: 0";
+`ras/gpu_vram_bad_pages`: address, size and R, P or F), `amdgpu_device.c` (`pcie_replay_count`) and
+Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose last line is the total).
+
+An absent, unreadable or malformed file is unknown, never zero. `xgmi_error` is not read: reading clears it, and
+`ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of some cards return a
+constant 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainer.telemetry.health import metrics_table
+
+MOST_BYTES = 1 << 20
+DEEPEST = 12
+_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+_RAS = re.compile(r"^(ue|ce|de): (\d{1,20})$", re.MULTILINE)
+_PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])\s*$", re.MULTILINE)
+_TOTAL = re.compile(r"^TOTAL_ERR_\w+ (\d{1,20})$", re.MULTILINE)
+_PAGES = {"R": "retired", "P": "to be retired", "F": "not to be retired"}
+
+
+def read(folder: Path) -> dict[str, int]:
+    """Return what is known of the card whose PCI attributes are in `folder`, by names such as "ras/umc/ue"."""
+    table = metrics_bytes(folder)
+    replays = {_whole(folder / "pcie_replay_count"), metrics_table.replays(table)} - {None, 0}
+    return {
+        **dict(_ras(folder / "ras")),
+        **dict(_pages(folder / "ras" / "gpu_vram_bad_pages")),
+        **({"pcie/replays": max(found for found in replays if found)} if replays else {}),
+        **dict(_aer(folder)),
+    }
+
+
+def metrics_bytes(folder: Path) -> bytes:
+    """Return the card's `gpu_metrics` to its end, empty where it is absent: one read may give 4 KiB at most."""
+    try:
+        with (folder / "gpu_metrics").open("rb", buffering=0) as file:
+            return b"".join(iter(lambda: file.read(4096), b""))
+    except OSError:
+        return b""
+
+
+def _ras(folder: Path) -> Iterator[tuple[str, int]]:
+    for path in sorted([*folder.glob("*_err_count"), *folder.glob("aca_*")]):
+        block = path.name.removesuffix("_err_count")
+        for kind, number in _RAS.findall(_text(path)):
+            yield f"ras/{block}/{kind}", int(number)
+
+
+def _pages(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the bad pages by what became of them, from the first on; an empty list proves no ECC."""
+    for mark, count in Counter(_PAGE.findall(_text(path))).items():
+        yield f"pages/{_PAGES[mark]}", count
+
+
+def _aer(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the totals of the card, its switches and the root port: the link partner often holds the count."""
+    place = folder.resolve()
+    for _ in range(DEEPEST):
+        if not _ADDRESS.match(place.name):
+            return
+        for kind in ("correctable", "nonfatal", "fatal"):
+            if total := _TOTAL.search(_text(place / f"aer_dev_{kind}")):
+                yield f"aer/{place.name}/{kind}", int(total[1])
+        place = place.parent
+
+
+def _whole(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES).decode(errors="replace")
+    except OSError:  # EINVAL of a card that sleeps or a block without RAS
+        return ""

@@ -1,0 +1,141 @@
+"""Health of this machine's AMD cards over a stretch of work: read before, read after, compared.
+
+Counters that moved are reported and prove nothing alone: another program on the card, or another device below the same
+port, may have moved them. What is not reported is unknown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainer.telemetry.health import counters, metrics_table
+
+SYS, DEV = Path("/sys"), Path("/dev")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown."""
+
+    counters: Mapping[str, int]
+    energy_j: float | None
+    cycles: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What became of one card: counters that rose or fell as (before, after), throttled shares, joules.
+
+    `known` counts the counters that were read both times; with none, nothing is known of the card's errors.
+    """
+
+    known: int
+    rose: Mapping[str, tuple[int, int]]
+    fell: Mapping[str, tuple[int, int]]
+    gone: bool
+    throttled: Mapping[str, float]
+    energy_j: float | None
+
+    @property
+    def moved(self) -> bool:
+        """Whether an error counter changed, or the card is no longer there."""
+        return bool(self.rose or self.fell or self.gone)
+
+    def words(self) -> str:
+        """Return the change as text, empty for none."""
+        parts = ["it is no longer there"] if self.gone else []
+        parts += [f"{name} rose from {before} to {after}" for name, (before, after) in self.rose.items()]
+        parts += [
+            f"{name} fell from {before} to {after}: it started anew" for name, (before, after) in self.fell.items()
+        ]
+        return ", ".join(parts)
+
+
+@dataclass(kw_only=True)
+class HealthWatch:
+    """Looks at the cards when it is made and when it is closed; made of nothing where no amdgpu card is to be seen."""
+
+    root: Path = SYS
+    devices: Path = DEV
+    before: dict[str, Look] = field(default_factory=dict)
+    began: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.before, self.began = self._look(), time.monotonic()
+
+    def changes(self) -> dict[str, Change]:
+        """Return what became of each card, by its PCI address."""
+        after = self._look()
+        return {address: compare(look, after.get(address)) for address, look in self.before.items()}
+
+    def report(self) -> dict[str, Any] | None:
+        """Return the `health` event's fields, None where no card was to be seen."""
+        if not self.before:
+            return None
+        changed = self.changes()
+        return {
+            "seconds": round(time.monotonic() - self.began, 3),
+            "moved": sorted(address for address, change in changed.items() if change.moved),
+            "unknown": sorted(address for address, change in changed.items() if not change.known),
+            "words": "; ".join(
+                f"card {address}: {change.words()}" for address, change in changed.items() if change.moved
+            ),
+            "cards": {address: _described(change) for address, change in changed.items()},
+        }
+
+    def _look(self) -> dict[str, Look]:
+        folders = sorted(self.root.glob("bus/pci/drivers/amdgpu/*:*"))
+        return {folder.name: look(folder) for folder in folders if self._given(folder)}
+
+    def _given(self, folder: Path) -> bool:
+        """Whether this process was given the card: a container is given the render nodes of its own alone."""
+        nodes = [path.name for path in folder.glob("drm/renderD*")]
+        return not nodes or any((self.devices / "dri" / name).exists() for name in nodes)
+
+
+def look(folder: Path) -> Look:
+    """Read one card whose PCI attributes are in `folder`."""
+    table = counters.metrics_bytes(folder)
+    return Look(
+        counters=counters.read(folder),
+        energy_j=metrics_table.energy(table),
+        cycles=metrics_table.cycles(table),
+    )
+
+
+def compare(before: Look, after: Look | None) -> Change:
+    """Return what became of a card between two looks; None for `after` is a card that is no longer there.
+
+    A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays).
+    """
+    if after is None:
+        return Change(known=0, rose={}, fell={}, gone=True, throttled={}, energy_j=None)
+    old, new = before.counters, after.counters
+    pairs = {name: (old[name], new[name]) for name in old if name in new}
+    listed = {name: (0, new[name]) for name in new if name not in old and name.startswith(("pages/", "pcie/"))}
+    used = None
+    if before.energy_j is not None and after.energy_j is not None and after.energy_j > before.energy_j:
+        used = round(after.energy_j - before.energy_j, 3)
+    return Change(
+        known=len(pairs) + len(listed),
+        rose={name: pair for name, pair in {**pairs, **listed}.items() if pair[1] > pair[0]},
+        fell={name: pair for name, pair in pairs.items() if pair[1] < pair[0]},
+        gone=False,
+        throttled=metrics_table.throttled(before.cycles, after.cycles),
+        energy_j=used,
+    )
+
+
+def _described(change: Change) -> dict[str, Any]:
+    return {
+        "known": change.known,
+        "rose": {name: list(pair) for name, pair in change.rose.items()},
+        "fell": {name: list(pair) for name, pair in change.fell.items()},
+        "gone": change.gone,
+        "throttled": dict(change.throttled),
+        "energy_j": change.energy_j,
+    }

@@ -5,7 +5,7 @@
 
 On a CPU the plan is compared with the bytes that torch's own allocator reports (torch.profiler, profile_memory) during
 the same step on real tensors: another source than the operations that the plan follows, kernels' workspaces included.
-A CPU has none of a card's kernels, faster ways or segments: those stand in the record alone, which are seven
+A CPU has none of a card's kernels, faster ways or segments: those stand in the record alone, which are six
 configurations of one NVIDIA H200. Nothing was compared on an AMD card. Results: benchmarks/results/plan_error.json.
 """
 

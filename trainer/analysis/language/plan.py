@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trainer.run.memory_plan.cards import CONTEXT, Card, card_of
-from trainer.run.memory_plan.fit import SHARES, Fit, fit, gib, largest_fit
+from trainer.run.memory_plan.fit import SHARES, Fit, exact_fit, fit, gib, largest_fit
 from trainer.run.memory_plan.live_memory import PARTS
-from trainer.run.memory_plan.program import Program, measured
+from trainer.run.memory_plan.program import Program
 from trainer.run.memory_plan.shapes import config_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
@@ -117,18 +117,16 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
 
 def one(program: Program, card: Card, cards: int) -> None:
     """Print one configuration by part. Raises TrainerError RM737 where it does not fit."""
-    found = fit(program, card, cards=cards, how=measured)
+    found = exact_fit(program, card, cards=cards)
     emit("planned", **found.facts())
     largest = found.footprint.largest
     for part in PARTS:
         say(f"  {part:<12} {gib(largest.parts.get(part, 0)):>8} GiB")
-    say(
-        f"  {'together':<12} {gib(largest.allocated):>8} GiB, {gib(found.footprint.reserved)} with the allocator's rest"
-    )
+    say(f"  {'together':<12} {gib(largest.allocated):>8} GiB, {gib(found.need)} with the allocator's rest")
     say(f"  {worded_rate(found)}")
     if not found.fits:
         raise refusal(found, card, cards)
-    say(f"fits    {described(program)}: {gib(found.budget - found.footprint.reserved)} GiB stay free")
+    say(f"fits    {described(program)}: {gib(found.budget - found.need)} GiB stay free")
 
 
 def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int | None) -> None:
@@ -151,7 +149,7 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
             continue
         emit("planned", **each.facts())
         fits = "" if each.fits else "  does not fit"
-        say(f"{start} {each.program.rows:>5} {gib(each.footprint.reserved):>7}  {worded_rate(each)}{fits}")
+        say(f"{start} {each.program.rows:>5} {gib(each.need):>7}  {worded_rate(each)}{fits}")
     if not any(each is not None and each.fits for each in found):
         raise refusal(fit(programs[-1], card, cards=cards), card, cards, tried=len(programs))
 
@@ -181,7 +179,7 @@ def worded_rate(found: Fit) -> str:
 def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
     """Return RM737 with the numbers and what would fit."""
     program = found.program
-    need = f"{gib(found.footprint.reserved)} GiB are needed, {gib(found.budget)} are there for tensors"
+    need = f"{gib(found.need)} GiB are needed, {gib(found.budget)} are there for tensors"
     parts = ", ".join(f"{name} {gib(size)}" for name, size in found.footprint.largest.parts.items() if size > 2**26)
     what = f"{described(program)} on {card.name}" + (f", nor any of the {tried} tried" if tried > 1 else "")
     return TrainerError("RM737", what=what, why=f"{need}: {parts}", next=what_fits(program, card, cards))
@@ -195,5 +193,5 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
         fitting = largest_fit(each, card, cards=cards)
         if fitting is not None:
             return f"This would fit: {described(fitting.program)}."
-    least = fit(ways[-1], card, cards=cards).footprint.reserved + CONTEXT
+    least = fit(ways[-1], card, cards=cards).need + CONTEXT
     return f"Take a shorter --sequence, a smaller model, or a card of at least {gib(least)} GiB."

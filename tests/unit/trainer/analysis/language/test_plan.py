@@ -41,7 +41,7 @@ def test_plan_of_one_configuration_reports_its_parts(model, capsys):
         False,
     )
     assert second["fits"] is True
-    assert sum(second["parts"].values()) == second["bytes"] <= second["reserved_bytes"]
+    assert sum(second["parts"].values()) == second["bytes"] <= second["needed_bytes"]
     low, high = second["tokens_per_second"]
     assert 0 < low < high
     assert "not measured on an AMD card" in err

@@ -41,4 +41,4 @@ def test_preset_fits_its_card_by_the_plan(name):
         pieces=2,
     )
     found = fit(program, card, cards=int(count))
-    assert found.fits, f"{found.footprint.reserved:,} of {found.budget:,} bytes"
+    assert found.fits, f"{found.need:,} of {found.budget:,} bytes"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.plan_error import error_on_host
+from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
 from trainer.run.memory_plan.live_memory import TRIALS
 from trainer.run.memory_plan.program import Program, measured
@@ -73,3 +74,11 @@ def test_depth_from_shallow_networks_equals_the_deep_one():
         line, whole = estimated(replace(deep, **how)), measured(replace(deep, **how))
         assert line.largest.allocated == pytest.approx(whole.largest.allocated, rel=0.03)
         assert line.flops == pytest.approx(whole.flops, rel=0.01)
+
+
+def test_step_beyond_the_limit_ends_within_it():
+    program = replace(ON_CARD, adapter="lora")
+    peak = measured(program).largest.allocated
+    assert measured(program, limit=2 * peak + 2**26).largest.allocated == peak
+    with pytest.raises(DoesNotFitError):
+        measured(program, limit=peak // 2)

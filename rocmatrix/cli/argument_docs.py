@@ -2,8 +2,7 @@
 
 A public function or method with three or more parameters describes each of them that its annotation does not explain.
 A parameter explains itself where its type is one class, as in `cell: Cell`; text, numbers, paths, tensors, callables
-and containers do not. For a task, whose docstring is printed as its help, the texts in `help={...}` of its decorator
-count. A section that names a parameter which the function lacks is an error, too.
+and containers do not. A section that names a parameter which the function lacks is an error, too.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.cli.rooms import PROGRAMS
 from rocmatrix.runtime.paths import ROOT
 
-PROGRAMS = ("rocmatrix", "trainer")
 FEWEST = 3
 # Types whose name does not state what a value of them is for; arrays and tensors have a shape to state.
 _PLAIN = {"Any", "Callable", "Dates", "Floats", "Integers", "Module", "Path", "PurePosixPath", "Tensor", "Values", "T"}
@@ -73,7 +72,6 @@ def _fault(function: Function, *, skip: int) -> str:
     described = _described(ast.get_docstring(function) or "")
     if unknown := described - {each.arg for each in parameters}:
         return f"Args names what is no parameter: {', '.join(sorted(unknown))}"
-    described |= _helped(function)
     missing = [each.arg for each in parameters if each.arg not in described and not _explains_itself(each.annotation)]
     return f"Args lacks {', '.join(missing)}" if missing else ""
 
@@ -87,13 +85,6 @@ def _parameters(function: Function) -> list[ast.arg]:
 def _described(docstring: str) -> set[str]:
     section = _SECTION.search(f"{docstring}\n")
     return set(_ENTRY.findall(section[1])) if section else set()
-
-
-def _helped(function: Function) -> set[str]:
-    """Return the parameters that a task's decorator describes, `help={name: text}`: a task's docstring is its help."""
-    given = [each for call in function.decorator_list if isinstance(call, ast.Call) for each in call.keywords]
-    keys = [key for each in given if each.arg == "help" and isinstance(each.value, ast.Dict) for key in each.value.keys]
-    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
 def _explains_itself(annotation: ast.expr | None) -> bool:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.cli.rooms import PROGRAMS
 from rocmatrix.runtime.paths import ROOT, STYLE
 
-PROGRAMS = ("rocmatrix", "trainer")
 TESTS = "tests"
 STORED = {"says"}  # a field of signatures.yaml and of JSON that other programs read: it keeps its name
 GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their sources are read instead

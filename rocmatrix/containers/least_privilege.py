@@ -126,7 +126,7 @@ def _group(gid: int | settings.HostText, owns: str) -> settings.Group:
 
 NETWORKS: Mapping[NetworkName, tuple[str, str]] = {
     "none": ("training reads local files; what reaches nothing leaks nothing", f"{ENGINE}#network"),
-    "bridge": ("asked for by hand: --with-network", CALLER),
+    "bridge": ("asked for by hand: --with-network, or --port, which an engine publishes through it", CALLER),
     "host": ("--with-rdma: an adapter's addresses belong to the host's network", "man7.org, rdma-system(8)"),
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rocmatrix.containers import least_privilege
 from rocmatrix.containers.runspec import RunSpec
-from rocmatrix.containers.settings import UNLIMITED, Group, HostText, Limit, Network, Setting
+from rocmatrix.containers.settings import UNLIMITED, Group, HostText, Limit, Mount, Network, Setting
 from rocmatrix.matrix.matrix import Cell
 
 OWNER = HostText("$ROCMATRIX_UID")  # the node's own number of the user, which the cache volume's name ends with
@@ -22,7 +22,8 @@ OWNER = HostText("$ROCMATRIX_UID")  # the node's own number of the user, which t
 class Places:
     """Where files are there: `results` is mounted at /training, `data` at `data_target`, read-only.
 
-    `recipe` is a file of settings, `callbacks` of code. A claim's path is relative, a shared folder's absolute.
+    `recipe` is a file of settings, `callbacks` of code, `inputs` what is read next to the data. A claim's path is
+    relative, a shared folder's absolute.
     """
 
     results: str
@@ -30,6 +31,7 @@ class Places:
     data_target: str | None = None
     recipe: Path | None = None
     callbacks: tuple[Path, ...] = ()
+    inputs: tuple[Mount, ...] = ()
 
 
 def elsewhere_spec(
@@ -64,6 +66,7 @@ def elsewhere_spec(
         *least_privilege.data(places.data_target, origin=places.data or ""),
         *least_privilege.recipe(places.recipe),
         *least_privilege.callbacks(places.callbacks),
+        *places.inputs,
         *least_privilege.memory(cell, host_bytes=None),
         *least_privilege.environment(cell, network=network),
     ]

@@ -15,7 +15,7 @@ from typing import TypeVar
 from rocmatrix.containers import capability, least_privilege
 from rocmatrix.containers.device_selection import choose_cards, usable_nodes
 from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
-from rocmatrix.containers.settings import Group, HostText, Ipc, Setting, SharedMemory
+from rocmatrix.containers.settings import Environment, Group, HostText, Ipc, Setting, SharedMemory
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
@@ -89,6 +89,7 @@ class Chosen:
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
+    `more` are settings that the caller brings; a variable among them wins over all others of its name.
     """
 
     image: str
@@ -101,6 +102,7 @@ class Chosen:
     cards: Sequence[int] | None = None
     environment: Mapping[str, str] | None = None
     data: Path | None = None
+    more: Sequence[Setting] = ()
 
 
 def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
@@ -116,6 +118,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *least_privilege.environment(cell, network=network),
         *least_privilege.visibility(hardware, cards),
         *least_privilege.asked_for(chosen.environment or {}),
+        *(setting for setting in chosen.more if isinstance(setting, Environment)),
     ]
     settings: list[Setting] = [
         least_privilege.user(chosen.user),
@@ -131,6 +134,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *least_privilege.memory(cell, host_bytes=hardware.memory_bytes),
         *{variable.name: variable for variable in variables}.values(),  # the last one of a name wins
         *capability.settings_of(chosen.features, rdma=chosen.rdma),
+        *(setting for setting in chosen.more if not isinstance(setting, Environment)),
     ]
     return RunSpec(
         cell=cell.name,

@@ -73,16 +73,17 @@ class Group(Reasoned):
 
 @dataclass(frozen=True, kw_only=True)
 class Environment(Reasoned):
-    """An environment variable."""
+    """An environment variable. One that is `passed` has no content here: whoever runs it hands the value on."""
 
     flag: ClassVar[str] = "--env"
     name: str
     content: str
+    passed: bool = False
 
     @property
     def value(self) -> str:
-        """NAME=content."""
-        return f"{self.name}={self.content}"
+        """NAME=content, or NAME alone."""
+        return self.name if self.passed else f"{self.name}={self.content}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +162,21 @@ class Network(Reasoned):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Port(Reasoned):
+    """A port of the container published on an address of the host."""
+
+    flag: ClassVar[str] = "--publish"
+    address: str
+    host: int
+    container: int
+
+    @property
+    def value(self) -> str:
+        """address:host:container."""
+        return f"{self.address}:{self.host}:{self.container}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ipc(Reasoned):
     """Shared memory and semaphores of the host instead of the container's own."""
 
@@ -219,6 +235,7 @@ Setting = (
     | SharedMemory
     | Limit
     | Network
+    | Port
     | Ipc
     | DropCapability
     | AddCapability

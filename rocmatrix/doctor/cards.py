@@ -190,16 +190,19 @@ def _partitioned_by_mode(machine: Hardware) -> list[tuple[Card, ...]]:
 
 
 def _short_of_partitions(machine: Hardware) -> list[str]:
-    """Return the cards that show fewer partitions than their mode has, or than the fullest card of that mode."""
-    groups = machine.physical_cards
-    modes = [group[0].adapter.compute_partition if group[0].adapter else None for group in groups]
-    fullest = {mode: max(len(g) for g, own in zip(groups, modes, strict=True) if own == mode) for mode in set(modes)}
+    """Return the cards that show fewer partitions than their mode has, or than the fullest card of that mode.
+
+    Where no mode is reported, a card with several partitions is compared with the others of that kind.
+    """
+    rows = [
+        (group, group[0].adapter.compute_partition if group[0].adapter else None) for group in machine.physical_cards
+    ]
     short = []
-    for group, mode in zip(groups, modes, strict=True):
-        named = max(card.partition for card in group) + 1
-        wanted = max(
-            fullest[mode] if mode in PARTITIONS else 1, PARTITIONS.get(mode or "", 1), named if named > 1 else 1
-        )
+    for group, mode in rows:
+        alike = [len(other) for other, own in rows if own == mode and other[0].gfx == group[0].gfx]
+        counted = max(alike) if mode in PARTITIONS or (mode is None and len(group) > 1) else 1
+        numbered = max(card.partition for card in group) + 1
+        wanted = max(counted, numbered, PARTITIONS.get(mode or "", 1))
         if len(group) < wanted:
             short.append(f"{group[0].pci_address or f'card {group[0].index}'} shows {len(group)} of {wanted}")
     return short

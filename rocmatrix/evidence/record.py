@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
@@ -24,6 +25,8 @@ Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "un
 # Fields that came after the first records. At their defaults they are left out, so that older records keep their names.
 LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
 
+# A model has a number or a code name: Radeon VII, Strix Halo. "AMD Radeon Graphics" has neither.
+_OWN_NAME = re.compile(r"\b(?!amd\b|ati\b|radeon\b|instinct\b|ryzen\b|graphics\b|tm\b|r\b)\w+", re.IGNORECASE)
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -135,8 +138,12 @@ class Record(Strict):
 
     @property
     def card(self) -> str:
-        """The card that it is about: its name, or what stands in the place of one."""
-        names = sorted(set(self.hardware.cards))
+        """The card that it is about: its name, or what stands in the place of one.
+
+        The driver calls many an APU "AMD Radeon Graphics": such a name is given with its instruction set.
+        """
+        seen = ", ".join(self.hardware.seen)
+        names = sorted({f"{n} ({seen})" if seen and not _OWN_NAME.search(n) else n for n in self.hardware.cards})
         return " + ".join(names) or {"cpu": "CPU"}.get(self.hardware.device, "-")
 
     def described(self) -> dict[str, Any]:

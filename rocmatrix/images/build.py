@@ -23,7 +23,7 @@ from rocmatrix.containers import engine, engine_lock
 from rocmatrix.host import simulated
 from rocmatrix.images import disk_space
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images.base import OtherBase, chosen
+from rocmatrix.images.base import OtherBase, chosen, refuse_held, refuse_known
 from rocmatrix.images.labels import BASE as BASE_LABEL
 from rocmatrix.images.labels import FORCED as FORCED_LABEL
 from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
@@ -102,7 +102,7 @@ def build(
     another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
     recorded hashes from whatever its index serves. `forced` are the rules that were overridden: a label of the
-    image lists them. Raises RM101, RM102, RM201, RM202, RM204, and what fetching raises.
+    image lists them. Raises RM101, RM102, RM113, RM201, RM202, RM204, and what fetching raises.
 
     Args:
         root: folder of the checkout.
@@ -115,6 +115,7 @@ def build(
     if cell.unlocked_because and not allow_unlocked:
         raise _unlocked(cell, cell.unlocked_because)
     wheels = wheelhouse or default_folder(root, cell)
+    refuse_known(cell, base)
 
     def planned(other: OtherBase | None) -> Built:
         inputs = input_hash(cell, root, base=other.counted if other else None, forced=forced)
@@ -130,7 +131,10 @@ def build(
     with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
         try:
-            made = planned(chosen(client, base, held))
+            other = chosen(client, base, held)
+            if other and (held is None or base):
+                refuse_held(cell, client, other)
+            made = planned(other)
         except RocmatrixError as error:
             raise _unplanned(error, planned(OtherBase(name=base) if base else None)) from error
         return _build(client, made, cell, held=held, wheels=wheels, log=log_file(cell, root))

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ PLATFORMS = tuple(f"{tag}_x86_64" for tag in _TAGS)
 # An index that cannot be reached has to be known in seconds; a slow one sends some bytes within ten.
 PATIENCE = ("--retries", "1", "--timeout", "10")
 REASON_LENGTH = 240
+MOST_CAUSES = 8
 WORKERS = 4  # each waits for the network most of the time
 UNREACHABLE = "RM104"
 _BROKEN = re.compile(r"connection broken by '.*?([^:'>]+)'\)?'")  # the last words of what pip quotes
@@ -91,16 +93,25 @@ def ask(question: Question) -> list[Resolved]:
         argv = pip_argv(question, report=report, target=Path(scratch) / "target")
         done = subprocess.run([*argv, "--constraint", str(constraints)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise _refusal(question, done.stderr)
+            raise _refusal(question, done.stderr, conflict(done.stdout))
         return parse_report(json.loads(report.read_text(encoding="utf-8")))
 
 
-def _refusal(question: Question, stderr: str) -> RocmatrixError:
+def _refusal(question: Question, stderr: str, causes: list[str]) -> RocmatrixError:
     what = f"{question.requirements[0]} for Python {question.python}"
     if question.index and (broken := _BROKEN.search(stderr)):
         why = f"{question.index} cannot be reached: {broken[1].strip()}"
         return RocmatrixError(UNREACHABLE, what=what, where=question.index, why=why)
-    return RocmatrixError("RM105", what=what, where=question.index or "", why=reason(stderr))
+    return RocmatrixError("RM105", what=what, where=question.index or "", why="\n".join([reason(stderr), *causes]))
+
+
+def conflict(stdout: str) -> list[str]:
+    """Return which packages ask for what, where pip found that they exclude each other; it prints that as a message."""
+    lines = iter(stdout.splitlines())
+    for line in lines:
+        if line.startswith("The conflict is caused by:"):
+            return [each.strip()[:REASON_LENGTH] for each in takewhile(str.strip, lines)][:MOST_CAUSES]
+    return []
 
 
 def pip_argv(question: Question, *, report: Path, target: Path) -> list[str]:
@@ -110,7 +121,7 @@ def pip_argv(question: Question, *, report: Path, target: Path) -> list[str]:
         report: file that pip writes its report to.
         target: folder that pip would install to.
     """
-    argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", *PATIENCE]
+    argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--progress-bar=off", "--ignore-installed", *PATIENCE]
     argv += [
         "--only-binary=:all:",
         "--report",

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.images.added import conflicts
 from rocmatrix.images.pip_report import PATIENCE, platform_options, reason
 from rocmatrix.matrix.matrix import Cell, Release, Wheel
 from rocmatrix.runtime.console import say
@@ -53,7 +54,7 @@ def fetch(cell: Cell, directory: Path) -> Path:
 
     Raises:
         RocmatrixError: RM102 nothing is locked, RM103 a file has other bytes than the lock names, RM104 no
-            source serves a file, RM205 the disk is full.
+            source serves a file, RM110 an added wheel would write over another's files, RM205 the disk is full.
         OSError: the folder cannot be written.
     """
     if not cell.wheels:
@@ -62,6 +63,8 @@ def fetch(cell: Cell, directory: Path) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
         with _held(directory):
             _fetch_missing(cell, directory)
+    if cell.added:
+        conflicts.refuse_overwriting(cell, directory)
     return directory
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import engine, label_integrity, orphan_cleanup
 from rocmatrix.jobs import runner
+from rocmatrix.jobs.interactive import NOT_STARTED
 from rocmatrix.jobs.runner import Container, Finished, Interrupted
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.trouble import Trouble
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 RUN = ("docker", "run")
 JOB_LABEL = orphan_cleanup.LABEL
-NOT_STARTED = 125  # the status of a job whose container never ran, as `docker run` has it
 OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
 WAIT_SECONDS = 10.0
 

@@ -83,13 +83,18 @@ def attached_argv(spec: RunSpec) -> list[str]:
     return [*argv[:2], *(row.option for row in terminal_rows()), *argv[2:]]
 
 
-def attached(argv: Sequence[str]) -> int:
+def attached(argv: Sequence[str], *, variables: Mapping[str, str] | None = None) -> int:
     """Run a command on this terminal and return its exit status; signals are its own to answer.
 
+    The engine's client reads the values of `variables` from a descriptor: they are in no command line and in no file.
     Raises RM201 where the engine's client is not installed.
+
+    Args:
+        argv: the command of `attached_argv`.
+        variables: values of the variables that it passes on, by name.
     """
     try:
-        process = subprocess.Popen(argv)
+        process = _started(argv, variables or {})
     except FileNotFoundError as error:
         raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
     previous = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
@@ -102,6 +107,20 @@ def attached(argv: Sequence[str]) -> int:
                     continue
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _started(argv: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    if not variables:
+        return subprocess.Popen(argv)
+    text = "".join(f"{name}={value}\n" for name, value in variables.items())
+    with os.fdopen(os.memfd_create("variables"), "w+b") as kept:
+        kept.write(text.encode())
+        kept.seek(0)
+        named = {f"--env={name}" for name in variables}
+        options = [word for word in argv if word not in named]
+        return subprocess.Popen(
+            [*options[:2], f"--env-file=/proc/self/fd/{kept.fileno()}", *options[2:]], pass_fds=[kept.fileno()]
+        )
 
 
 def refused(status: int) -> RocmatrixError | None:

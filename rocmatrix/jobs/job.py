@@ -19,7 +19,7 @@ from rocmatrix.containers import device_selection as choice
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env
-from rocmatrix.jobs import callback_mounts
+from rocmatrix.jobs import callback_mounts, input_mounts
 from rocmatrix.jobs import runner as launch
 from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
 from rocmatrix.jobs.runner import Decision, Job
@@ -146,6 +146,7 @@ def container_job(
     digest = None
     if wanted.data is not None and not wanted.data.exists():
         raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
+    input_mounts.require(wanted.options)
     if not wanted.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)
@@ -164,6 +165,7 @@ def container_job(
     files = (
         *least_privilege.recipe(recipe_file(wanted)),
         *least_privilege.callbacks(callback_mounts.files(callbacks(wanted))),
+        *input_mounts.mounts(wanted.options),
     )
     spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
@@ -208,7 +210,13 @@ def places(wanted: JobRequest) -> dict[str, str]:
     output = {option: least_privilege.RUN_FOLDER + named} if option else {}
     data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
     found = {"recipe": least_privilege.recipe_path(recipe)} if recipe else {}
-    return {**output, **data, **found, **callback_mounts.inside(callbacks(wanted))}
+    return {
+        **output,
+        **data,
+        **found,
+        **callback_mounts.inside(callbacks(wanted)),
+        **input_mounts.inside(wanted.options),
+    }
 
 
 def callbacks(wanted: JobRequest) -> str:

@@ -5,6 +5,7 @@ These are the frozen models of the whole and of its cells; `rocmatrix.matrix.loa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -13,7 +14,7 @@ from pydantic import Field
 
 from rocmatrix.matrix import derived_rules as derive
 from rocmatrix.matrix.architecture import Architecture
-from rocmatrix.matrix.cells.cell import WITH, Base, Cell, CellEntry, Kind, Variable
+from rocmatrix.matrix.cells.cell import FILE_TOKEN, WITH, Base, Cell, CellEntry, Kind, Variable
 from rocmatrix.matrix.cells.wheel import Hashes, Wheel
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.kernel_library import Baseline, KernelLibrary
@@ -96,7 +97,8 @@ class Matrix(Strict):
         """Return a cell by name: written, derived, or either with companions. Raises RM010 with the nearest names."""
         stem, _, added = name.partition(WITH)
         found = next((cell for cell in self.cells if cell.name == stem), None) or self._derived_by_name(stem)
-        companions = companions_in(added, [companion.package for companion in self.companions])
+        files = re.findall(FILE_TOKEN, added)
+        companions = companions_in(added, [*(companion.package for companion in self.companions), *files])
         if found is None or companions is None or found.adding(companions).name != name:
             hint = suggestion(name, self.cell_names)
             raise RocmatrixError("RM010", what=f"there is no cell {name!r}", where="matrix.yaml", next=hint)

@@ -4,10 +4,8 @@ The image is a plain Debian; the job prints what a smoke suite would (STAND-IN).
 """
 
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -17,6 +15,7 @@ import pytest
 
 from rocmatrix.containers import orphan_cleanup
 from rocmatrix.jobs import contained, runner
+from tests.container.rehearsal.proxy import Proxy
 
 pytestmark = pytest.mark.container
 
@@ -117,46 +116,14 @@ def test_image_that_is_gone_is_trouble_of_the_host(client):
     assert (done.status, done.trouble.stage, done.container) == (contained.NOT_STARTED, "engine", None)
 
 
-class Proxy:
-    """Stands between the programs and the engine, and goes away when it is told to."""
-
-    def __init__(self, path, real):
-        self.real, self.open, self.server = real, [], socket.socket(socket.AF_UNIX)
-        self.server.bind(str(path))
-        self.server.listen()
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        with suppress(OSError):
-            while True:
-                here, _ = self.server.accept()
-                there = socket.socket(socket.AF_UNIX)
-                there.connect(self.real)
-                self.open += [here, there]
-                for a, b in ((here, there), (there, here)):
-                    threading.Thread(target=self._copy, args=(a, b), daemon=True).start()
-
-    def _copy(self, source, target):
-        with suppress(OSError):
-            while block := source.recv(1 << 16):
-                target.sendall(block)
-            target.shutdown(socket.SHUT_WR)
-
-    def gone(self):
-        for each in (self.server, *self.open):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-
-
 def test_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image, tmp_path, monkeypatch):
     """The engine itself stays: what goes is the way to it, as in a restart of the daemon."""
     real = client.api.base_url.removeprefix("http+docker://").replace("localhost", "/var/run/docker.sock")
     if not Path(real).is_socket():
         pytest.skip(f"the engine is not reached through a socket here: {real}")
     before = {each["Id"] for each in left(client)}
-    proxy = Proxy(tmp_path / "docker.sock", real)
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    proxy = Proxy(tmp_path / "docker.sock", lambda _: None, real)
+    monkeypatch.setenv("DOCKER_HOST", proxy.environment["DOCKER_HOST"])
     try:
         done = runner.run(argv(image, f"echo '{VERDICT}'; sleep 20"), show=lambda _: proxy.gone())
     finally:

@@ -298,6 +298,7 @@ def test_signature_added_to_the_yaml_is_found(change, run):
     change.is_row("a diagnosis signature", name="", number=1)
 
 
+SECTION = "trainer/config/sections/network.py"
 NETWORK = '''"""One wide layer, for a test."""
 
 from torch import nn
@@ -311,7 +312,7 @@ def wide(inputs, hidden_layers, outputs=1, **_):
 
 def test_network_added_with_its_name_is_trained(change, run, tree):
     change.add("trainer/models/wide.py", NETWORK)
-    change.insert("trainer/config/choices.py", "NETWORKS = (", '"wide", ')
+    change.insert(SECTION, "NETWORKS = (", '"wide", ')
     options = ("--network=wide", "--epochs=1", "--device=cpu", "--run=r", f"--output={tree / 'runs'}")
     run("-m", "trainer", "train", *options)
     model = json.loads((tree / "runs" / "r" / "metadata.json").read_text("utf-8"))["model"]
@@ -319,3 +320,51 @@ def test_network_added_with_its_name_is_trained(change, run, tree):
     weights = (tree / "runs" / "r" / "model.safetensors").read_bytes()
     assert b'"shape":[1,100]' in weights[: 8 + int.from_bytes(weights[:8], "little")].replace(b" ", b"")
     change.is_row("a kind of network", name="wide", number=2)
+
+
+SHAPED = '''"""Experts of one layer each, averaged, for a test."""
+
+import torch
+from torch import nn
+
+
+class Experts(nn.Module):
+    def __init__(self, inputs, outputs, experts):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(experts, inputs, outputs) / inputs)
+
+    def forward(self, rows):
+        return (rows @ self.weight).mean(dim=0)
+
+
+def experts(inputs, hidden_layers, outputs=1, *, experts, **_):
+    """Return as many experts as asked for."""
+    return Experts(inputs, outputs, experts)
+'''
+SHAPED_CONFIG = '''@dataclass(frozen=True, kw_only=True)
+class ExpertsConfig(MlpConfig):
+    """Experts that are averaged."""
+
+    title: ClassVar[str] = "Network: experts"
+    experts: Annotated[int, _fixed("how many experts", whole(1, 99))] = 3
+
+
+'''
+
+
+def test_network_with_settings_of_its_own_is_trained_stored_and_used(change, run, tree):
+    change.add("trainer/models/experts.py", SHAPED)
+    change.insert(SECTION, "NETWORKS = (", '"experts", ')
+    change.insert(SECTION, '"heads": self.heads}\n\n\n', SHAPED_CONFIG)
+    change.insert(SECTION, "    TRANSFORMER: TransformerConfig,\n", '    "experts": ExpertsConfig,\n')
+    assert "--experts" in run("-m", "trainer", "train", "--help=all")
+    options = ("--network=experts", "--experts=5", "--epochs=1", "--device=cpu", "--run=r", f"--output={tree / 'runs'}")
+    run("-m", "trainer", "train", *options)
+    model = json.loads((tree / "runs" / "r" / "metadata.json").read_text("utf-8"))["model"]
+    assert (model["kind"], model["settings"]) == ("experts", {"experts": 5})
+    counted = run("-c", f"from trainer.models.build import size; print(size({model!r}))")
+    assert int(counted) == 5 * model["widths"][0]
+    sample = "trainer/data/sp500_vix_daily.csv"
+    run("-m", "trainer", "predict", f"--model={tree / 'runs' / 'r'}", f"--data={sample}", f"--output={tree / 'f.csv'}")
+    assert len((tree / "f.csv").read_text("utf-8").splitlines()) > 100
+    change.is_row("a kind of network", name="experts", number=2)

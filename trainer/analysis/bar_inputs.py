@@ -14,6 +14,7 @@ from trainer.data.features.catalog import CATALOG
 from trainer.data.features.intraday import Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, columns_of, open_source
+from trainer.data.readers.joined_series import ROLE
 from trainer.runtime.errors import TrainerError
 from trainer.storage.metadata_schema import Metadata
 
@@ -27,16 +28,18 @@ def recorded_features(metadata: Metadata, data: Path) -> tuple[Dates, NDArray[An
     require_known(metadata)
     settings = settings_of(metadata)
     config = metadata.config
+    named = columns_of(config.get("columns", ()))
     reading = Reading(
         chunk_size=config["chunk_size"],
         on_bad_row=config["on_bad_row"],
         zone=config["time_zone"],
         time_format=config["time_format"],
-        columns=columns_of(config.get("columns", ())),
+        columns=tuple(each for each in named if each[0] != ROLE) if config.get("join") else named,
     )
     source = open_source(data, reading)
     if settings.vix and "vix_close" not in source.columns.place:
-        raise TrainerError("RM512", what="the model needs a VIX column", where=str(data))
+        advice = "Give one file of bars with a column vix_close." if config.get("join") else ""
+        raise TrainerError("RM512", what="the model needs a VIX column", where=str(data), next=advice)
     parts = list(intraday_rows(source.chunks(), settings, counts=Counts()))
     if not parts:
         raise TrainerError("RM578", what="no bar is within the model's session", where=str(data))

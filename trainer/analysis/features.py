@@ -69,7 +69,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
 
     for made in (out, metadata_path(out)):
         require_output(made, "--out", {"--data": data}, through=False)
-    source = open_source(data, reading_of(config.inputs.reading))
+    source = open_source(data, reading_of(config.inputs))
     found = survey(source)
     if config.features == "daily" or (config.features == "auto" and found.daily):
         what = f"the bars are {found.spacing / 3600:g} hours apart, and days have no session to compute from"

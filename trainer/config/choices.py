@@ -18,6 +18,7 @@ BAD_ROW_POLICIES: tuple[BadRowPolicy, ...] = get_args(BadRowPolicy)
 MISSING = ("error", "drop", "fill")
 IDENTIFIERS = ("leave-out", "keep")
 UNKNOWN = ("zero", "error")
+JoinOutside = Literal["carry", "drop", "error"]
 COLUMN_ROLES = ("date", "time", "open", "high", "low", "close", "volume", "vix_close")
 
 # Conventions of sessions and volume profiles.
@@ -39,8 +40,6 @@ TOO_LONG = ("stop", "drop", "cut")
 STOP_TOKEN = ("require", "append")
 
 # Networks.
-TRANSFORMER = "transformer"
-NETWORKS = ("mlp", "residual", TRANSFORMER)
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "tanh": "Tanh"}  # as metadata.json has them
 NORMS = ("none", "batch", "layer")
 ATTENTION_KERNELS = ("flash", "efficient", "math")  # in the order of preference

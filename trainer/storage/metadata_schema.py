@@ -103,7 +103,7 @@ class ModelRecord:
     model.safetensors holds the weights: dense, bitmask (those that are not 0, and where), or int8.
 
     A transformer has tokens of `token_width` and `heads`; its first width counts columns, and its hidden ones are
-    those of its blocks' feed-forward layers.
+    those of its blocks' feed-forward layers. `settings` are those that another kind has of its own, by name.
     """
 
     kind: str
@@ -116,6 +116,7 @@ class ModelRecord:
     storage: str
     token_width: int | None = None
     heads: int | None = None
+    settings: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.data.features.build_features import DAY_AND_NIGHT
+from trainer.data.features.daily_features import FEATURES
+from trainer.data.features.history_features import SESSIONS
 from trainer.data.loading.chunks import chunks
 from trainer.data.readers.bars import Source
+from trainer.runtime.errors import TrainerError
 from trainer.tasks.prepared import Task
 
 NAMED = 8  # features of a list that are named
 NARROW = 1e-3  # of the deviation: a feature whose middle 98 % lie closer together lives from a few rows alone
+MANY_OUTSIDE = 0.2  # of the bars, from which other hours are proposed
+MANY_SESSIONS = 2  # times the least number, from which too few rows have another cause
 MANY_ROWS, FEW_ROWS = 5_000, 1_000  # of a day: above the one, a height that makes no more than the other
 SAMPLE = 20_000  # rows that percentiles are taken of
 
@@ -55,8 +62,34 @@ def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
     return (
         f"sessions: {session['begin']}-{session['end']} {session['zone']}, {half}, bars stamped with their "
         f"{session['stamp']}: {rows['in_sessions']:,} of {rows['bars']:,} bars in {rows['sessions']:,} sessions, "
-        f"{rows['outside_sessions']:,} outside are left out; tick {profile['tick']:g}, {rows_of}"
+        f"{rows['outside_sessions']:,} outside are left out{_other_hours(session, rows)}; tick {profile['tick']:g}, "
+        f"{rows_of}"
     )
+
+
+def _other_hours(session: Mapping[str, Any], rows: Mapping[str, int]) -> str:
+    """Return what the hours of day and night would keep, where many bars are outside of the session."""
+    kept = rows.get("in_day_and_night", 0)
+    taken = f"{session['begin']}-{session['end']}"
+    if taken == DAY_AND_NIGHT or rows["outside_sessions"] < MANY_OUTSIDE * rows["bars"] or kept <= rows["in_sessions"]:
+        return ""
+    return f" (--session {DAY_AND_NIGHT}, day and night, would keep {kept:,})"
+
+
+def too_short(error: TrainerError, record: Mapping[str, Any]) -> TrainerError:
+    """Return the error for too few rows with its cause: how many sessions there are, and how many features need.
+
+    Args:
+        error: RM517 of the split.
+        record: a feature file's `rows`.
+    """
+    sessions, needed = record["sessions"], SESSIONS + 1
+    if error.code != "RM517" or sessions > MANY_SESSIONS * needed:
+        return error
+    why = f"{record['in_sessions']:,} bars within sessions are {sessions} sessions"
+    why += f": features look back over {SESSIONS}, so the first rows are those of session {needed}. {error.why}"
+    advice = f"Give bars of more than {needed} sessions, such as a year of them: no option shortens the features' past."
+    return TrainerError("RM517", what=error.what, where=error.where, why=why, next=advice)
 
 
 def _height(day_ticks: int, row_ticks: int) -> str:
@@ -67,6 +100,37 @@ def _height(day_ticks: int, row_ticks: int) -> str:
     power = 10 ** math.floor(math.log10(least))
     height = next(step * power for step in (1, 2, 5, 10) if step * power >= least)
     return f" (a day spans about {day_ticks // row_ticks:,} rows; --row-ticks {height} makes {day_ticks // height:,})"
+
+
+def of_join(joined: Mapping[str, Any] | None) -> list[str]:
+    """Return what the second file came to, from the record of it; nothing where there is none."""
+    if joined is None:
+        return []
+    older, lost = joined["bars_with_an_older_value"], joined["bars_left_out"]
+    kept = f", {older:,} with one older than {joined['tolerance_seconds']:,} s (--join-outside drop leaves them out)"
+    gone = f", {lost:,} left out without one"
+    return [
+        f"joined: column {joined['column']} of {joined['name']}, each value known {joined['known']}: "
+        f"{joined['bars_joined'] + older:,} bars{kept if older else ''}{gone if lost else ''}"
+    ]
+
+
+def left_out_of_days(features: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the features of days that need a VIX and are not among these."""
+    there = {feature["name"] for feature in features}
+    return {each.name: "the data has no VIX column" for each in FEATURES if each.needs_vix and each.name not in there}
+
+
+def of_left_out(features: Mapping[str, str], *, path: Path) -> list[str]:
+    """Return which features are left out and how to have them; nothing where all are there.
+
+    Args:
+        features: why each is left out, by name.
+        path: the sample has every column, and is not named.
+    """
+    if not features:
+        return []
+    return [f"left out: {', '.join(features)}: {path.name} has no VIX column; --join FILE takes one from a second file"]
 
 
 def of_rows(bars: int, used: int, horizon: int, embargo: int, unknown: int) -> str:

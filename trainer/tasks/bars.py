@@ -81,11 +81,14 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     labels = labels_of(config)
     if config.class_weights != "none" and not labels:
         raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
-    source = open_source(config.data, reading_of(config.inputs.reading))
+    source = open_source(config.data, reading_of(config.inputs))
     found = survey(source)
     daily = config.features == "daily" or (config.features == "auto" and found.daily)
     ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found, disk=disk, shown=shown)
-    split = split_by_time(ready.rows, embargo=embargo)
+    try:
+        split = split_by_time(ready.rows, embargo=embargo)
+    except TrainerError as error:
+        raise (error if daily else assumptions.too_short(error, ready.made["rows"])) from None
     task = Task(
         file=ready.file,
         file_rows=ready.file_rows,
@@ -102,7 +105,10 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     )
     past = ready.past_too_short
     rows = assumptions.of_rows(len(ready.dates), len(ready.rows), config.horizon, embargo, past)
-    lines = (*assumptions.of_file(source), ready.sessions, rows, assumptions.of_features(task))
+    left_out = ready.made.get("left_out", {}) if not daily else assumptions.left_out_of_days(ready.features)
+    joined_line = assumptions.of_join(ready.file.read.get("joined"))
+    features = [*assumptions.of_left_out(left_out, path=config.data), assumptions.of_features(task)]
+    lines = (*assumptions.of_file(source), *joined_line, ready.sessions, rows, *features)
     return replace(task, assumptions=lines)
 
 

@@ -70,9 +70,8 @@ def span_record(dates: Dates) -> dict[str, str | None]:
 
 def model_record(config: MlpConfig, task: Task) -> dict[str, Any]:
     """Return how to rebuild the network, as `models.build` reads it, and the loss that it was trained with."""
-    inputs, embeddings, tokens = len(task.features), list(task.embeddings), {}
-    if isinstance(config, TransformerConfig):
-        tokens = {"token_width": config.token_width, "heads": config.heads}
+    inputs, embeddings = len(task.features), list(task.embeddings)
+    if columns := isinstance(config, TransformerConfig):
         embeddings = [{**each, "width": config.token_width} for each in embeddings]
     else:
         inputs += sum(each["width"] - 1 for each in embeddings)
@@ -80,10 +79,10 @@ def model_record(config: MlpConfig, task: Task) -> dict[str, Any]:
         "kind": config.network,
         "widths": [inputs, *config.hidden_layers, task.outputs],
         "activation": ACTIVATIONS[config.activation],
-        "norm": "layer" if tokens else config.norm,
+        "norm": "layer" if columns else config.norm,
         "dropout": config.dropout,
         "embeddings": embeddings,
         "loss": CROSS_ENTROPY if task.labels else SQUARED_ERROR,
         "storage": "dense",
-        **tokens,
+        **config.shape(),
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import command
-from rocmatrix.cli.options.common import BASE, WHEELHOUSE, Kept
+from rocmatrix.cli.options.common import BASE, REQUIREMENTS, WHEELHOUSE, Kept, added_packages
 from rocmatrix.containers import engine
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
@@ -43,6 +43,7 @@ class Nightly(Kept):
     )
     cell: str = option("the same, for one")
     companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
+    with_requirements: str = option(REQUIREMENTS)
     jobs: int = option("how many cells are built side by side", default=2)
     budget: int = option("GB that its own images and its builder's cache may take", default=200)
     builder: str = option(
@@ -53,6 +54,11 @@ class Nightly(Kept):
     fresh: bool = option("begin another night, although one of the same cells and inputs has not ended", default=False)
     base: str = option(BASE)
     dry_run: bool = option("print the commands and their bake files, and run nothing", default=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What is added, as for `build`. Raises RM017."""
+        return added_packages(self.companions, self.with_requirements)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,14 +73,17 @@ class Nightly(Kept):
 )
 def nightly(asked: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
+    from rocmatrix.images.base import refuse_known
     from rocmatrix.nightly import plan
 
     matrix = common.known_matrix()
     cells, left_out = plan.choose(matrix, asked.names)
     for line in left_out:
         say(f"left out {line}")
-    packages = words(asked.companions)
+    packages = asked.packages
     cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
+    for cell in cells:
+        refuse_known(cell, asked.base)
     if asked.dry_run:
         _print(cells, asked)
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, made_ready, print_json, today, with_companions
 from rocmatrix.cli.options.command import command
-from rocmatrix.cli.options.common import CELL, Kept
+from rocmatrix.cli.options.common import CELL, REQUIREMENTS, Kept, added_packages
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
@@ -27,12 +27,18 @@ class Prove(Kept):
 
     cell: str = option(CELL)
     companions: str = option("the packages that were added to it, as for `build`", typed="with")
+    with_requirements: str = option(REQUIREMENTS)
     image: str = option("another image than the cell's own")
     tree: str = option("a folder in place of an image: its device code alone is looked into")
     only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
     wheelhouse: str = option("another folder of the locked wheels, which the installed files are compared with")
     accept_size: str = option("the reason to take the image's size as it is; later images are compared with it")
     json: bool = option("print the proof as JSON, for programs", default=False)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What is added, as for `build`. Raises RM017."""
+        return added_packages(self.companions, self.with_requirements)
 
 
 @command(
@@ -47,7 +53,7 @@ def prove(asked: Prove) -> None:
     if not asked.cell:
         raise RocmatrixError("RM404", what="prove needs a cell", next="Give --cell; `./invokew cells` lists them.")
     matrix = known_matrix()
-    chosen = with_companions(matrix, matrix.cell(asked.cell), words(asked.companions))
+    chosen = with_companions(matrix, matrix.cell(asked.cell), asked.packages)
     if chosen.companions and not asked.tree:
         chosen = made_ready(matrix, chosen)
     if asked.tree:

@@ -75,7 +75,18 @@ class Run(Session):
         "print every flag with its reason and its source, and what is not given and why", default=False
     )
     json: bool = option("with --explain: print it as JSON, for programs", default=False)
-    data: str = option("a file or folder of the host that the command may read, below /data")
+    data: Sequence[str] = option(
+        "a file or folder of the host that the command may read, below /data; may be repeated", default=()
+    )
+    code: str = option("a folder of your own code, which the command may read, at /code")
+    code_writable: bool = option("let the command change the folder of --code", default=False)
+    env: Sequence[str] = option(
+        "NAME=VALUE, or NAME for this shell's value; may be repeated. Values are written nowhere", default=()
+    )
+    env_file: str = option("a file of such lines, as a shell takes them")
+    port: Sequence[str] = option(
+        "publish a port of the command on 127.0.0.1, such as 8888 or 9999:8888; it reaches the network then", default=()
+    )
     output: str = option("the folder of the host that the command may write, /training inside (default TRAINING)")
     cdi: bool = option(
         "ask for cards by their CDI names (amd.com/gpu=0); `run --for cdi` makes the file that knows them",
@@ -93,20 +104,38 @@ class Run(Session):
     dry_run: bool = option(DRY_RUN, default=False)
 
     def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
-        """Return what is chosen for the container, `command` being what stands after `--`."""
+        """Return what is chosen for the container; `command` stands after `--`. Raises RM111, RM112, RM404."""
+        from rocmatrix.containers import brought
+
         return super().chosen(
             shlex.split(self.command) or command,
             run_folder=Path(self.output or "TRAINING").resolve(),
-            data=Path(self.data).resolve() if self.data else None,
             features=self.features,
+            more=(
+                *brought.folders(
+                    [Path(path).resolve() for path in self.data],
+                    Path(self.code).resolve() if self.code else None,
+                    writable=self.code_writable,
+                ),
+                *brought.environment(self.variables),
+                *brought.ports(self.port),
+            ),
             **more,
         )
 
     @property
+    def variables(self) -> dict[str, str]:
+        """Variables with their values. Raises RM111."""
+        from rocmatrix.containers import brought
+
+        return brought.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
+
+    @property
     def features(self) -> frozenset[str]:
         """The features that were asked for, by name."""
-        named = (name for name in options_of(type(self)) if name.startswith(FEATURE) and getattr(self, name))
-        return frozenset(name.removeprefix(FEATURE) for name in named)
+        switches = (name for name, each in options_of(type(self)).items() if each.default is False)
+        named = (name for name in switches if name.startswith(FEATURE) and getattr(self, name))
+        return frozenset([*(name.removeprefix(FEATURE) for name in named), *(["network"] if self.port else [])])
 
 
 @command(
@@ -141,6 +170,17 @@ def run(asked: Run) -> None:
     _run_here(asked, chosen.run_folder, choice, spec)
 
 
+def _published(spec: RunSpec) -> None:
+    """Report where a browser finds what the command serves, and that it reaches the network for it."""
+    from rocmatrix.containers.settings import Port
+
+    if found := spec.of(Port):
+        say(
+            f"published: {', '.join(f'http://127.0.0.1:{port.host} is port {port.container} inside' for port in found)}"
+        )
+        say("  inside, a server has to listen on 0.0.0.0; and the command reaches the network, as with --with-network")
+
+
 def _after_dashes(argv: list[str]) -> list[str]:
     """Return what stands after `--`, word by word; invoke joins the words, and with them what was quoted."""
     return argv[argv.index("--") + 1 :] if "--" in argv else []
@@ -171,7 +211,8 @@ def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> No
     built = built_image(choice, base=asked.base or None, wheelhouse=None, dry_run=False)
     spec = replace(spec, image=built.image.id) if built.image else spec
     run_folder.mkdir(parents=True, exist_ok=True)
-    status = interactive.attached(interactive.attached_argv(spec))
+    _published(spec)
+    status = interactive.attached(interactive.attached_argv(spec), variables=asked.variables)
     if (error := interactive.refused(status)) is not None:
         say(error.render())
     sys.exit(status)

@@ -111,6 +111,8 @@ def command(
 ) -> Callable[[Body], Body]:
     """Return the decorator that registers a function as the body of a command, with readable errors at its edge.
 
+    It raises ValueError for a name that is taken.
+
     Args:
         options: dataclass whose fields are the options, each made by `option` or `positional`.
         about: help; its first line stands in the list of commands.
@@ -123,6 +125,8 @@ def command(
     def register(body: Body) -> Body:
         guarded = edge(body)
         typed = name or body.__name__
+        if typed in _COMMANDS:
+            raise ValueError(f"{typed} is the command of {_COMMANDS[typed].body.__module__}")
         _COMMANDS[typed] = Command(
             name=typed, about=about, body=guarded, options=options, trainer=trainer, job=job, examples=examples
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import edge
@@ -19,7 +20,24 @@ CELL = "a cell by name; `./invokew cells` lists them"
 DRY_RUN = "print exactly what would run, and run nothing"
 FORCE = "override a rule that calls the request broken; the rule is printed, and named in the image's label"
 GPU = "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card"
+REQUIREMENTS = "a requirements file: its packages are locked with hashes next to the cell's torch, and added"
 WHEELHOUSE = "a folder that holds the locked wheels already"
+
+
+def added_packages(companions: str, requirements: str) -> tuple[str, ...]:
+    """Return what to add to a cell, as its name has it; the lines of a file are kept in the checkout. Raises RM017.
+
+    Args:
+        companions: names with commas between.
+        requirements: path of a requirements file; empty for none.
+    """
+    named = words(companions)
+    if not requirements:
+        return named
+    from rocmatrix.images.added import requirements_file
+    from rocmatrix.runtime.paths import ROOT
+
+    return (*named, requirements_file.take(Path(requirements).expanduser(), ROOT))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +100,12 @@ class WithCompanions(Axes):
         "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)", typed="with"
     )
 
+    with_requirements: str = option(REQUIREMENTS)
+
     @property
     def packages(self) -> tuple[str, ...]:
-        """Companion packages, by name."""
-        return words(self.companions)
+        """What to add: companions by name, and the word that stands for the file's lines. Raises RM017."""
+        return added_packages(self.companions, self.with_requirements)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,6 +43,8 @@ def _compose(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR
             return {"deploy": _reservation(setting)}
         case settings.Group():
             return {"group_add": [str(setting.gid)]}
+        case settings.Environment(passed=True):
+            return {"environment": {setting.name: f"${{{setting.name}:?pass its value in the environment}}"}}
         case settings.Environment():
             return {"environment": {setting.name: _literal(setting.content)}}
         case settings.Mount():
@@ -55,6 +57,8 @@ def _compose(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR
             return {"ulimits": {setting.name: {"soft": setting.soft, "hard": setting.hard}}}
         case settings.Network():
             return {"network_mode": setting.value}
+        case settings.Port():
+            return {"ports": [setting.value]}
         case settings.Ipc():
             return {"ipc": setting.value}
         case settings.DropCapability():

@@ -101,9 +101,14 @@ def _mounts(spec: RunSpec, uid: str) -> Iterator[Noted | str]:
 
 def _environment(spec: RunSpec) -> Iterator[tuple[str, Any]]:
     for row in _own_environment(spec):
-        yield row.name, Noted(note=_words(explained(row)), value=row.content)
+        yield row.name, Noted(note=_words(explained(row)), value=_content(row))
     trainer = "the checkout's trainer, as it is edited, wins over the one in the image"
     yield "PYTHONPATH", Noted(note=trainer, value=f"{WORKSPACE}:/opt/rocmatrix")
+
+
+def _content(row: Environment) -> str:
+    """Return a variable's content, or how the editor takes it from the shell that it was started in."""
+    return f"${{localEnv:{row.name}}}" if row.passed else row.content
 
 
 def _own_environment(spec: RunSpec) -> tuple[Environment, ...]:

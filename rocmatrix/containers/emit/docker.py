@@ -66,6 +66,8 @@ def _sdk(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912
             return {"device_requests": [{"Driver": "cdi", "DeviceIDs": [setting.value]}]}
         case settings.Group():
             return {"group_add": [setting.value]}
+        case settings.Environment(passed=True):
+            raise ValueError(f"the arguments of Docker's SDK would hold the value of {setting.name}")
         case settings.Environment():
             return {"environment": {setting.name: setting.content}}
         case settings.Mount():
@@ -78,6 +80,10 @@ def _sdk(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912
             return {"ulimits": [{"Name": setting.name, "Soft": setting.soft, "Hard": setting.hard}]}
         case settings.Network():
             return {"network_mode": setting.value}
+        case settings.Port():
+            # as a mapping: a pair of address and port would be two bindings once it has been JSON
+            published = {"HostIp": setting.address, "HostPort": str(setting.host)}
+            return {"ports": {f"{setting.container}/tcp": [published]}}
         case settings.Ipc():
             return {"ipc_mode": setting.value}
         case settings.DropCapability():

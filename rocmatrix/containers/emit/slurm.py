@@ -257,6 +257,7 @@ def _apptainer(setting: settings.Setting) -> Sequence[str]:  # noqa: PLR0911 -- 
             | settings.SecurityOption()
             | settings.Limit()
             | settings.Ipc()
+            | settings.Port()
             | settings.CdiDevice()
             | settings.Device()
         ):

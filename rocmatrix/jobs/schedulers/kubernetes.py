@@ -144,11 +144,13 @@ def _require_adapters(to: KubernetesDestination) -> None:
 def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
     from rocmatrix.containers import least_privilege
     from rocmatrix.containers.portable_spec import Places
-    from rocmatrix.jobs import cluster
+    from rocmatrix.jobs import cluster, input_mounts
 
     target = f"{least_privilege.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
-    places = Places(results=least_privilege.RUN_FOLDER, data=on_claim, data_target=target)
-    options = {**sending.wanted.options, "output": least_privilege.RUN_FOLDER, "data": target}
+    own = sending.wanted.options
+    inputs = tuple(input_mounts.mounts(own, on_claim=True))
+    places = Places(results=least_privilege.RUN_FOLDER, data=on_claim, data_target=target, inputs=inputs)
+    options = {**own, "output": least_privilege.RUN_FOLDER, "data": target, **input_mounts.inside(own)}
     command = cluster.command(sending, options)
     return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
 
@@ -165,7 +167,7 @@ def _rows_of_pods(
 
 def _on_claim(wanted: JobRequest) -> str | None:
     """Return the data's path on its claim, relative to the claim's root. Raises RM426 for a file of this machine."""
-    from rocmatrix.jobs import callback_mounts, job
+    from rocmatrix.jobs import callback_mounts, input_mounts, job
 
     recipe = job.recipe_file(wanted)
     named = str(wanted.options.get("data") or "")
@@ -175,8 +177,10 @@ def _on_claim(wanted: JobRequest) -> str | None:
     if code := callback_mounts.files(job.callbacks(wanted)):
         advice = "Put the class into a module of the image, and give --callback module:Class."
         raise RocmatrixError("RM426", what=f"--callback names {code[0]}", next=advice)
-    if named and (path.is_absolute() or ".." in path.parts or not path.name):
-        raise RocmatrixError("RM426", what=f"--data names {named}")
+    for flag, other in {"data": named, **input_mounts.named(wanted.options)}.items():
+        parts = PurePosixPath(other)
+        if other and (parts.is_absolute() or ".." in parts.parts or not parts.name):
+            raise RocmatrixError("RM426", what=f"--{flag} names {other}")
     return str(path) if named else None
 
 

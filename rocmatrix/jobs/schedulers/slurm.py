@@ -154,7 +154,7 @@ def _contained(to: SlurmDestination, sending: Sending) -> _Under:
     from rocmatrix.containers import runspec
     from rocmatrix.containers.emit import slurm
     from rocmatrix.containers.portable_spec import Places
-    from rocmatrix.jobs import callback_mounts, cluster, job
+    from rocmatrix.jobs import callback_mounts, cluster, input_mounts, job
 
     wanted, cards = sending.wanted, bool(sending.cards)
     target = runspec.data_path(wanted.data) if wanted.data else None
@@ -164,6 +164,7 @@ def _contained(to: SlurmDestination, sending: Sending) -> _Under:
         data_target=target,
         recipe=job.recipe_file(wanted),
         callbacks=tuple(callback_mounts.files(job.callbacks(wanted))),
+        inputs=tuple(input_mounts.mounts(wanted.options)),
     )
     command = cluster.command(sending, {**wanted.options, **job.places(wanted)})
     spec = cluster.spec(to, sending.cell, places=places, command=command)

@@ -15,6 +15,7 @@ from rocmatrix.matrix.statement import Digest, Evidence, GfxName, Selector, Stri
 # What a base image is fit for: the CPU's build, or a layout of the wheels for cards.
 Kind = Literal["cpu", "bundled", "host-and-device"]
 WITH = "-with-"  # between a cell's own name and the companions that were added to it
+FILE_TOKEN = r"file-[0-9a-f]{12}"  # stands in a name for the lines of a requirements file, by their hash
 
 
 class Base(Strict):
@@ -71,7 +72,8 @@ class CellEntry(Strict):
 class Cell(BaseModel):
     """A cell with everything its name stands for: what is rendered, built and run.
 
-    One that is not `written` was derived for a request: its files stand below .rocmatrix/, not in images/.
+    One that is not `written` was derived for a request: its files stand below .rocmatrix/, not in images/. `added` are
+    the files among its wheels that `companions` brought.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -90,6 +92,7 @@ class Cell(BaseModel):
     rules: tuple[Rule, ...]
     wheels: tuple[tuple[str, Wheel], ...]
     companions: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     written: bool = True
 
     @property

@@ -60,6 +60,19 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "Run it in the container, or leave --with out.",
     ),
     (
+        "RM017",
+        "A requirements file cannot be used",
+        "A line of the file of --with-requirements is no requirement, asks for what no index serves with a hash, "
+        "or the file is not here.",
+        "Correct the line that is named; released packages by name and bounds are taken, as pip writes them.",
+    ),
+    (
+        "RM018",
+        "A requirements file is against the cell",
+        "It asks for another version of a package that the cell holds, or for other bytes than the index serves.",
+        "Loosen the line that is named, or take a cell that holds what it asks for.",
+    ),
+    (
         "RM101",
         "A rendered file has drifted",
         "A committed file under images/, compose/ or docs/ differs from what matrix.yaml renders.",
@@ -112,5 +125,29 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "Not everything was locked",
         "Some releases have no recorded hash, and their index did not give one; the others were written.",
         "Run `./invokew lock` again where the indexes that are named can be reached.",
+    ),
+    (
+        "RM110",
+        "An added package would write over the cell's own files",
+        "A wheel that was added holds a file or a program that a wheel of the cell installs, such as one of torch.",
+        "Leave the package out; it is not built for use next to this torch.",
+    ),
+    (
+        "RM111",
+        "A variable cannot be passed on",
+        "What --env or a line of --env-file holds is no NAME=VALUE, or its value cannot be handed to an engine.",
+        "Correct the place that is named; its value is not printed.",
+    ),
+    (
+        "RM112",
+        "A port cannot be published",
+        "--port takes the number of a port, or HOST:CONTAINER; it is published on the loopback address alone.",
+        "Give numbers from 1 to 65535.",
+    ),
+    (
+        "RM113",
+        "The base has another Python than the lock",
+        "The wheels are locked for the Python of the cell's own base, and the base that was named brings another.",
+        "Take a base of the same distribution, or --python with the version that the base brings.",
     ),
 )

@@ -11,6 +11,7 @@ from trainer.analysis.bar_inputs import settings_of
 from trainer.data.bar import Bars, Floats, joined
 from trainer.data.profiles.profile import bar_rows, difference_profile, level, row_centre, session_levels
 from trainer.data.readers.bars import Reading, columns_of, open_source
+from trainer.data.readers.joined_series import ROLE
 from trainer.data.sessions import session_clock
 from trainer.storage.metadata_schema import Metadata
 
@@ -61,7 +62,7 @@ def _last_session(metadata: Metadata, data: Path) -> tuple[np.datetime64 | None,
         on_bad_row=config["on_bad_row"],
         zone=config["time_zone"],
         time_format=config["time_format"],
-        columns=columns_of(config.get("columns", ())),
+        columns=tuple(each for each in columns_of(config.get("columns", ())) if each[0] != ROLE),
     )
     day: np.datetime64 | None = None
     parts: list[Bars] = []

@@ -82,6 +82,36 @@ class ProfileConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JoinConfig:
+    """The VIX in a file of its own."""
+
+    title: ClassVar[str] = "Bars: a second file"
+    join: Annotated[
+        Path | None,
+        Flag(
+            "file with the VIX: each bar gets the last close known at its end (default: none)",
+            path,
+            "data",
+            OnResume.KEPT,
+        ),
+    ] = None
+    join_tolerance: Annotated[
+        int | None,
+        _fixed(
+            "seconds for which a joined value counts; auto: ten of its steps, five days of daily ones (default: auto)",
+            or_auto(whole(0, 10**9)),
+        ),
+    ] = None
+    join_outside: Annotated[
+        choices.JoinOutside,
+        _fixed(
+            "a bar without a value that counts: carry an older one on, drop the bar, or end with an error",
+            one_of(*get_args(choices.JoinOutside)),
+        ),
+    ] = "carry"
+
+
+@dataclass(frozen=True, kw_only=True)
 class FeatureConfig:
     """How features of bars are computed: all that decides them, and two settings that change only the time."""
 
@@ -89,6 +119,7 @@ class FeatureConfig:
     reading: ReadingConfig = field(default_factory=ReadingConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     profile: ProfileConfig = field(default_factory=ProfileConfig)
+    second: JoinConfig = field(default_factory=JoinConfig)
     workers: Annotated[
         int | None,
         Flag(

@@ -1,17 +1,22 @@
-"""Networks over rows of numbers: bars and tables."""
+"""Networks over rows of numbers. A kind is a name here, and a function of that name in `trainer.models`.
+
+A kind with settings of its own has a section here, too, in `SHAPES`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
-from trainer.config.choices import ACTIVATIONS, ATTENTION, NETWORKS, NORMS
+from trainer.config.choices import ACTIVATIONS, ATTENTION, NORMS
 from trainer.config.parsing import one_of, share, whole, widths_of
 from trainer.config.setting import Flag, OnResume
 from trainer.runtime.errors import TrainerError
 
+TRANSFORMER = "transformer"
+NETWORKS = ("mlp", "residual", TRANSFORMER)
 # Bounds that no sensible run meets: beyond them numbers overflow in torch.
 MOST_WIDTH, MOST_LAYERS, MOST_TOKEN_WIDTH = 2**20, 256, 2**16
 widths = widths_of(1, MOST_WIDTH, MOST_LAYERS)
@@ -38,6 +43,15 @@ class MlpConfig:
         """Raise RM557 where settings of the network do not fit each other; `unused` are given ones of other kinds."""
         if unused.get("attention", "auto") != "auto":
             raise TrainerError("RM557", what=f"--attention {unused['attention']} with --network {self.network}")
+
+    def shape(self) -> dict[str, Any]:
+        """Return the entries of metadata.json's `model` for settings that this kind has of its own, none for a stack.
+
+        `models.build` hands `settings` to the function of the kind's name, by name.
+        """
+        inherited = {each.name for each in fields(MlpConfig)}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in inherited}
+        return {"settings": own} if own else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,3 +80,12 @@ class TransformerConfig(MlpConfig):
         if self.token_width % self.heads:
             what = f"--token-width {self.token_width} cannot be shared by --heads {self.heads}"
             raise TrainerError("RM557", what=what, next="Give a number of heads that divides the width.")
+
+    def shape(self) -> dict[str, Any]:
+        """Return width and heads, which stand in metadata.json next to the others: older files have them there."""
+        return {"token_width": self.token_width, "heads": self.heads}
+
+
+SHAPES: Mapping[str, type[MlpConfig]] = {
+    TRANSFORMER: TransformerConfig,
+}

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import polars as pl
 import trainer
 from trainer.config.sections.bars import FeatureConfig
 from trainer.config.sections.rows import ReadingConfig
-from trainer.data.bar import Bars
+from trainer.data.bar import Bars, Dates
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
 from trainer.data.features.feature_file import read_record, write_table
@@ -27,10 +27,13 @@ from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, Source, columns_of
 from trainer.data.readers.data_file import DataFile, data_file, digest_of
+from trainer.data.readers.joined_series import ROLE, Join
+from trainer.data.sessions import session_clock
 from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import PACKAGE
 
+DAY_AND_NIGHT = "18:00-17:00"  # of the futures of CME, in New York's time
 MANY = 400_000  # bars of a file from which starting worker processes pays
 BYTES_A_BAR = 60  # about, in a CSV file
 # The modules of data/ that decide what a feature's value is: reading, profiles, features. A test holds the list equal
@@ -68,6 +71,7 @@ DECIDING = (
     "data/readers/csv_rows.py",
     "data/readers/data_file.py",
     "data/readers/headers.py",
+    "data/readers/joined_series.py",
     "data/readers/numbers.py",
     "data/readers/stream.py",
     "data/readers/timestamps.py",
@@ -76,8 +80,24 @@ DECIDING = (
 )
 
 
-def reading_of(config: ReadingConfig) -> Reading:
-    """Return how the configuration wants a file read."""
+def reading_of(config: FeatureConfig) -> Reading:
+    """Return how the configuration wants the bars read, and joined."""
+    columns = columns_of(config.reading.columns)
+    second = config.second
+    join = None
+    if second.join is not None:
+        join = Join(
+            path=second.join,
+            outside=second.join_outside,
+            tolerance=second.join_tolerance,
+            stamp=config.sessions.bar_time,
+            zone=config.reading.time_zone,
+            column=dict(columns).get(ROLE),
+        )
+    return replace(_reading_of(config.reading), join=join)
+
+
+def _reading_of(config: ReadingConfig) -> Reading:
     return Reading(
         chunk_size=config.chunk_size,
         on_bad_row=config.on_bad_row,
@@ -139,17 +159,20 @@ class Build:
     counts: Counts = field(default_factory=Counts)
     off_tick: int = 0
     unknown: int = 0
+    day_and_night: int = 0
 
     @property
     def key(self) -> str:
         """The hash of all that decides the values: the input's bytes, the reading, the conventions, the code."""
         reading = self.source.reading
-        decisive = {
+        decisive: dict[str, Any] = {
             "input": self.sha256,
             "reading": [reading.zone, reading.time_format, reading.on_bad_row, reading.columns],
             "conventions": conventions_of(self.settings),
             "code": code_version(),
         }
+        if (series := self.source.series) is not None:
+            decisive["joined"] = [series.sha256, *series.join.as_list()]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def write(self, path: Path) -> dict[str, Any]:
@@ -174,6 +197,7 @@ class Build:
         for bars in self.source.chunks():
             prices = np.stack([bars.open, bars.high, bars.low, bars.close])
             self.off_tick += int(off_tick(prices, self.settings.profile.tick).any(axis=0).sum())
+            self.day_and_night += kept_by(bars.date, DAY_AND_NIGHT, self.settings)
             yield bars
 
     def record(self, seconds: float) -> dict[str, Any]:
@@ -193,6 +217,7 @@ class Build:
                 "bars": self.counts.bars,
                 "outside_sessions": self.counts.outside,
                 "in_sessions": inside,
+                "in_day_and_night": self.day_and_night,
                 "sessions": self.counts.sessions,
                 "past_too_short": self.unknown,
                 "prices_rounded_to_tick": self.off_tick,
@@ -202,6 +227,18 @@ class Build:
             "seconds": round(seconds, 3),
             "bars_per_second": round(inside / seconds),
         }
+
+
+def kept_by(date: Dates, hours: str, settings: Settings) -> int:
+    """Return how many bars other hours of a session would keep.
+
+    Args:
+        date: times in UTC, shape (bars,).
+        hours: as `--session` takes them.
+    """
+    begin, end = hours.split("-")
+    other = replace(settings.sessions, begin=begin, end=end, half_days="none")
+    return int(session_clock(date, other, settings.spacing).inside.sum())
 
 
 def conventions_of(settings: Settings) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,22 @@ from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
 from trainer.data.readers.column_names import Columns
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
+from trainer.data.readers.joined_series import ROLE, Join, Joining, Series, open_series, usual_step
 from trainer.data.readers.numbers import numbers_of
 from trainer.data.readers.timestamps import TimeFormat, falls, find_format, parse
 from trainer.data.sessions import wall_clock
 from trainer.runtime.errors import TrainerError
 
 CHUNK = 100_000  # rows
+FIRST_ROWS = 10_000  # that the usual step is taken of
+EMPTY = Bars(date=np.zeros(0, "M8[s]"), **{name: np.zeros(0) for name in NUMBERS})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How to read: rows at a time, the policy for bad rows, the zone of times without one, their format.
 
-    columns: names or numbers of columns by role, where they were given.
+    columns: names or numbers of columns by role, where they were given. join: a second file, for the VIX.
     """
 
     chunk_size: int = CHUNK
@@ -37,6 +41,7 @@ class Reading:
     zone: str = "America/New_York"
     time_format: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
+    join: Join | None = None
 
 
 def columns_of(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -55,6 +60,8 @@ class Source:
     dialect: Dialect | None
     bad: BadRows
     newest_first: bool = False
+    series: Series | None = None
+    joining: Joining | None = None
 
     @property
     def zone(self) -> str | None:
@@ -79,6 +86,7 @@ class Source:
             **({"newest_first": True} if self.newest_first else {}),
             **written,
             "bad_rows": self.bad.as_dict(),
+            **({} if self.joining is None else {"joined": self.joining.as_dict()}),
         }
 
     def chunks(self) -> Iterator[Bars]:
@@ -88,8 +96,23 @@ class Source:
         the first is handed out. Only then are all bars held and sorted.
 
         Raises:
-            TrainerError: RM510 to RM516, RM575, for the first bad row under the policy `error`.
+            TrainerError: RM510 to RM516, RM575, for the first bad row under the policy `error`; RM581 for a bar
+                without a joined value under the same policy of the join.
         """
+        if self.series is None:
+            yield from self._own_chunks()
+            return
+        self.joining = Joining(series=self.series, step=self._step())
+        yield from (found for bars in self._own_chunks() if len(found := self.joining.of(bars, days=self.times.days)))
+
+    def _step(self) -> np.timedelta64:
+        """Return the usual step between the first bars, those of a fixed number of rows."""
+        reading = replace(self.reading, chunk_size=FIRST_ROWS, on_bad_row="drop")
+        scratch = replace(self, reading=reading, bad=replace(self.bad, policy="drop"), series=None)
+        return usual_step(joined(list(islice(scratch.chunks(), 1)) or [EMPTY]).date)
+
+    def _own_chunks(self) -> Iterator[Bars]:
+        """Yield the bars of this file alone."""
         if self.bad.policy == "repair" and self._out_of_order():
             yield self._sorted()
             return
@@ -146,12 +169,13 @@ def open_source(path: Path, reading: Reading) -> Source:
         TrainerError: RM510 to RM513, RM574, where it cannot be understood.
     """
     dialect: Dialect | None = None
+    own = {role: name for role, name in reading.columns if not (reading.join and role == ROLE)}
     wall_clock(np.zeros(1, "M8[s]"), reading.zone)  # an unknown zone is named even where no time needs one
     if is_columnar(path):
-        columns, sample = open_columnar(path, dict(reading.columns))
+        columns, sample = open_columnar(path, own)
         where, unit = f"{path}, row 1", "row"
     else:
-        dialect, text = find_dialect(path, dict(reading.columns))
+        dialect, text = find_dialect(path, own)
         columns, sample, unit = dialect.columns, text.table, "line"
         where = f"{path}, {unit} {text.line[0] if len(text.line) else dialect.header}"
     if not len(sample):
@@ -160,7 +184,11 @@ def open_source(path: Path, reading: Reading) -> Source:
     stamps = time_text(sample, columns)
     times = find_format(stamps, where, reading.time_format)
     bad = BadRows(policy=reading.on_bad_row, where=str(path), unit=unit)
-    source = Source(path=path, reading=reading, columns=columns, times=times, dialect=dialect, bad=bad)
+    if reading.join and ROLE in columns.place:
+        what = f"the bars have a column {columns.used[ROLE]!r} of their own, and --join brings another"
+        raise TrainerError("RM500", what=what, where=str(path), next="Leave --join out.")
+    series = open_series(reading.join) if reading.join else None
+    source = Source(path=path, reading=reading, columns=columns, times=times, dialect=dialect, bad=bad, series=series)
     source.newest_first = falls(stamps, times)
     return source
 

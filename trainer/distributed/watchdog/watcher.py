@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.distributed.watchdog import process_state
+from trainer.distributed.watchdog.card_events import CardEvents, sentence, watch_cards
 from trainer.distributed.watchdog.heartbeat import Beat, read_beat
 from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.verdict import LateRank, culprits, late, message
@@ -52,18 +53,31 @@ class Watch:
 
 
 def watch(task: Watch) -> int:
-    """Look until the starter ends (0) or a rank hangs (3: all ranks here were ended)."""
+    """Look until the starter ends (0) or a rank hangs (3: all ranks here were ended). Reports resets of cards."""
     begun = looked = time.monotonic()
+    events = watch_cards()
     while not _starter_ended(task.interval):
         now = time.monotonic()
         if now - looked > task.interval + PAUSED_SECONDS:
             begun = now
         looked = now
         beats = read_all(task)
+        events.look()
         if found := late(beats, task.limits, now=now, watched_since=begun):
-            end_ranks(task, beats, found)
+            end_ranks(task, beats, found, events)
             return 3
+    report_resets(events)
     return 0
+
+
+def report_resets(events: CardEvents) -> None:
+    """Report cards that were reset while ranks ran: a rank that such a reset ends dies without a word of its own."""
+    events.look()
+    resets = events.resets()
+    if resets:
+        emit("card_reset", what=sentence(resets), events=[asdict(event) for event in events.seen])
+        say(f"watchdog: {sentence(resets)}.")
+    events.close()
 
 
 def read_all(task: Watch) -> dict[int, Beat]:
@@ -72,17 +86,20 @@ def read_all(task: Watch) -> dict[int, Beat]:
     return {rank: beat for rank, beat in beats.items() if beat and process_state.alive(beat.pid)}
 
 
-def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[LateRank]) -> None:
+def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[LateRank], events: CardEvents) -> None:
     """Dump the stacks of every rank here, say what was found, and kill them: SIGKILL ends stopped ones, too.
 
     Args:
         beats: last heartbeat by rank.
         found: ranks beyond their limit.
+        events: what the kernel reported of the cards since the watch began.
     """
     states = {rank: process_state.state(beat.pid) for rank, beat in beats.items()}
     blamed = culprits(beats, states)
     stacks = dump(task, beats, states)
-    report(task, beats, found, states=states, blamed=blamed, stacks=stacks)
+    events.look()
+    report(task, beats, found, states=states, blamed=blamed, stacks=stacks, events=events)
+    events.close()
     for beat in beats.values():
         with contextlib.suppress(ProcessLookupError):
             os.kill(beat.pid, signal.SIGKILL)
@@ -117,6 +134,7 @@ def report(
     states: Mapping[int, str],
     blamed: list[int],
     stacks: Mapping[int, str],
+    events: CardEvents,
 ) -> None:
     """Write hang.json next to the stacks, one event to stdout, text to stderr; the last attempt's is an error.
 
@@ -126,6 +144,7 @@ def report(
         states: state of each rank's process, as text.
         blamed: ranks that the others wait for.
         stacks: file with the stacks of each rank, or the reason for which there is none.
+        events: what the kernel reported of the cards since the watch began.
     """
     record: dict[str, Any] = {
         "attempt": task.attempt,
@@ -135,9 +154,11 @@ def report(
         "ranks": {rank: _rank_record(beat, states[rank]) for rank, beat in beats.items()},
         "stacks": dict(stacks),
         "cards": process_state.cards(),
+        "card_events": [asdict(event) for event in events.seen],
     }
     (task.folder / "hang.json").write_text(json.dumps(record, indent=2) + "\n")
-    what, left = message(found, blamed, states), task.restarts - task.attempt
+    what = ". ".join(filter(None, [message(found, blamed, states), sentence(events.resets())]))
+    left = task.restarts - task.attempt
     if left > 0:
         emit("hang", what=what, folder=str(task.folder), blamed=blamed, restarts_left=left)
         say(f"watchdog: {what}. Stacks are in {task.folder}; ended, to be started again ({left} left).")

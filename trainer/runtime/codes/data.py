@@ -122,7 +122,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM581",
         "A value is missing",
-        "The policy for missing values is `error`, and the table has one.",
+        "The policy is `error`, and the table misses a value, or the file of --join has none for a bar.",
         "Fill it in, or choose --missing fill or --missing drop when training.",
     ),
     (

@@ -42,7 +42,8 @@ def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             joined[key] = _joined(one.get(key, {}), value)
         else:
-            joined[key] = [*one.get(key, []), *value] if isinstance(value, list) else value
+            known = one.get(key, [])  # two mounts of one claim need its volume once
+            joined[key] = [*known, *(item for item in value if item not in known)] if isinstance(value, list) else value
     return joined
 
 
@@ -61,7 +62,7 @@ def fields_of(setting: settings.Setting, site: Site) -> dict[str, Any]:  # noqa:
             return _in_memory(setting.target, setting.bytes)
         case settings.SharedMemory():
             return _in_memory("/dev/shm", setting.bytes)
-        case settings.Limit() | settings.CdiDevice() | settings.Device():
+        case settings.Limit() | settings.CdiDevice() | settings.Device() | settings.Port():
             raise ValueError(f"a pod cannot be given {setting.flag}={setting.value}")
         case settings.Ipc():
             return {"pod": {"hostIPC": True}}

@@ -53,16 +53,10 @@ def test_function_with_undescribed_parameters_is_reported_with_their_names(tmp_p
         'class A:\n    @override\n    def f(self, a: int, b: int, c: int):\n        """Described by its base."""\n',
         'def f(a: Cell, b: Matrix, c: docker.DockerClient | None):\n    """Types that explain themselves."""\n',
         f'def f(a: int, b: int, c: int):\n    """{SECTION}"""\n',
-        '@task(help={"b": "two", "c": "three"})\ndef f(a: Context, b: int, c: int):\n    """A task."""\n',
     ],
 )
 def test_function_that_needs_no_section_or_has_one_is_accepted(tmp_path, source):
     assert faults(tmp_path, source) == []
-
-
-def test_task_whose_help_lacks_an_option_is_reported_with_its_name(tmp_path):
-    source = '@task(help={"b": "two"}, name="c")\ndef f(a: Context, b: int, c: int):\n    """A task."""\n'
-    assert faults(tmp_path, source) == [(2, "f", "Args lacks c")]
 
 
 def test_section_with_a_name_that_is_no_parameter_is_reported(tmp_path):

@@ -366,3 +366,20 @@ def test_partitioned_card_that_shows_a_single_partition_is_a_warning(tmp_path):
     for node in range(2, 9):
         shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/{node}")
     assert "shows 1 of 2" in look(machine)["D207"].seen
+
+
+def test_partition_that_is_missing_is_found_where_no_mode_is_reported(tmp_path):
+    machine = machines.mi300x_cpx(tmp_path, cards=3, old_kernel=True)
+    for folder in ("sys/bus", "sys/class/drm", "sys/devices"):
+        shutil.rmtree(machine.root / folder)
+    assert look(machine)["D207"].status == "note"
+    shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/24")
+    assert "missing: 0000:1c:00.0 shows 7 of 8" in look(machine)["D207"].seen
+
+
+def test_whole_card_next_to_partitioned_ones_is_not_taken_for_a_broken_one(tmp_path):
+    machine = machines.mi300x_cpx(tmp_path, cards=2)
+    for node in range(10, 17):
+        shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/{node}")
+    machine.write("sys/bus/pci/devices/0000:14:00.0/current_compute_partition", "SPX\n")
+    assert look(machine)["D207"].status == "note"

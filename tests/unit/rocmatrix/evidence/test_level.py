@@ -282,3 +282,17 @@ def test_forged_record_raises_no_level(kind):
 
 def test_local_part_of_a_version_is_no_other_torch():
     assert level(*CLIMB[:2], smoke(2, versions={"torch": "2.7.1+rocm6.3"})) == "smoked"
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [
+        ("AMD Radeon Graphics", "AMD Radeon Graphics (gfx1100)"),
+        ("AMD Radeon(TM) Graphics", "AMD Radeon(TM) Graphics (gfx1100)"),
+        ("AMD Radeon VII", "AMD Radeon VII"),
+        ("AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 XT"),
+        ("AMD Instinct MI60 / MI50", "AMD Instinct MI60 / MI50"),
+    ],
+)
+def test_card_whose_name_is_every_apus_is_named_with_its_instruction_set(name, card):
+    assert smoke(2, hardware=Hardware(device="rocm", cards=(name,), gfx=("gfx1100",), seen=("gfx1100",))).card == card

@@ -1,14 +1,17 @@
 """Building up to the engine's door: the command, the hash of the inputs, and how BuildKit's end is read."""
 
 import contextlib
+import io
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import docker.errors
 import pytest
@@ -327,6 +330,7 @@ def test_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp
     made = []
     monkeypatch.setattr(engine, "connect", Client)
     monkeypatch.setattr(engine, "image", lambda client, reference: None)
+    monkeypatch.setattr(build, "refuse_held", lambda *_: None)
     monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
     for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
         other = base.OtherBase(name="site/base:stable", id=base_id)
@@ -335,3 +339,69 @@ def test_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp
     first, second = made
     assert first.inputs != second.inputs
     assert first.inputs == build.input_hash(CPU, checkout, base="sha256:" + "1" * 64)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rocm/dev-ubuntu-22.04:6.3", "docker.io/rocm/dev-ubuntu-22.04:7.1-complete", "ubuntu:22.04", "debian:12-slim"],
+)
+def test_public_base_of_another_python_is_refused_in_a_dry_run(name):
+    cell = GFX1100
+    assert (cell.python, base.bound(cell)) == ("3.12", True)
+    with pytest.raises(RocmatrixError, match=r"RM113[\s\S]*Python 3\.1[01][\s\S]*locked for 3\.12"):
+        build.build(cell, root=ROOT, base=name, dry_run=True)
+
+
+def test_base_of_the_same_python_or_of_an_unknown_one_passes_a_dry_run(capsys):
+    for name in ("rocm/dev-ubuntu-24.04:7.2", "ubuntu:24.04", "registry.example/mine:1", None):
+        base.refuse_known(GFX1100, name)
+    bare = GFX1100.model_copy(update={"wheels": ()})
+    base.refuse_known(bare, "ubuntu:22.04")  # nothing of it is bound to a Python
+
+
+class Looked:
+    """Stands in for a container that was made and not started: links and files as an image has them."""
+
+    def __init__(self, link, release):
+        self.link, self.release, self.removed = link, release, False
+
+    def get_archive(self, path):
+        import docker.errors
+
+        if path == "/usr/bin/python3" and self.link is not None:
+            return [], {"linkTarget": self.link}
+        if path == "/usr/lib/os-release" and self.release is not None:
+            packed = io.BytesIO()
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                info = tarfile.TarInfo("os-release")
+                info.size = len(self.release)
+                archive.addfile(info, io.BytesIO(self.release))
+            return [packed.getvalue()], {}
+        raise docker.errors.NotFound(path)
+
+    def remove(self, force):
+        self.removed = force
+
+
+@pytest.mark.parametrize(
+    ("link", "release", "python"),
+    [
+        ("python3.10", None, "3.10"),
+        ("/usr/bin/python3.12", b"VERSION_CODENAME=jammy\n", "3.12"),
+        (None, b'ID=ubuntu\nVERSION_CODENAME="jammy"\n', "3.10"),
+        ("/etc/alternatives/python3", b"VERSION_CODENAME=trixie\n", "3.13"),
+        (None, b"ID=alpine\n", None),
+        (None, None, None),
+    ],
+)
+def test_python_of_a_base_is_read_and_its_container_removed(link, release, python):
+    looked = Looked(link, release)
+    client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, **__: looked))
+    assert base.python_of(client, "sha256:any") == python
+    assert looked.removed
+    other = base.OtherBase(name="any:1", id="sha256:any")
+    if python in (None, "3.12"):
+        base.refuse_held(GFX1100, client, other)
+    else:
+        with pytest.raises(RocmatrixError, match="RM113"):
+            base.refuse_held(GFX1100, client, other)

@@ -195,10 +195,11 @@ def test_prune_stage_counts_by_names_of_its_own(few):
 @pytest.fixture
 def reached(monkeypatch):
     """What `build` hands to the engine's part."""
-    seen = SimpleNamespace(client=Client(), held=image("held"), asked=[], told={})
+    seen = SimpleNamespace(client=Client(), held=image("held"), asked=[], told={}, looked=[])
     monkeypatch.setattr(engine, "connect", lambda *, work: seen.client if work else None)
     monkeypatch.setattr(engine, "image", lambda client, tag: seen.held if tag == build.tag(CPU) else None)
     monkeypatch.setattr(build, "chosen", lambda *asked: seen.asked.append(asked) or OTHER)
+    monkeypatch.setattr(build, "refuse_held", lambda *looked: seen.looked.append(looked))
     monkeypatch.setattr(
         build, "_build", lambda client, planned, cell, **more: seen.told.update(more, cell=cell) or planned
     )
@@ -208,6 +209,7 @@ def reached(monkeypatch):
 def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, reached):
     planned = build.build(CPU, root=few, base="asked", forced=["r"])
     assert reached.asked == [(reached.client, "asked", reached.held)]
+    assert reached.looked == [(CPU, reached.client, OTHER)]
     assert reached.client.closed == [True]
     folder = few / ".rocmatrix"
     assert reached.told == {

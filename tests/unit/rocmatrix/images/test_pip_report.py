@@ -36,7 +36,7 @@ class Pip:
     """Stands in for pip: counts what it is asked and fails with what it is told to say."""
 
     def __init__(self, stderr):
-        self.stderr, self.returncode, self.calls = stderr, 1, 0
+        self.stdout, self.stderr, self.returncode, self.calls = "", stderr, 1, 0
 
     def __call__(self, argv, **_):
         self.calls += 1

@@ -210,3 +210,24 @@ def test_job_that_cannot_be_sent_is_refused(prepare, to, options, code):
 def test_wrong_value_is_refused(kind, wrong):
     with pytest.raises(RocmatrixError, match="RM404"):
         kind(**wrong)
+
+
+@pytest.mark.parametrize("under", ["docker", "apptainer"])
+def test_pretrained_folder_and_joined_file_reach_a_container_of_slurm(prepare, tmp_path, under):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    made = prepare(replace(SLURM, under=under), model=str(link / "llama"), join=str(tmp_path / "vix.csv"))
+    text = file_of(made)
+    assert {"--model=/data/.model/llama", "--join=/data/.join/vix.csv"} <= set(text.replace("\\", " ").split())
+    for origin, target in ((link / "llama", "/data/.model/llama"), (tmp_path / "vix.csv", "/data/.join/vix.csv")):
+        assert (f"source={origin},target={target},readonly" in text) or (f"{origin}:{target}:ro" in text)
+
+
+def test_pretrained_folder_of_a_pod_is_a_path_on_the_claim_of_the_data(prepare):
+    to = replace(KUBERNETES, nodes=1, site=Site(claim="runs", data_claim="sets"))
+    text = file_of(prepare(to, data="bars/2025.csv", model="models/llama"))
+    assert text.count("claimName: sets") == 1
+    assert {"subPath: models/llama", "subPath: bars/2025.csv"} <= {line.strip(" -") for line in text.splitlines()}
+    assert "--model=/data/.model/llama" in text
+    with pytest.raises(RocmatrixError, match=r"RM426[\s\S]*--model names /srv/llama"):
+        prepare(to, data="bars/2025.csv", model="/srv/llama")

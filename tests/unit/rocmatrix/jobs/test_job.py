@@ -187,3 +187,25 @@ def test_recipe_file_is_mounted_and_one_by_name_is_in_the_image(tmp_path):
     named = container_argv(tmp_path, options={"recipe": "quick"})
     assert "--recipe=quick" in named
     assert not any("/recipe/" in word for word in named)
+
+
+def test_second_file_and_pretrained_folder_move_into_the_container(tmp_path):
+    for name in ("a", "b", "llama"):
+        (tmp_path / name).mkdir()
+    for name in ("a/bars.csv", "b/bars.csv"):
+        (tmp_path / name).touch()
+    options = {"data": str(tmp_path / "a" / "bars.csv"), "join": str(tmp_path / "b" / "bars.csv")}
+    machine = survey(sysfs.no_driver(tmp_path / "host"))
+
+    def argv(**more):
+        asked = wanted(options=options | more)
+        return job.container_job(asked, cell=cells.CPU, hardware=machine, image="rocmatrix:cpu").argv
+
+    prepared = argv(model=str(tmp_path / "llama"))
+    assert {"--join=/data/.join/bars.csv", "--model=/data/.model/llama"} <= set(prepared)
+    mounts = {word for word in prepared if word.startswith("--mount=type=bind")}
+    for origin, target in (("b/bars.csv", "/data/.join/bars.csv"), ("llama", "/data/.model/llama")):
+        assert f"--mount=type=bind,source={tmp_path / origin},target={target},readonly" in mounts
+    assert not [word for word in argv(model="none") if "--model=/data" in word]
+    with pytest.raises(RocmatrixError, match="--model names nothing"):
+        argv(model=str(tmp_path / "absent"))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.images import build, companion_lock, render
+from rocmatrix.images.added import judging
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.index import Index
@@ -41,7 +42,9 @@ def axes(cell):
 def test_companions_people_ask_for_are_all_described():
     assert set(NAMES) == {
         "torchvision", "torchaudio", "triton", "transformers", "peft", "accelerate", "bitsandbytes", "flash-attn",
-        "aiter", "torchao", "deepspeed", "transformer-engine", "vllm", "xformers", "apex",
+        "aiter", "torchao", "deepspeed", "transformer-engine", "vllm", "xformers", "apex", "datasets", "trl",
+        "diffusers", "timm", "wandb", "mlflow", "onnx", "tensorboard", "jupyterlab", "lightning", "liger-kernel",
+        "nvidia-ml-py", "nvidia-*", "cuda-*", "tensorrt*", "cupy-cuda*", "onnxruntime-gpu", "flashinfer-python",
     }  # fmt: skip
 
 
@@ -73,6 +76,10 @@ def test_verdicts_have_a_source_a_date_and_an_expiry():
         ("aiter", "rocm7.2-torch2.12.1-gfx1151", "degraded"),
         ("transformer-engine", "rocm7.2-torch2.12.1-gfx1100", "untested"),
         ("torchao", "rocm6.0-torch2.4.1-gfx906", "broken"),
+        ("liger-kernel", "rocm7.2-torch2.12.1-gfx942", "works"),
+        ("liger-kernel", "rocm7.2-torch2.12.1-gfx1100", "untested"),
+        ("datasets", "rocm6.0-torch2.4.1-gfx906", "degraded"),
+        ("onnxruntime-gpu", "rocm7.2-torch2.12.1-gfx1100", "broken"),
     ],
 )
 def test_verdicts(package, cell, verdict):
@@ -83,7 +90,7 @@ def test_verdicts(package, cell, verdict):
 def test_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(package):
     """Before pip is asked: the index's transformer-engine is NVIDIA's, and would be installed."""
     with pytest.raises(RocmatrixError) as refused:
-        companion_lock.choose(MATRIX, MATRIX.cell("rocm7.2-torch2.12.1-gfx942"), [package])
+        judging.choose(MATRIX, MATRIX.cell("rocm7.2-torch2.12.1-gfx942"), [package])
     assert refused.value.code == "RM222"
     assert "hipcc" in refused.value.next
     assert BY_NAME[package].verdict(**axes(MATRIX.cell("rocm7.2-torch2.12.1-gfx942"))) in refused.value.what
@@ -92,7 +99,7 @@ def test_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(pac
 @given(st.sampled_from(MATRIX.cells), st.lists(st.sampled_from(NAMES), unique=True))
 def test_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
     try:
-        chosen = companion_lock.choose(MATRIX, cell, names)
+        chosen = judging.choose(MATRIX, cell, names)
     except RocmatrixError as refusal:
         if refusal.code == "RM222":
             package = BY_NAME[refusal.what.split()[0]]
@@ -112,7 +119,7 @@ def test_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
 @given(st.sampled_from(MATRIX.cells), st.sampled_from(NAMES))
 def test_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
     try:
-        companion_lock.choose(MATRIX, cell, [name])
+        judging.choose(MATRIX, cell, [name])
     except RocmatrixError as refusal:
         named = [other for other in MATRIX.cells if f"--cell {other.name}" in refusal.next]
         assert all(BY_NAME[name].verdict(**axes(other)) != "broken" for other in named)
@@ -120,7 +127,7 @@ def test_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
 
 def test_unknown_companion_is_rm010_with_the_nearest_names():
     with pytest.raises(RocmatrixError, match=r"RM010[\s\S]*transformers"):
-        companion_lock.choose(MATRIX, CELL, ["trnsformers"])
+        judging.choose(MATRIX, CELL, ["trnsformers"])
 
 
 def prepare(packages, root, cell=CELL):

@@ -4,6 +4,7 @@
 import pytest
 
 from rocmatrix.runtime.redaction import redacted
+from tests.fixtures.log_facts import FACTS
 
 
 @pytest.mark.parametrize(
@@ -28,17 +29,7 @@ def test_personal_data_is_removed(text, shown):
     assert redacted(text, ("deep7", "karla")) == shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "amdgpu 0000:03:00.0: amdgpu: Fatal error during GPU init",
-        "torch 2.9.1+rocm7.2.0 on gfx1100, Linux 6.8.0-49-generic",
-        "listening on 127.0.0.1:29500",
-        "BAR 0: no space for [mem size 0x200000000 64bit pref]",
-        "12:34:56 step 12 loss 0.5",
-        "/opt/rocm-6.4.1/lib/librocblas.so.4",
-    ],
-)
+@pytest.mark.parametrize("text", FACTS)
 def test_facts_for_the_diagnosis_stay(text):
     assert redacted(text, ("deep7",)) == text
 

@@ -86,3 +86,9 @@ def test_single_row_in_training_does_not_break_batch_norm() -> None:
 def test_unknown_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="no network of kind 'tree'; known: mlp, residual"):
         build(described(kind="tree"))
+
+
+@pytest.mark.parametrize("settings", [{"experts": 3}, {"inputs": 3}, {"hidden_layers": [1]}])
+def test_settings_that_a_kind_does_not_take_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a network of kind 'mlp'"):
+        build(described(settings=settings))

@@ -98,3 +98,15 @@ def test_settings_of_an_earlier_trainer_are_still_taken() -> None:
     with_columns = TrainConfig.of(columns=("date=when",)).as_dict()
     assert values_of(with_columns)["columns"] == ("date=when",)
     assert values_of({"columns": []})["columns"] == ()
+
+
+def test_bars_of_day_and_night_name_the_session_and_what_another_would_keep() -> None:
+    rows = {"in_sessions": 390, "bars": 1380, "sessions": 1, "outside_sessions": 990, "in_day_and_night": 1380}
+    session = {"begin": "09:30", "end": "16:00", "zone": "America/New_York", "half_days": "us", "stamp": "begin"}
+    record = {"rows": rows, "conventions": {"session": session, "profile": {"tick": 0.25, "row_ticks": 1}}}
+    assert "(--session 18:00-17:00, day and night, would keep 1,380)" in of_sessions(record, 900)
+    record["conventions"]["session"] = session | {"begin": "18:00", "end": "17:00"}
+    assert "would keep" not in of_sessions(record, 900)
+    record = {**record, "rows": rows | {"outside_sessions": 10, "in_sessions": 1370}}
+    record["conventions"]["session"] = session
+    assert "would keep" not in of_sessions(record, 900)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.fixtures.configs import rows_config
+from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.bars import prepare
 
@@ -28,3 +32,44 @@ def test_share_of_the_data_is_its_latest_bars(share: float, bars: int) -> None:
 def test_share_that_is_too_small_is_refused() -> None:
     with pytest.raises(TrainerError, match="RM517"):
         prepare(rows_config(data_fraction=1e-9))
+
+
+@pytest.fixture(scope="module")
+def two_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with SYNTHETIC bars in one file with the VIX, and in two: es.csv and vix.csv."""
+    folder = tmp_path_factory.mktemp("two")
+    write_synthetic(folder / "both.csv", 13_000)
+    table = pl.read_csv(folder / "both.csv")
+    table.drop("vix_close").write_csv(folder / "es.csv")
+    table.select("date", "vix_close").write_csv(folder / "vix.csv")
+    return folder
+
+
+def test_joined_file_gives_the_features_of_one_file(two_files: Path) -> None:
+    whole = prepare(rows_config(data=two_files / "both.csv"))
+    joined = prepare(rows_config(data=two_files / "es.csv", join=two_files / "vix.csv"))
+    assert [each["name"] for each in whole.features] == [each["name"] for each in joined.features]
+    np.testing.assert_array_equal(whole.split.train.features, joined.split.train.features)
+    np.testing.assert_array_equal(whole.split.test.target, joined.split.test.target)
+    (line,) = [line for line in joined.assumptions if line.startswith("joined: ")]
+    assert "column vix_close of vix.csv" in line
+    assert "13,000 bars" in line
+
+
+def test_bars_without_a_vix_name_the_features_left_out(two_files: Path) -> None:
+    alone = prepare(rows_config(data=two_files / "es.csv"))
+    (line,) = [line for line in alone.assumptions if line.startswith("left out: ")]
+    whole = prepare(rows_config(data=two_files / "both.csv"))
+    names = {str(each["name"]) for each in whole.features} - {str(each["name"]) for each in alone.features}
+    assert len(names) == 5
+    assert all(name in line for name in names)
+    assert "--join FILE" in line
+    assert not [line for line in whole.assumptions if line.startswith("left out: ")]
+
+
+def test_file_of_too_few_sessions_names_how_many_are_needed(tmp_path: Path) -> None:
+    write_synthetic(tmp_path / "short.csv", 7_800)
+    with pytest.raises(TrainerError, match=r"RM517[\s\S]*are 21 sessions[\s\S]*those of session 21") as caught:
+        prepare(rows_config(data=tmp_path / "short.csv"))
+    assert "--data-fraction" not in caught.value.next
+    assert "more than 21 sessions" in caught.value.next

@@ -29,7 +29,7 @@ MODULE = "trainer.diagnostics.probes.single.conv"
 # ROCm/MIOpen docs/how-to/find-and-immediate.rst: MIOPEN_FIND_MODE. 5, dynamic hybrid, is the default.
 FIND_MODES = {"dynamic hybrid": "5", "normal": "1", "fast": "2", "hybrid": "3"}
 PARTS = ("output", "input gradient", "weight gradient")
-LIMITS = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}  # relative Frobenius error, see `attention`
+LIMITS = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}  # of `numerics.error`, see `attention`
 ERROR_UNIT = "relative error, of the norm or of the worst element"
 MODE_SHARE = 0.2  # of the time, for each mode in a process of its own
 MIB = 1 << 20

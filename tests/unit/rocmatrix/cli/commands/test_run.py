@@ -134,7 +134,7 @@ def test_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, s
     on(sysfs.no_driver)
     built = Built(tag="rocmatrix:cpu", inputs="0" * 64, argv=())
     monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: built)
-    monkeypatch.setattr(interactive, "attached", lambda _: status)
+    monkeypatch.setattr(interactive, "attached", lambda argv, variables: status)
     with pytest.raises(SystemExit) as ended:
         tell(CPU, output=str(tmp_path / "runs"), command=["true"])
     assert ended.value.code == status

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli import commands
-from rocmatrix.cli.options.command import known, trainer_options
-from rocmatrix.cli.options.common import Job
+from rocmatrix.cli.options.command import command, known, trainer_options
+from rocmatrix.cli.options.common import Job, Kept
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH, PROGRAMS
@@ -27,6 +27,13 @@ def test_topics_define_a_command_each():
     defined = {getattr(each.body, "__module__", "") for each in known().values()}
     assert defined - {"functools"} == {f"{commands.__name__}.{name}" for name in topics - {"language"}}
     assert {"chat", "gguf"} <= set(known())  # of `language`
+
+
+def test_command_with_a_taken_name_is_refused():
+    train = known()["train"]
+    with pytest.raises(ValueError, match=r"train is the command of rocmatrix\.cli\.commands\.jobs"):
+        command(Kept, name="train", about="another")(train.body)
+    assert known()["train"] is train
 
 
 def test_names_of_a_commands_flags_are_typed_once():
@@ -84,13 +91,13 @@ def test_evidence_that_is_named_is_used(monkeypatch, tmp_path):
 def test_options_of_a_job_are_fields_of_its_request():
     taken = {field.name for field in fields(JobRequest)} - {"program", "options", "request", "forced"}
     axes = {field.name for field in fields(Request)}
-    assert set(options_of(Job)) == taken | axes
+    assert set(options_of(Job)) == taken | axes | {"with_requirements"}  # which becomes a word of the companions
 
 
-@pytest.mark.parametrize("command", JOBS, ids=lambda command: command.name)
-def test_options_of_a_job_are_flags_with_a_help_text(command):
-    told = {flag.name: flag.help for flag in command.flags}
-    assert all(told[each.typed.replace("_", "-")] for each in command.own.values())
+@pytest.mark.parametrize("each", JOBS, ids=lambda each: each.name)
+def test_options_of_a_job_are_flags_with_a_help_text(each):
+    texts = {flag.name: flag.help for flag in each.flags}
+    assert all(texts[option.typed.replace("_", "-")] for option in each.own.values())
 
 
 @pytest.mark.parametrize("name", ["train", "smoke", "bench", "features", "submit"])

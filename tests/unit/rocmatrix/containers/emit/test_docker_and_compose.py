@@ -25,6 +25,7 @@ from rocmatrix.containers.settings import (
     Limit,
     Mount,
     Network,
+    Port,
     ReadOnlyRoot,
     SecurityOption,
     Setting,
@@ -58,6 +59,7 @@ KINDS = {
     SharedMemory: rows(SharedMemory, bytes=NUMBERS),
     Limit: rows(Limit, name=st.just("memlock"), soft=st.just(-1), hard=st.just(-1)),
     Network: rows(Network, value=st.sampled_from(["none", "bridge", "host"])),
+    Port: rows(Port, address=st.just("127.0.0.1"), host=st.integers(1, 65535), container=st.integers(1, 65535)),
     Ipc: rows(Ipc, value=st.just("host")),
     DropCapability: rows(DropCapability, value=st.just("ALL")),
     AddCapability: rows(AddCapability, value=st.just("SYS_PTRACE")),
@@ -95,6 +97,7 @@ LISTED = {
     "cap_drop": "--cap-drop",
     "cap_add": "--cap-add",
     "security_opt": "--security-opt",
+    "ports": "--publish",
     "entrypoint": "--entrypoint",  # a list of one, for SDK and compose take a text apart as a shell does
 }
 
@@ -106,7 +109,12 @@ def from_sdk(arguments):
     tmpfs = [f"--tmpfs={target}:{choices}" for target, choices in arguments.pop("tmpfs", {}).items()]
     cdi = [f"--device={r['DeviceIDs'][0]}" for r in arguments.pop("device_requests", []) if r["Driver"] == "cdi"]
     mounts = [(m["Type"], m["Source"], m["Target"], m.get("ReadOnly", False)) for m in arguments.pop("mounts", [])]
-    return cdi + ulimits + tmpfs + list(map(mount_option, mounts)) + common(arguments)
+    ports = [
+        f"--publish={p['HostIp']}:{p['HostPort']}:{inside.removesuffix('/tcp')}"
+        for inside, published in arguments.pop("ports", {}).items()
+        for p in published
+    ]
+    return cdi + ulimits + tmpfs + ports + list(map(mount_option, mounts)) + common(arguments)
 
 
 def from_compose(document):

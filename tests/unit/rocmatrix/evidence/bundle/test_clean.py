@@ -5,6 +5,7 @@ import pytest
 
 from rocmatrix.evidence.bundle import clean
 from rocmatrix.evidence.bundle.identity import Identity, here
+from tests.fixtures.log_facts import FACTS
 
 WHO = Identity(
     names=("deep7.acme-lab.org", "karla", "deep7"),
@@ -79,10 +80,7 @@ def test_text_with_a_hostile_value_is_cleaned_of_it(text, gone):
 @pytest.mark.parametrize(
     "text",
     [
-        "amdgpu 0000:03:00.0: amdgpu: Fatal error during GPU init",
-        "torch 2.9.1+rocm7.2.0 on gfx1100, Linux 6.8.0-49-generic",
-        "listening on 127.0.0.1:29500",
-        "BAR 0: no space for [mem size 0x200000000 64bit pref]",
+        *FACTS,
         "[2026-11-22 12:34:56] step 12 loss 0.5, 1.9 GB/s",
         "/opt/rocm-6.4.1/lib/librocblas.so.4: undefined symbol",
         "see https://github.com/ROCm/ROCm/issues/4437",

@@ -1,0 +1,72 @@
+"""Images with packages added by name and by a requirements file: real wheels, real engine, on the CPU cell."""
+
+import json
+
+import pytest
+
+from rocmatrix.images import build, companion_lock, render
+from rocmatrix.images.added import requirements_file
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures import cells
+
+pytestmark = pytest.mark.container
+
+LOOK = """
+import json, torch
+from importlib.metadata import version
+print(json.dumps([torch.__version__, version({!r})]))
+"""
+
+
+@pytest.fixture(scope="module")
+def built_with(client, cpu_image, cpu_cell, cpu_root, cpu_wheels, debian):
+    """Return a function that locks and builds the tests' CPU cell with packages; its images go with the module."""
+    made = []
+
+    def built_with(*packages):
+        named = companion_lock.added(cells.MATRIX, cpu_cell, packages)
+        try:
+            cell = companion_lock.locked(cells.MATRIX, named, cpu_root)
+            render.make_ready(cell, cpu_root)
+            built = build.build(cell, root=cpu_root, base=debian, wheelhouse=cpu_wheels)
+        except RocmatrixError as error:
+            if error.code not in ("RM104", "RM105") or "from versions: none" not in error.render():
+                raise
+            pytest.skip(f"the packages cannot be fetched here: {error.what}")
+        made.append(built.tag)
+        return cell, built
+
+    yield built_with
+    for tag in made:
+        client.images.remove(tag, force=True)
+
+
+def holds_its_lock(cell, built, run):
+    ended = run(built.tag, "-m", "pip", "list", "--format=json", "--disable-pip-version-check", entrypoint="python")
+    found = {package["name"].lower().replace("_", "-"): package["version"] for package in json.loads(ended.stdout)}
+    locked = {wheel.name.lower().replace("_", "-"): wheel.version for _, wheel in cell.wheels}
+    assert found.pop("pip")
+    assert found == locked
+    checked = run(built.tag, "-m", "pip", "check", entrypoint="python")
+    assert checked.status == 0, checked.stdout
+
+
+def test_image_with_companions_holds_them_next_to_the_cells_torch(built_with, run):
+    cell, built = built_with("tensorboard")
+    assert "tensorboard" in {wheel.name for file, wheel in cell.wheels if file in cell.added}
+    holds_its_lock(cell, built, run)
+    torch = next(wheel.version for _, wheel in cells.CPU.wheels if wheel.name == "torch")
+    assert run(built.tag, "-c", LOOK.format("tensorboard"), entrypoint="python").lines[0][0] == torch
+
+
+def test_image_with_a_requirements_file_holds_its_packages_by_hash(built_with, run, tmp_path, cpu_root):
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch>=2\nnumpy\neinops>=0.8\nrich==13.*; python_version >= '3.10'\n")
+    word = requirements_file.take(path, cpu_root)
+    cell, built = built_with(word)
+    assert built.tag.endswith(f"-with-{word}")
+    assert built.image.labels["org.rocmatrix.companions"] == word
+    holds_its_lock(cell, built, run)
+    torch = next(wheel.version for _, wheel in cells.CPU.wheels if wheel.name == "torch")
+    (found,) = run(built.tag, "-c", LOOK.format("rich"), entrypoint="python").lines
+    assert (found[0], found[1].split(".")[0]) == (torch, "13")

@@ -91,7 +91,12 @@ def plan(asked: Asked) -> int:
 
 
 def assumed(model: str, program: Program, card: Card, cards: int) -> None:
-    """Print what the plan is made of."""
+    """Print what the plan is made of.
+
+    Args:
+        model: as the user named it.
+        cards: how many cards, each with the whole model.
+    """
     plain, masked = program.attention
     why = {"yes": "", "flag": " without TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1", "no": " has no fused kernels"}
     attention = f"{plain}, under a mask {masked}"
@@ -116,7 +121,14 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
 
 
 def one(program: Program, card: Card, cards: int) -> None:
-    """Print one configuration by part. Raises TrainerError RM737 where it does not fit."""
+    """Print one configuration by part.
+
+    Args:
+        cards: how many cards, each with the whole model.
+
+    Raises:
+        TrainerError: RM737 where it does not fit.
+    """
     found = exact_fit(program, card, cards=cards)
     emit("planned", **found.facts())
     largest = found.footprint.largest
@@ -131,6 +143,11 @@ def one(program: Program, card: Card, cards: int) -> None:
 
 def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int | None) -> None:
     """Print a line a program: the largest micro-batch that fits, or whether the one asked for does.
+
+    Args:
+        programs: methods and checkpointing to plan, a line each.
+        cards: how many cards, each with the whole model.
+        micro_batch: rows at a time; None for the largest that fit.
 
     Raises:
         TrainerError: RM737 where none fits.
@@ -177,7 +194,12 @@ def worded_rate(found: Fit) -> str:
 
 
 def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
-    """Return RM737 with the numbers and what would fit."""
+    """Return RM737 with the numbers and what would fit.
+
+    Args:
+        cards: how many cards, each with the whole model.
+        tried: number of programs of which none fits.
+    """
     program = found.program
     need = f"{gib(found.need)} GiB are needed, {gib(found.budget)} are there for tensors"
     parts = ", ".join(f"{name} {gib(size)}" for name, size in found.footprint.largest.parts.items() if size > 2**26)
@@ -186,7 +208,11 @@ def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
 
 
 def what_fits(program: Program, card: Card, cards: int) -> str:
-    """Return the first of smaller ways that fits, or the memory that the smallest needs."""
+    """Return the first of smaller ways that fits, or the memory that the smallest needs.
+
+    Args:
+        cards: how many cards, each with the whole model.
+    """
     smaller = replace(program, checkpointing="full", rows=1)
     ways = [program, smaller] if program.adapter == "qlora" else [program, smaller, replace(smaller, adapter="qlora")]
     for each in ways:

@@ -186,7 +186,13 @@ def _install(decoder: Decoder, blocks: list[Block], make: Callable[[Block], Work
 
 
 def last_norm(ops: elementwise.Elementwise, dtype: torch.dtype, norm: nn.Module, states: Tensor) -> Tensor:
-    """Return the norm of (rows, tokens, width) in `dtype`, by `ops`."""
+    """Return the norm of the states, by `ops`.
+
+    Args:
+        dtype: of the result.
+        norm: the decoder's last norm.
+        states: residual stream, (rows, tokens, width).
+    """
     with torch.autocast(states.device.type, enabled=False):
         return ops.normed(states, *elementwise.Norm.of(norm).arguments(), dtype)
 

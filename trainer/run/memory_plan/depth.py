@@ -27,7 +27,11 @@ def estimated(program: Program) -> Footprint:
 
 
 def between(one: Footprint, other: Footprint, share: float) -> Footprint:
-    """Return the footprint on the line through two, `share` of the way from one to the other, or beyond."""
+    """Return the footprint on the line through two, `share` of the way from one to the other, or beyond.
+
+    Args:
+        share: 0 at the first, 1 at the second.
+    """
 
     def line(begin: float, end: float) -> float:
         return max(0.0, begin + (end - begin) * share)

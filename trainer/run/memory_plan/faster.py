@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 
 def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -> None:
-    """Have the model compute as a card's trials are expected to decide: see `trainer.models.fast.choose`."""
+    """Have the model compute as a card's trials are expected to decide: see `trainer.models.fast.choose`.
+
+    Args:
+        model: network with a decoder, changed in place.
+    """
     dtype = DTYPES[program.precision]
     if dtype.itemsize == 2:
         hold_frozen_weights_in(model, dtype)
@@ -80,7 +84,13 @@ def _call(decoder: Decoder, program: Program, dtype: torch.dtype) -> cross_entro
 
 
 def in_place(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Hold what the Triton kernel holds: losses, and the gradient in the logits' place."""
+    """Hold what the Triton kernel holds: losses, and the gradient in the logits' place.
+
+    Args:
+        logits: (tokens, vocabulary).
+        labels: token ids, (tokens,).
+        scale: each token's factor of the gradient, (tokens,).
+    """
     return torch.empty(len(logits), dtype=torch.float32, device=logits.device), logits
 
 

@@ -92,6 +92,11 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1) -> Fit | None:
     """Return the largest power of two of rows that fits, None where one row does not.
 
     Two sizes are run, and a line is drawn through their footprints; below the smaller one it is a little too high.
+
+    Args:
+        program: what is trained; its rows are not read.
+        card: the card to plan for.
+        cards: how many cards, each with the whole model.
     """
     base = max(1, -(-LOSS_TOKENS // program.sequence))
     low, high = (fit(replace(program, rows=rows), card, cards=cards) for rows in (base, 2 * base))

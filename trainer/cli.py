@@ -24,6 +24,7 @@ from trainer.config.sections.network import widths
 from trainer.config.setting import settings_of
 from trainer.config.train import notices, settings
 from trainer.distributed.torchrun import LAUNCHED, launch
+from trainer.runtime.advice import fitted
 from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
 from trainer.runtime.events import emit, say
 
@@ -34,7 +35,7 @@ OF_PREDICT = [
         "command": "predict",
         "name": "output",
         "kind": "text",
-        "help": "CSV file for the forecasts (default: JSON lines)",
+        "help": "CSV file for the forecasts (default: standard output)",
     },
 ]
 OF_COMPRESS = [
@@ -63,6 +64,7 @@ OF_REPORT = [
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for what the caller can put right, 1 for a defect, 130 when interrupted."""
     arguments: dict[str, Any] = {}
+    command = ""
     try:
         words = dashed(sys.argv[1:] if argv is None else argv)
         if words[:1] == ["smoke"]:
@@ -80,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
-        return report(coded(error, folder_given(arguments)))
+        return report(coded(error, folder_given(arguments)), command)
 
 
 def train(arguments: dict[str, Any]) -> int:
@@ -350,8 +352,14 @@ def unexpected(error: BaseException, output: Path | None) -> TrainerError:
     return TrainerError("RM599", what=f"{type(error).__name__}: {error}", where=where)
 
 
-def report(error: TrainerError) -> int:
-    """Report to people on stderr and to programs on stdout; return the exit status."""
+def report(error: TrainerError, command: str = "") -> int:
+    """Report to people on stderr and to programs on stdout; return the exit status.
+
+    Args:
+        command: name of the command, whose options alone the advice names; empty where it is not known.
+    """
+    if command:
+        error.next = fitted(error.next, known_flags(command))
     say(error.render())
     try:
         emit("error", **error.parts())

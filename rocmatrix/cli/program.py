@@ -71,6 +71,14 @@ class TaskProgram(Program):
                 raise ParseError(f"--list-format takes flat, nested or json, not {shape!r}")
             super().parse_cleanup()
 
+    def no_tasks_given(self) -> None:
+        """Print the tasks in groups: a bare call asks what there is."""
+        from rocmatrix.cli.options import groups
+
+        summaries = {name: task.command.about for name, task in self.collection.tasks.items()}
+        print(groups.text(summaries, width=pty_size()[0]), flush=True)
+        raise Exit
+
     def update_config(self, merge: bool = True) -> None:
         """Take in what the program's own options say; end with 2 where --config names a file of no known kind."""
         with self._explained():
@@ -88,6 +96,13 @@ class TaskProgram(Program):
                 self.every_option = True
                 self.argv[place : place + 1 + (word != "--help=all")] = ["--help"]
                 return
+
+    def execute(self) -> None:
+        """Run the tasks; advice on a failure names only what they take."""
+        from rocmatrix.runtime import console
+
+        console.offer(flag for context in self.tasks for flag in context.flags)
+        super().execute()
 
     def print_task_help(self, name: str) -> None:
         """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""

@@ -201,6 +201,7 @@ def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Seque
     )  # fmt: skip
 
 
+EPOCHS = "epochs"  # how long a training was: figures of unlike ones are not compared
 # How the run of each recorded program becomes a record, by the program's name.
 OF_PROGRAM: Mapping[str, Callable[..., Record]] = {
     SMOKE.name: of_smoke,
@@ -284,6 +285,8 @@ def numbers_of(events: Iterable[Event]) -> Iterable[Number]:
 
 def _figures(done: Finished) -> Iterable[Number]:
     epochs = [event for event in done.events if event.get("event") == "epoch"]
+    if epochs:
+        yield Number(probe="train", name=EPOCHS, value=float(len(epochs)), unit="epochs")
     rates = [rate for event in epochs if (rate := _finite(event.get("rows_per_second"))) is not None]
     if rates:
         yield Number(probe="train", name="rows_per_second", value=sorted(rates)[len(rates) // 2], unit="1/s")

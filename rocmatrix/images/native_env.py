@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,17 @@ FULL_BYTES = 16 * 2**20
 STAMP = ".rocmatrix-native"
 INSTALLING, USING = ".rocmatrix-installing", ".rocmatrix-using"  # files that kernel locks are taken on
 _USED = ExitStack()  # this process' share of the wheels; the system lets go of it however the process ends
+IMPORTED = ("numpy", "polars", "pyyaml", "safetensors", "tqdm", "zstandard")  # by the trainer, next to torch
+_STATE_PACKAGES = """
+import importlib.metadata, json, platform, sys
+found = {"python": platform.python_version()}
+for name in sys.argv[1:]:
+    try:
+        found[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
 PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 
 
@@ -51,6 +64,46 @@ def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bo
     if install_wheels:
         install(chosen, root)
     return Native(python=sys.executable, cell=chosen, why=why)
+
+
+def installed() -> Native:
+    """Return the first Python outside .venv that has torch and what the trainer imports. Raises RM655 where none has.
+
+    Candidates are ROCMATRIX_PYTHON, else python3 and python3.14 to python3.11 on the PATH, and the one that made .venv.
+    """
+    lacking = []
+    for python in _pythons():
+        found = _packages_of(python)
+        if found.get("torch") and not (missing := [name for name in IMPORTED if not found.get(name)]):
+            why = f"torch {found['torch']}, installed for {python} ({found['python']}); --use-installed-torch"
+            return Native(python=python, cell=None, why=why)
+        lacking.append(f"{python} lacks {', '.join(missing) if found.get('torch') else 'torch'}")
+    advice = f"Install with that Python's pip: {' '.join(IMPORTED)}. Or leave --use-installed-torch out."
+    raise RocmatrixError("RM655", what="; ".join(lacking) or "no Python was found", next=advice)
+
+
+def _pythons() -> list[str]:
+    """Return the Pythons of this machine outside the environments of a checkout, each once."""
+    named = os.environ.get("ROCMATRIX_PYTHON")
+    names = [named] if named else ["python3", *(f"python3.{minor}" for minor in (14, 13, 12, 11))]
+    own = Path(sys.prefix).resolve() / "bin"
+    elsewhere = os.pathsep.join(
+        each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(each).resolve() != own
+    )
+    made_by = [] if named else [getattr(sys, "_base_executable", sys.executable)]
+    found = [shutil.which(name, path=elsewhere) for name in names] + made_by
+    return list(dict.fromkeys(path for path in found if path))
+
+
+def _packages_of(python: str) -> dict[str, str]:
+    """Return the versions of torch and of what the trainer imports, as a Python states them; {} for no answer."""
+    try:
+        argv = [python, "-P", "-c", _STATE_PACKAGES, *IMPORTED, "torch"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        stated = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {}
+    return stated if isinstance(stated, dict) else {}
 
 
 def choose(matrix: Matrix, cell: Cell | None, *, python: str) -> tuple[Cell, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env
 from rocmatrix.jobs import callback_mounts, input_mounts
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.programs import DEFAULT_OUTPUT, SUITE_EVENTS, Program
+from rocmatrix.jobs.programs import DEFAULT_OUTPUT, Program
 from rocmatrix.jobs.runner import Decision, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.resolve import Request
@@ -35,7 +34,8 @@ SCRATCH = ROOT / ".rocmatrix" / "smoke"  # probes and benchmarks write nothing, 
 class JobRequest:
     """A job as a person asked for it. `options` are the trainer's own, by their names with underscores.
 
-    `forced` are the rules that the resolver found to be overridden.
+    `forced` are the rules that the resolver found to be overridden. With `as_json` its events are printed for programs;
+    with `use_installed_torch` a native run takes the torch that this machine has.
     """
 
     program: Program
@@ -49,6 +49,8 @@ class JobRequest:
     cards: tuple[int, ...] = ()
     expandable_segments: bool = False
     forced: tuple[str, ...] = ()
+    as_json: bool = False
+    use_installed_torch: bool = False
 
     @property
     def output(self) -> Path:
@@ -88,7 +90,10 @@ def decide(asked: str, hardware: Hardware) -> Decision:
 def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
-    runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+    if wanted.use_installed_torch:
+        runner = native_env.installed()
+    else:
+        runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
     chosen = runner.cell or cell
     if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
         raise RocmatrixError(
@@ -311,12 +316,6 @@ def native_provenance(wanted: JobRequest, *, runner: native_env.Native, asked: C
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
     forced = wanted.forced if runner.cell.name == asked.name else ()
     return provenance(wanted.program, cell=runner.cell, image=None, forced=forced)
-
-
-def show(event: launch.Event) -> None:
-    """Hand a job's events on as JSON lines where standard output is read by a program."""
-    if not sys.stdout.isatty() and event.get("event") not in SUITE_EVENTS:
-        print(json.dumps(event), flush=True)
 
 
 def commit() -> str | None:

@@ -50,5 +50,3 @@ BENCH = Program(name="bench", parts_option="only", device_option="device", recor
 FEATURES = Program(name="features", output_option="out", output_is_file=True)
 
 PROGRAMS: Mapping[str, Program] = {program.name: program for program in (TRAIN, SMOKE, BENCH, FEATURES)}
-# Names of events that a suite sends for people: its verdicts, and its own when it ends.
-SUITE_EVENTS = ("probe", *(program.name for program in PROGRAMS.values() if program.parts_option))

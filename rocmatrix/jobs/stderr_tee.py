@@ -42,6 +42,9 @@ def tee_stderr(onto: TextIO, also: Callable[[bytes], None] = lambda _: None) -> 
     finally:
         os.close(writable)
         copying.join(PATIENCE_SECONDS)
+        if b"\r" in words.tail.rpartition(b"\n")[2]:  # a killed program leaves its progress line unfinished
+            with contextlib.suppress(OSError):
+                os.write(_descriptor(onto), b"\n")
 
 
 def _ends(onto: TextIO) -> tuple[int, int]:

@@ -32,7 +32,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_SUCH_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
 
+_OFFERED: set[str] = set()  # options of the tasks that were called; empty where none was, as in a test
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def offer(flags: Iterable[str]) -> None:
+    """Take note of the options of the tasks that were called: advice names no other."""
+    _OFFERED.clear()
+    _OFFERED.update(flags, ("--help",))
 
 
 def say(text: str = "") -> None:
@@ -41,13 +49,10 @@ def say(text: str = "") -> None:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table on standard output, in colour where there is a terminal."""
-    from rich.table import Table
+    """Print a table on standard output, as wide as the terminal; where its columns do not fit, a paragraph a row."""
+    from rocmatrix.runtime import text_table
 
-    grid = Table(*head, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        grid.add_row(*row)
-    show(grid, width=160)
+    print("\n".join(text_table.lines([*head], [[*row] for row in rows], width=text_table.width())), flush=True)
 
 
 def show(renderable: RenderableType, *, width: int) -> None:
@@ -76,14 +81,22 @@ def edge(function: F) -> F:
         except BrokenPipeError:
             reader_is_gone()
         except RocmatrixError as error:
-            say(error.render())
+            say(_fitting(error).render())
             sys.exit(2)
         except Exception as error:
             found = known(error)
-            say(found.render())
+            say(_fitting(found).render())
             sys.exit(1 if found.code == "RM499" else 2)
 
     return guarded  # type: ignore[return-value]
+
+
+def _fitting(error: RocmatrixError) -> RocmatrixError:
+    from rocmatrix.runtime.advice import fitted
+
+    if _OFFERED:
+        error.next = fitted(error.next, _OFFERED)
+    return error
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The wrapper: one environment, made once, and clear words when a Python is missing."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -190,3 +193,27 @@ def test_checkout_that_cannot_be_written_still_runs(checkout, quick):
     assert "RM402" not in run(checkout, "--list", **quick).stderr
     (checkout / "requirements/base.txt").write_text("# changed\n")
     assert "cannot be written" in run(checkout, "--list", **quick).stderr
+
+
+def test_python_that_wheels_are_locked_for_comes_before_a_newer_one(checkout, tmp_path):
+    """A stand-in states its version for the question of the wrapper; the test stops where the environment is made."""
+    for name, minor in (("python3", 99), ("python3.13", 13)):
+        script = (
+            f'#!/bin/sh\nexec {Path(sys.executable).resolve()} -c "import sys; sys.version_info = (3, {minor}, 0)\n'
+        )
+        script += 'exec(sys.argv[1])" "$2"\n'
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    text = (checkout / "invokew").read_text()
+    body = text[text.index("suits() {") : text.index("# A kernel lock on descriptor")]
+    asked = subprocess.run(
+        ["/bin/sh", "-c", f"fail() {{ echo none; exit 2; }}\n{body}\nfind_python"],
+        env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert asked.stdout.strip() == str(tmp_path / "python3.13")
+
+
+def test_newest_python_of_the_wrapper_is_the_newest_that_wheels_are_locked_for():
+    (newest,) = re.findall(r"for newest in (\d+) 99;", (ROOT / "invokew").read_text())
+    locked = {python for pythons in MATRIX.locks.values() for python in pythons}
+    assert max(int(python.partition(".")[2]) for python in locked) == int(newest)

@@ -199,7 +199,7 @@ def _reserve(folder: RunFolder) -> None:
     except FileExistsError:
         what = f"run {folder.name} is in progress, or was killed before it could clean up"
         remedy = (
-            f"Resume it: --resume {folder.name}. Or, if nothing is running, delete {folder.partial}; "
+            f"Resume it with --resume {folder.name}. If nothing is running, delete {folder.partial}; "
             "else choose another name with --run."
         )
         raise TrainerError("RM540", what=what, where=str(folder.partial), next=remedy) from None

@@ -28,7 +28,7 @@ SCHEMA = 1
 class Bench(Kept):
     """Options of `bench` next to those of every job."""
 
-    json: bool = option("print the figures as JSON, for programs", default=False)
+    as_json: bool = option("print the figures as JSON, for programs", default=False, typed="json")
 
 
 @command(
@@ -48,7 +48,7 @@ def bench(wanted: JobRequest, asked: Bench) -> None:
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     figures = figure.figures(from_events.numbers_of(verdicts))
-    if asked.json:
+    if asked.as_json:
         print_json(_described(done, place, verdicts, figures))
     elif figures:
         table(figure.COLUMNS, (each.row for each in figures))

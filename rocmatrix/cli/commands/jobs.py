@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands import common
@@ -22,15 +24,17 @@ from rocmatrix.runtime.option import option
 if TYPE_CHECKING:
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs.job import JobRequest
-    from rocmatrix.jobs.runner import Finished, Job
+    from rocmatrix.jobs.runner import Event, Finished, Job
     from rocmatrix.runtime.trouble import Trouble
+
+NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
 
 
 @command(
     Kept,
     job=JobOptions,
     trainer="train",
-    about="Train on market bars into TRAINING/<run>/: in the cell's image or natively, and say why.",
+    about="Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason.",
     examples=(
         "train                                    the sample",
         "train --data=bars.csv --horizon=10 --epochs=20",
@@ -47,8 +51,22 @@ def train(wanted: JobRequest, _: Kept) -> None:
     if done.status != 0:
         explain(done, place)
         sys.exit(done.status)
-    if (end := done.last("done")) is not None:
-        say(f"model   {wanted.output / end['run']}")
+    if (end := done.last("done")) is not None and not wanted.as_json:
+        _print_end(end, wanted.output / end["run"])
+
+
+def _print_end(end: Event, folder: Path) -> None:
+    """Print the run's folder on this machine and the next commands, on standard output: a pipe has them, too."""
+    place = shlex.quote(_from_here(folder))
+    print(f"model   {place}")
+    for each in end.get("next", ()):
+        print(f"next    {each.replace(NEXT_RUN, place)}")
+    sys.stdout.flush()
+
+
+def _from_here(folder: Path) -> str:
+    """Return a path as it is typed in the current folder."""
+    return str(folder.relative_to(Path.cwd())) if folder.is_relative_to(Path.cwd()) else str(folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +101,20 @@ def smoke(wanted: JobRequest, asked: Smoke) -> None:
     if done.misused:  # told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
-    rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
-    table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
-    for name, trace in ((v["probe"], v["diagnosis"]) for v in verdicts if v.get("diagnosis")):
-        say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
+    if not wanted.as_json:
+        _print_verdicts(verdicts)
     failed = [v["probe"] for v in verdicts if v["status"] not in ("pass", "not-applicable")]
     if failed or not verdicts or done.status != 0:
         explain(done, place)
         what = f"not passed: {', '.join(failed)}" if failed else f"no verdict; the suite ended with {done.status}"
         raise RocmatrixError("RM208", what=what, where=str(done.log or ""))
+
+
+def _print_verdicts(verdicts: Collection[Event]) -> None:
+    rows = ((v["probe"], v["status"], f"{v.get('seconds', 0):.1f} s", v.get("summary", "")) for v in verdicts)
+    table(("PROBE", "VERDICT", "TIME", "WHAT WAS SEEN"), rows)
+    for name, trace in ((v["probe"], v["diagnosis"]) for v in verdicts if v.get("diagnosis")):
+        say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
 
 
 def list_probes(names: Collection[str]) -> None:
@@ -124,9 +147,8 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import interactive, runner
+    from rocmatrix.jobs import event_output, interactive, runner
     from rocmatrix.jobs import log as job_log
-    from rocmatrix.jobs.job import show
 
     prepared, place = prepared_job(wanted)
     say(prepared.why)
@@ -135,6 +157,7 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
         return None
     log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
     with recorder.watched(wanted, place) as keep:
+        show = event_output.printer(as_json=wanted.as_json)
         done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:
@@ -159,7 +182,9 @@ def prepared_job(wanted: JobRequest) -> tuple[Job, Place]:
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, wanted.request, hardware, force=wanted.force)
     wanted = replace(wanted, forced=tuple(rule.id for rule in choice.forced))
-    decision = job.decide(wanted.where, hardware)
+    if wanted.use_installed_torch and wanted.where == "container":
+        raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
+    decision = job.decide("native" if wanted.use_installed_torch else wanted.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
     asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)

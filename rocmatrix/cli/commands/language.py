@@ -7,7 +7,7 @@ from functools import partial
 
 from rocmatrix.cli.commands.predict import after_training
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import DryRun
+from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.runtime.errors import RocmatrixError
 
 # Each command of the trainer: what it cannot do without, and its help.
@@ -47,7 +47,7 @@ WHAT = {
 }
 
 
-def run(program: str, asked: DryRun, options: TrainerOptions) -> None:
+def run(program: str, asked: OfTrainer, options: TrainerOptions) -> None:
     """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
 
     Args:
@@ -58,8 +58,8 @@ def run(program: str, asked: DryRun, options: TrainerOptions) -> None:
     if missing:
         needs = ", and ".join(f"--{name}, {WHAT[name]}" for name in missing)
         raise RocmatrixError("RM404", what=f"{program} needs {needs}", next=f"See ./invokew --help {program}.")
-    after_training(program, [], options, dry_run=asked.dry_run)
+    after_training(program, [], options, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
 for _name, (_, _about) in COMMANDS.items():
-    command(DryRun, name=_name, trainer=_name, about=_about)(partial(run, _name))
+    command(OfTrainer, name=_name, trainer=_name, about=_about)(partial(run, _name))

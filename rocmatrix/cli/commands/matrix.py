@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from rocmatrix.cli.commands.common import hardware_here, known_matrix, print_json, today
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Axes
-from rocmatrix.runtime.console import say, show, table
+from rocmatrix.runtime import text_table
+from rocmatrix.runtime.console import say, show, table, writing
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option, positional
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell, Matrix
+    from rocmatrix.matrix.resolver import freshness
     from rocmatrix.matrix.resolver.judgement import Judged
 
 SHOWN_AT_WORK = ("smoked", "two-gpu", "trained")  # the levels at which a card ran the probes
@@ -45,14 +48,45 @@ def cells(asked: Cells) -> None:
         described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
         print_json({"schema": 1, "cells": described})
         return
+    here = hardware_here().architectures
+    ordered = sorted(listed, key=lambda c: _rank(c, here))
+    _print_wrapped(_summary(ordered, here))
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
-        for c in listed
+        for c in ordered
         for verdict in (judged[c.name].verdict,)
         for shown in ("; simulated: ".join(filter(None, (level[c.name], on_simulated.get(c.name)))),)
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
     say("any other combination that no rule calls broken is derived on request: --gpu, --rocm, --torch, --python")
+
+
+def _print_wrapped(text: str) -> None:
+    """Print a summary and an empty line."""
+    print("\n".join([*text_table.wrapped(text, text_table.width()), ""]))
+
+
+def _rank(cell: Cell, here: Collection[str]) -> tuple[bool, bool, tuple[float, ...], str]:
+    """Return the order of cells: those of this machine first, then recommended ones, then the newest release."""
+    from rocmatrix.matrix.resolver.freshness import age
+
+    rocm, torch = age(cell.release)
+    newest = tuple(-float(number) for number in (*rocm.release[:2], *torch.release[:2]))
+    return not _fits(cell, here), not cell.recommended, newest, cell.name
+
+
+def _fits(cell: Cell, here: Collection[str]) -> bool:
+    return cell.architecture in here if here else cell.architecture is None
+
+
+def _summary(cells: Sequence[Cell], here: Collection[str]) -> str:
+    """Return what there is, and what of it is for this machine, in a line each."""
+    machine = f"this machine has {', '.join(dict.fromkeys(here))}" if here else "this machine has no AMD GPU"
+    own = [c.name for c in cells if _fits(c, here)]
+    fitting = f"{own[0]} comes first" if own else "no cell is for it; --gpu derives one where no rule forbids it"
+    names = {c.architecture for c in cells if c.architecture}
+    count = f"{len(cells)} cells for {len(names)} architectures and the CPU"
+    return f"{count}, {sum(c.recommended for c in cells)} of them recommended\n{machine}: {fitting}"
 
 
 def _headlines(known: Matrix, listed: Iterable[Cell], level: dict[str, str]) -> dict[str, Judged]:
@@ -149,7 +183,8 @@ def matrix(asked: Grid) -> None:
     elif html is None:
         from rocmatrix.matrix.resolver import text as terminal
 
-        show(terminal.grid(whole), width=terminal.GRID_WIDTH)
+        columns = text_table.width()
+        show(terminal.grid(whole, width=columns, here=hardware_here().architectures), width=columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,19 +213,37 @@ def outdated(asked: Outdated) -> None:
     if asked.json:
         print_json(found.described())
         return
-    say(f"{len(found.expired)} rules are past their day on {found.today}")
+    _print_wrapped(_outdated_summary(found))
     if found.expired:
         table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.words) for r in found.expired))
-    say(f"{len(found.aged)} other statements are past their day")
     if found.aged:
         rows = ((s.file, s.entry, s.expires, s.evidence.words) for s in found.aged)
         table(("FILE", "ENTRY", "EXPIRED", "SOURCE"), rows)
-    say(f"{len(found.newer)} releases are newer than a recommended one and not known to be broken there")
-    newer = ((n.architecture or "-", n.recommended, n.release, n.verdict, n.cell or "-") for n in found.newer)
-    table(("GPU", "RECOMMENDED", "NEWER", "VERDICT", "CELL"), newer)
+    table(("GPU", "RECOMMENDED", "NEWEST", "VERDICT", "NEWER", "CELLS"), _newest(found.newer))
     for answer in found.answers:
         news = answer.unheard_because and f"query failed: {answer.unheard_because}"
         say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
+
+
+def _outdated_summary(found: freshness.Outdated) -> str:
+    gpus = len({n.architecture for n in found.newer})
+    return (
+        f"{len(found.expired)} rules and {len(found.aged)} other statements are past their day on {found.today}\n"
+        f"{len(found.newer)} releases are newer than the recommended one of {gpus} architectures and not known to be "
+        "broken there; --json lists each"
+    )
+
+
+def _newest(newer: Iterable[freshness.Newer]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each architecture, this machine's first: its newest release, how many there are, their cells."""
+    here = hardware_here().architectures
+    by_gpu: dict[str | None, list[freshness.Newer]] = {}
+    for each in newer:
+        by_gpu.setdefault(each.architecture, []).append(each)
+    for gpu, found in sorted(by_gpu.items(), key=lambda row: row[0] not in here):
+        last = found[-1]
+        cells = ", ".join(each.cell for each in found if each.cell)
+        yield gpu or "-", last.recommended, last.release, last.verdict, str(len(found)), cells or "-"
 
 
 def _measured(known: Matrix) -> frozenset[tuple[str | None, str]]:
@@ -245,8 +298,16 @@ def cell(asked: KeepCell) -> None:
 
 
 def _write_page(path: Path, text: str) -> None:
+    part = path.with_name(f"{path.name}.part")
     try:
-        path.write_text(text, encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        advice = "Give --html a file in a folder that exists."
-        raise RocmatrixError("RM206", what=str(error.strerror), where=str(path), next=advice) from error
+        with writing(path, flag="--html"):
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+    except RocmatrixError as error:
+        if error.code == "RM404":
+            advice = "Give --html a file in a folder that exists."
+            raise RocmatrixError("RM206", what=error.what, where=str(path), next=advice) from error
+        raise
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

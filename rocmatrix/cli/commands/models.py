@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 from rocmatrix.cli.commands.predict import after_training
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import DryRun
+from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import positional
 
 
 @command(
-    DryRun,
+    OfTrainer,
     trainer="compress",
     about="Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after.",
 )
-def compress(asked: DryRun, options: TrainerOptions) -> None:
+def compress(asked: OfTrainer, options: TrainerOptions) -> None:
     """Run the trainer's `compress`."""
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
-    after_training("compress", [], options, dry_run=asked.dry_run)
+    after_training("compress", [], options, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(DryRun):
+class Report(OfTrainer):
     """Options of `report`."""
 
     run: str = positional("folder of a finished run")
@@ -37,4 +37,4 @@ class Report(DryRun):
 )
 def report(asked: Report, options: TrainerOptions) -> None:
     """Run the trainer's `report` on the folder of a run."""
-    after_training("report", [asked.run], options, dry_run=asked.dry_run)
+    after_training("report", [asked.run], options, dry_run=asked.dry_run, as_json=asked.as_json)

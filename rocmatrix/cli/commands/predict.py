@@ -9,22 +9,24 @@ from typing import Any
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import DryRun
+from rocmatrix.cli.options.common import OfTrainer
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.paths import ROOT
 
 
 @command(
-    DryRun,
+    OfTrainer,
     trainer="predict",
     about="Forecast with a finished run's model: natively on the CPU, where such a network takes milliseconds.",
 )
-def predict(asked: DryRun, options: TrainerOptions) -> None:
+def predict(asked: OfTrainer, options: TrainerOptions) -> None:
     """Run the trainer's `predict`."""
-    after_training("predict", [], options, dry_run=asked.dry_run)
+    after_training("predict", [], options, dry_run=asked.dry_run, as_json=asked.as_json)
 
 
-def after_training(program: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool) -> None:
+def after_training(
+    program: str, words: list[str], options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False
+) -> None:
     """Run a command of the trainer with the locked CPU wheels, or with the active environment's torch.
 
     Raises RM403 where no torch fits this machine's Python.
@@ -34,9 +36,10 @@ def after_training(program: str, words: list[str], options: Mapping[str, Any], *
         words: arguments before the options.
         options: values by the name of the option; None is left out.
         dry_run: print the command and run nothing.
+        as_json: print events as JSON lines; otherwise data alone, such as forecasts.
     """
     from rocmatrix.images import native_env
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import event_output, job
     from rocmatrix.jobs import runner as launch
 
     runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
@@ -45,6 +48,7 @@ def after_training(program: str, words: list[str], options: Mapping[str, Any], *
     if dry_run:
         print(launch.Job(argv=argv, environment=None, why="").words)
         return
-    done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=job.show)
+    show = event_output.printer(as_json=as_json)
+    done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
         sys.exit(done.status)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rocmatrix.cli import task_help
 from rocmatrix.cli.options.command import NUMBERS, Command, Flag, dashed, known
+from rocmatrix.runtime import console
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
@@ -37,7 +38,9 @@ def main(words: Sequence[str]) -> None:
         usage = f"Usage: {PROGRAM} {name} {'[--options]' * bool(command.flags)}".rstrip()
         print(task_help.page(command, usage, program=PROGRAM, everything=everything, width=width))
         return
-    command.run(parsed(command, typed))
+    typed_flags = parsed(command, typed)
+    console.offer(f"--{flag.name}" for flag in command.flags)
+    command.run(typed_flags)
 
 
 def listing(width: int) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
     from rocmatrix.matrix.resolver.resolve import Request
 
+AS_JSON = "print events as JSON lines on standard output, for programs"
 BASE = "another base image, for a mirror or an air-gapped site"
 CARDS = "cards by number, such as 0,1 (default: all that the cell is built for)"
 CELL = "a cell by name; `./invokew cells` lists them"
@@ -58,6 +59,13 @@ class DryRun:
     """Whether anything is run."""
 
     dry_run: bool = option(DRY_RUN, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTrainer(DryRun):
+    """What every command of the trainer takes that is no job."""
+
+    as_json: bool = option(AS_JSON, default=False, typed="json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +153,10 @@ class Job(Sent):
     )
     wheelhouse: str = option(WHEELHOUSE)
     cards: str = option(CARDS)
+    as_json: bool = option(AS_JSON, default=False, typed="json")
+    use_installed_torch: bool = option(
+        "natively: use the torch of this machine's own Python, on record; nothing is installed", default=False
+    )
     expandable_segments: bool = option(
         "let the allocator's segments grow, by the variable this torch reads; off by default", default=False
     )
@@ -159,4 +171,6 @@ class Job(Sent):
             "wheelhouse": self.wheelhouse or None,
             "cards": card_numbers(self.cards),
             "expandable_segments": self.expandable_segments,
+            "as_json": self.as_json,
+            "use_installed_torch": self.use_installed_torch,
         }

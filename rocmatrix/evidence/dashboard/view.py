@@ -10,6 +10,7 @@ from itertools import groupby
 from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.evidence.dashboard.plot import Plot, plot
 from rocmatrix.evidence.figure import Figure, figures
+from rocmatrix.evidence.from_events import EPOCHS
 from rocmatrix.evidence.level import NO_CARD, Standing, known_images, standings, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix import card_names as cards
@@ -203,9 +204,10 @@ def _changes(cell: Cell, own: Sequence[Record]) -> Iterable[Change]:
 def _plots(own: Sequence[Record]) -> Iterable[Plot]:
     series: dict[tuple[str, str, str, str], list[tuple[str, float]]] = {}
     for record in own:
-        for number in figures(record.numbers):
+        length = "".join(f", {n.value:g} epochs" for n in record.numbers if n.name == EPOCHS)
+        for number in figures(tuple(n for n in record.numbers if n.name != EPOCHS)):
             card = "" if record.card == NO_CARD else f"{record.card}: "
-            key = (f"{card}{number.probe} {number.name}", number.unit, ", ".join(record.marks), record.where)
+            key = (f"{card}{number.probe} {number.name}{length}", number.unit, ", ".join(record.marks), record.where)
             series.setdefault(key, []).append((record.at, number.value))
     for (title, unit, marks, where), measured in sorted(series.items()):
         native = "native" if where == "native" else ""

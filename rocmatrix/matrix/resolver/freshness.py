@@ -94,7 +94,7 @@ def outdated(
 def _newer(matrix: Matrix, cell: Cell) -> list[Newer]:
     """Return the releases of the same kind that came later and that no rule breaks on the cell's architecture."""
     kind = (r for r in matrix.releases if (r.rocm is None) == (cell.release.rocm is None))
-    later = sorted((r for r in kind if age(r) > age(cell.release)), key=age)
+    later = sorted((r for r in kind if is_newer(r, cell.release)), key=age)
     names = {(other.architecture, other.release.name): other.name for other in matrix.cells}
     entries = (
         Newer(
@@ -117,6 +117,12 @@ def _headline(matrix: Matrix, architecture: str | None, release: Release) -> Jud
 def age(release: Release) -> tuple[Version, Version]:
     """Return the order of releases: by ROCm, then by torch."""
     return Version(release.rocm or "0"), Version(release.torch)
+
+
+def is_newer(release: Release, than: Release) -> bool:
+    """Whether a release has a newer ROCm or torch, and neither of them older."""
+    pairs = list(zip(age(release), age(than), strict=True))
+    return all(one >= other for one, other in pairs) and any(one > other for one, other in pairs)
 
 
 def indexes(matrix: Matrix) -> tuple[str, ...]:

@@ -63,11 +63,11 @@ class Grid:
 
 
 def grid(matrix: Matrix, *, measured: Measured = ()) -> Grid:
-    """Judge every architecture with every release for a ROCm, by ROCm and then by torch.
+    """Judge every architecture with every release for a ROCm: the newest ROCm first, and of each the newest torch.
 
     The CPU's build is in no column: no architecture runs it. `measured` is what this project's records show at work.
     """
-    releases = sorted((release for release in matrix.releases if release.rocm), key=_age)
+    releases = sorted((release for release in matrix.releases if release.rocm), key=_age, reverse=True)
     cells = {(cell.architecture, cell.release.name): cell for cell in matrix.cells}
     rows = (
         Row(

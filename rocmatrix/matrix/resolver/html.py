@@ -8,7 +8,7 @@ from typing import Any
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
 from rocmatrix.matrix.resolver import text as terminal
 from rocmatrix.matrix.resolver.explanation import Section, Subject, sections
-from rocmatrix.matrix.resolver.grid import Grid, Square
+from rocmatrix.matrix.resolver.grid import Grid, Row, Square
 from rocmatrix.runtime import templates
 
 TEMPLATE = "matrix.html.j2"
@@ -20,13 +20,15 @@ def page(matrix: Matrix, grid: Grid, *, today: str) -> str:
     Args:
         today: date that statements expire by, such as 2026-11-21.
     """
+    cards = [_card(row) for row in grid.rows]
     return (
         templates.environment(html=True)
         .get_template(TEMPLATE)
         .render(
             grid=grid,
             today=today,
-            data=explanations(matrix, grid, today=today),
+            data={**explanations(matrix, grid, today=today), "cards": {each["architecture"]: each for each in cards}},
+            cards=cards,
             symbols=terminal.SYMBOLS,
             badges=terminal.RULE_SYMBOLS,
             marks=terminal.CELLS,
@@ -52,6 +54,27 @@ def explanations(matrix: Matrix, grid: Grid, *, today: str) -> dict[str, Any]:
     cells = {cell.name: _cell(cell) for cell in matrix.cells if cell.architecture}
     # A list of pairs: the template's JSON sorts the keys of a mapping, and sections have an order.
     return {"sections": list(titles.items()), "cells": cells, "squares": squares, "points": points.described}
+
+
+def _card(row: Row) -> dict[str, Any]:
+    """Return what an owner of a card types, and what is known of that square.
+
+    It is the recommended cell's; without one the newest release that no rule breaks; else the reason for none.
+    """
+    judged = [square for square in row.squares if square.verdict not in ("broken", "unavailable")]
+    best = next((square for square in row.squares if square.recommended), next(iter(judged), row.squares[0]))
+    usable = best in judged
+    command = "train" if best.recommended else "explain"
+    return {
+        "architecture": row.architecture,
+        "names": list(row.names),
+        "release": best.release,
+        "verdict": best.verdict,
+        "because": best.because,
+        "listed": list(best.listed),
+        "others": best.others,
+        "command": f"./invokew {command if usable else 'explain'} --gpu {row.architecture}",
+    }
 
 
 class Numbered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -142,23 +142,50 @@ def _item(mark: str | Text, text: str | Text) -> RenderableType:
     return grid
 
 
-def grid(whole: Grid) -> Group:
-    """Return a line for each architecture, a column for each ROCm, and in it a symbol for each torch, older first."""
+def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = ()) -> Group:
+    """Return the legend, then a line for each architecture, a column for each ROCm, in it a symbol for each torch.
+
+    The newest stands first. Where not all columns fit, the older ones follow as tables of their own.
+
+    Args:
+        width: columns of the terminal.
+        here: architectures of this machine, whose lines come first.
+    """
     from rich.console import Group
     from rich.table import Table
-
-    table = Table("", *whole.by_rocm, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for column in table.columns:
-        column.no_wrap = True
-    for row in whole.rows:
-        table.add_row(row.architecture, *_by_rocm(whole, row))
-    return Group(table, *_legend(whole))
-
-
-def _by_rocm(whole: Grid, row: Row) -> Iterator[Text]:
     from rich.text import Text
 
-    for version in whole.by_rocm:
+    rows = sorted(whole.rows, key=lambda row: row.architecture not in here)
+    parts: list[RenderableType] = [*_legend(whole)]
+    for versions in _blocks(whole, width):
+        table = Table("", *versions, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        for column in table.columns:
+            column.no_wrap = True
+        for row in rows:
+            table.add_row(row.architecture, *_by_rocm(whole, row, versions))
+        parts += [Text(""), table]
+    return Group(*parts)
+
+
+def _blocks(whole: Grid, width: int) -> list[list[str]]:
+    """Part the ROCm versions into tables that fit."""
+    names = max(len(row.architecture) for row in whole.rows) + 1
+    blocks: list[list[str]] = [[]]
+    left = width - names
+    for version, releases in whole.by_rocm.items():
+        needed = max(2 * len(releases), len(version)) + 1
+        if needed > left and blocks[-1]:
+            blocks.append([])
+            left = width - names
+        blocks[-1].append(version)
+        left -= needed
+    return blocks
+
+
+def _by_rocm(whole: Grid, row: Row, versions: Iterable[str]) -> Iterator[Text]:
+    from rich.text import Text
+
+    for version in versions:
         squares = (s for s, release in zip(row.squares, whole.releases, strict=True) if release.rocm == version)
         yield Text.assemble(*((symbol(square), STYLES[square.verdict]) for square in squares))
 
@@ -173,9 +200,8 @@ def symbol(square: Square) -> str:
 def _legend(whole: Grid) -> Iterator[Text]:
     from rich.text import Text
 
-    verdicts = [f"{SYMBOLS[verdict]} {verdict}" for verdict in SYMBOLS]
-    cells = [f"{mark} {meaning}" for mark, meaning in CELLS.items()]
-    yield Text("\n" + "   ".join([*verdicts, *cells]))
+    meanings = [*((SYMBOLS[verdict], verdict) for verdict in SYMBOLS), *CELLS.items()]
+    yield Text("   ".join(f"{mark}\u00a0{meaning}" for mark, meaning in meanings))  # no line ends between the two
     yield Text("The torch versions of each ROCm, from left to right:")
     for version, releases in whole.by_rocm.items():
         yield Text(f"  {version:<6} {' '.join(release.torch for release in releases)}", style="dim")

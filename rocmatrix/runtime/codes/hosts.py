@@ -51,7 +51,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "RM403",
         "The trainer cannot run natively here",
         "No torch build in the matrix fits this machine's Python and accelerator.",
-        "Run in a container (`--in container`), or use a Python that the message names.",
+        "Run in a container with `--in container`, or use a Python that the message names.",
     ),
     (
         "RM404",
@@ -147,6 +147,6 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "RM670",
         "The environment is in use",
         "Other wheels, or another lock, are to go into .venv, and a running job still loads modules from there.",
-        "Let the job end or stop it; meanwhile another checkout, or `--in container`, has an environment of its own.",
+        "Let the job end or stop it; another checkout has an environment of its own, or use `--in container`.",
     ),
 )

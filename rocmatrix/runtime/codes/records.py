@@ -96,6 +96,24 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Look at `./invokew evidence --cell NAME`: the candidate's tag was moved, or a record is missing.",
     ),
     (
+        "RM653",
+        "The folder is not a demo's",
+        "A demo replaces an earlier one; a folder that holds anything else is left as it is.",
+        "Name an empty or a new folder with --out.",
+    ),
+    (
+        "RM654",
+        "A part of the demo failed",
+        "The page was written; the output of the part that failed stands open in it.",
+        "Read that output, then run its command alone.",
+    ),
+    (
+        "RM655",
+        "No installed torch can be used",
+        "With --use-installed-torch a Python of this machine needs torch and the packages that the trainer imports.",
+        "Install what is missing with that Python's pip, or leave --use-installed-torch out.",
+    ),
+    (
         "RM671",
         "Another night is running",
         "Two nights at once would move the same tags, use the same cards and remove each other's candidates.",

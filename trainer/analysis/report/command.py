@@ -72,7 +72,7 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
         ("Training", training(subject)),
         ("What it gets right and wrong", answers(subject)),
         ("What it looks at", importance(subject, repeats, seed)),
-        ("A session's volume", session(subject)),
+        *session(subject),
         ("Data and split", run_charts.split(_split(record))),
         ("Conventions", conventions(record.feature_set)),
         ("Settings", folded("Every setting as resolved", facts(record.config))),
@@ -168,14 +168,12 @@ def importance(subject: Subject, repeats: int, seed: int) -> str:
     return run_charts.importance(found, loss, repeats, seed) + numbers
 
 
-def session(subject: Subject) -> str:
-    """Return the volume profile of the data's last session, or why there is none."""
-    kind = subject.metadata.feature_set["set"]
-    if kind != "intraday":
-        what = "a table has no sessions" if kind == "table" else "bars of whole days have no session to draw"
-        return f"<p>Not drawn: {what}.</p>"
+def session(subject: Subject) -> Sections:
+    """Return the section on the volume profile of the data's last session; none for a table and for bars of days."""
+    if subject.metadata.feature_set["set"] != "intraday":
+        return []
     found = last_profile(subject.metadata, subject.config.data.data)
-    return run_charts.profile(found) if found else "<p>Not drawn: no bar is within a session.</p>"
+    return [("A session's volume", run_charts.profile(found) if found else "<p>Not drawn: no bar is within one.</p>")]
 
 
 def conventions(made: dict[str, Any]) -> str:

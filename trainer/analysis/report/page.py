@@ -15,11 +15,12 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
  margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.5rem; margin-bottom: 0 } h2 { font-size: 1.15rem; margin-top: 2rem }
 table { border-collapse: collapse; width: 100%; font-size: .9rem } th, td { text-align: left;
- padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; overflow-wrap: anywhere }
+ padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; overflow-wrap: break-word }
 td.number,
 th.number { text-align: right; font-variant-numeric: tabular-nums } .scroll { overflow-x: auto } p.dim,
 figcaption { color: var(--dim); font-size: .9rem }
-figure { margin: 1rem 0 } svg { width: 100%; height: auto } summary { cursor: pointer }
+figure { margin: 1rem 0 } .chart { overflow-x: auto } svg { width: 100%; min-width: 35rem;
+ height: auto } summary { cursor: pointer }
 svg text { font: 12px system-ui, sans-serif; fill: var(--ink) } svg text.axis { fill: var(--dim) }
 svg text.over { paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round }
 .grid { stroke: var(--rule); stroke-width: 1 } path, line.one, line.two { fill: none; stroke-width: 2 }
@@ -65,7 +66,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "")
         for row in rows
     )
     words = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="scroll"><table>{words}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+    body = f"{words}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody>"
+    return f'<div class="scroll" tabindex="0"><table>{body}</table></div>'
 
 
 def facts(values: Mapping[str, Any]) -> str:

@@ -71,9 +71,10 @@ def figure(title: str, words: str, body: Sequence[str], height: int = HEIGHT) ->
         height: height in pixels.
     """
     return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}. {escape(words)}">'
+        '<figure><div class="chart" tabindex="0">'  # a narrow screen scrolls the picture, whose text stays legible
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}. {escape(words)}">'
         + "".join(body)
-        + f"</svg><figcaption><b>{escape(title)}.</b> {escape(words)}</figcaption></figure>"
+        + f"</svg></div><figcaption><b>{escape(title)}.</b> {escape(words)}</figcaption></figure>"
     )
 
 

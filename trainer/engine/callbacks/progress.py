@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from trainer.engine.callbacks.callback import Callback, TakenSteps
@@ -57,7 +58,8 @@ class Progress(Callback):
     def show(self, *, refresh: bool) -> None:
         """Make the text behind the bar anew."""
         figures = (self.telemetry.status() if self.telemetry else "") or self.rate
-        self.bar.set_postfix_str(", ".join(filter(None, [self.losses, figures])), refresh=refresh)
+        words = ", ".join(filter(None, [self.losses, figures]))
+        self.bar.set_postfix_str(words, refresh=refresh and sys.stderr.isatty())  # a log has a line every ten seconds
 
 
 def report_early_stop(run: Any) -> None:

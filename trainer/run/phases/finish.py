@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from trainer.config.recipe import as_recipe
@@ -10,7 +11,7 @@ from trainer.engine.training import Training
 from trainer.run.artifacts import best_of, lasted, plain, save, scores
 from trainer.run.checkpoint_writer import finish as remove_leftovers
 from trainer.run.phases.prepare import Attempt, Prepared
-from trainer.run.summary import summary
+from trainer.run.summary import next_commands, summary, where_to_go
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder
 from trainer.tasks.task import LearningTask
@@ -49,5 +50,7 @@ def complete(
         history: measurements in order.
     """
     remove_leftovers(folder.final, attempt.config.run.keep)
-    emit("done", run=folder.name, folder=str(folder.final), **record["metrics"])
-    say(summary(record, task.summary(record, lasted(history)), folder.final))
+    emit("done", run=folder.name, folder=str(folder.final), next=next_commands(record), **record["metrics"])
+    say(summary(record, task.summary(record, lasted(history))))
+    if sys.stdout.isatty():  # otherwise a program reads the event, and states the place as it is outside a container
+        say(where_to_go(record, folder.final))

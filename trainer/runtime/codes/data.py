@@ -9,7 +9,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM510",
         "Data file cannot be read",
         "The file of bars does not exist, or is no CSV text (plain, gzip or zstd), Parquet or Arrow file.",
-        "Check the path given with --data; without --data the shipped sample is used.",
+        "Check the path; `train` without --data uses the shipped sample.",
     ),
     (
         "RM511",
@@ -51,13 +51,13 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM517",
         "Too few rows",
         "Training, validation and test need rows each; bars lose some to lookback, horizon and embargo.",
-        "Give more rows or bars, raise --data-fraction, or lower --horizon.",
+        "Give more rows or bars; raise --data-fraction, or lower --horizon.",
     ),
     (
         "RM518",
         "The target never changes",
         "All training targets are equal, so there is nothing to learn.",
-        "Check the column that is forecast: close, for bars; of a table, the one named with --target.",
+        "Check the column that is forecast, which is close for bars and the one named with `--target` for a table.",
     ),
     (
         "RM571",
@@ -122,8 +122,8 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM581",
         "A value is missing",
-        "The policy is `error`, and the table misses a value, or the file of --join has none for a bar.",
-        "Fill it in, or choose --missing fill or --missing drop when training.",
+        "The policy for missing values is `error`; the table has one, or the file of --join has none for a bar.",
+        "Fill it in, or train with --missing fill or --missing drop.",
     ),
     (
         "RM582",
@@ -135,7 +135,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM583",
         "The training split lacks a class or category",
         "A column has no value there, or a class has too few rows for every split.",
-        "Give more rows, leave the column out with --ignore, or split otherwise with --time-column none.",
+        "Give more rows; leave the column out with --ignore, or split otherwise with --time-column none.",
     ),
     (
         "RM584",

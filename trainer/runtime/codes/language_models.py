@@ -63,7 +63,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM709",
         "A row has no token to train on",
         "All labels are masked: the answer is empty, was cut off, or is beyond the sequence length.",
-        "Raise --sequence, remove the row, or choose --bad-rows drop.",
+        "Remove the row; raise --sequence, or choose --bad-rows drop.",
     ),
     (
         "RM710",
@@ -93,7 +93,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM714",
         "Too little text",
         "The text has fewer tokens than one training sequence and one validation sequence need.",
-        "Give more text or lower --sequence.",
+        "Give more text, or lower --sequence.",
     ),
     (
         "RM715",

@@ -69,7 +69,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM566",
         "No attention kernel is right",
         "The kernel that was asked for, or every one, returned wrong values or gradients on this card, or refused.",
-        "Use --precision fp32, or a cell with another torch; the kernels and their errors are named.",
+        "Use --precision fp32, or take a cell with another torch; the kernels and their errors are named.",
     ),
     (
         "RM567",
@@ -99,7 +99,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM586",
         "The rows do not fit on the device",
         "Weights, activations and gradients need memory in addition to the rows.",
-        "Give --feed host or --feed mapped, or auto, which chooses.",
+        "Give --feed auto, which chooses, --feed host or --feed mapped.",
     ),
     (
         "RM587",

@@ -15,19 +15,19 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "RM530",
         "The loss is not a finite number",
         "Training diverged: the loss became infinite or not a number.",
-        "Lower --learning-rate; if it still diverges on a GPU, compare with --device cpu.",
+        "Lower --learning-rate; compare with --device cpu where it still diverges on a GPU.",
     ),
     (
         "RM540",
         "The run already exists",
         "A run is never overwritten: a folder of this name, or its unfinished twin, is in the output folder.",
-        "Choose another name with --run, or leave --run out.",
+        "Choose another name with --run; choose another folder with --output, or move the one that is there away.",
     ),
     (
         "RM541",
         "Permission denied",
         "The operating system does not let this user read or write the named path.",
-        "Choose another folder with --output, or correct the permissions.",
+        "Correct the permissions of the named path, or give another one.",
     ),
     (
         "RM542",
@@ -45,7 +45,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "RM544",
         "Not a folder",
         "A part of the output path is a file.",
-        "Choose another folder with --output.",
+        "Give another path; --output names the folder that is written.",
     ),
     (
         "RM545",
@@ -142,7 +142,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "A callback cannot be loaded",
         "--callback names a file or module, a colon and a class; the class is a subclass of trainer.engine.callbacks."
         "Callback and is made without arguments. A file is loaded alone: it cannot import the files next to it.",
-        "Correct what is named; docs/training.md has an example. For a resumed run, give --callback again, or none.",
+        "Correct what is named; docs/training.md has an example. To resume, give --callback again or leave it out.",
     ),
     (
         "RM733",

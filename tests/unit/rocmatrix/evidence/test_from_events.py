@@ -83,6 +83,7 @@ def test_training_run_gives_the_middle_of_its_rates(host):
     made = train(host, source="a market")
     assert made.passed
     assert {n.name: (n.value, n.unit) for n in made.numbers} == {
+        "epochs": (3.0, "epochs"),
         "rows_per_second": (200.0, "1/s"),
         "best_validation_loss": (0.5, "1"),
     }

@@ -1,5 +1,6 @@
 """The native environment takes the resolved cell's own wheels, or says what it takes instead."""
 
+import json
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.images import native_env
+from rocmatrix.images.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -143,3 +145,48 @@ def test_installation_that_was_killed_is_not_believed(installing, tmp_path):
     (tmp_path / "log").write_text("")
     assert installing(CPU, seconds=0).communicate(timeout=60)[0] == "installed\n"
     assert (tmp_path / "log").read_text() == f"{CPU} begins\n{CPU} ends\n"  # half of another cell's is there
+
+
+@pytest.fixture
+def stand_ins(tmp_path, monkeypatch):
+    """Return the function that puts a stand-in for a Python on an otherwise empty PATH; it states some packages."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("ROCMATRIX_PYTHON", raising=False)
+    monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "python3"))
+
+    def made(name, *packages):
+        versions = {"python": "3.12.1", **dict.fromkeys(packages, "1.0")}
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%s' '{json.dumps(versions)}'\n")
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path / name)
+
+    return made
+
+
+def test_installed_torch_is_taken_from_the_first_python_that_has_all(stand_ins):
+    stand_ins("python3", "numpy")
+    stand_ins("python3.13", "torch")
+    whole = stand_ins("python3.12", "torch", *native_env.IMPORTED)
+    found = native_env.installed()
+    assert (found.python, found.cell) == (whole, None)
+    assert found.why == f"torch 1.0, installed for {whole} (3.12.1); --use-installed-torch"
+
+
+def test_installed_torch_without_what_the_trainer_imports_is_refused_with_what_is_missing(stand_ins):
+    first = stand_ins("python3", "torch", *native_env.IMPORTED[1:])
+    second = stand_ins("python3.13")
+    with pytest.raises(RocmatrixError) as caught:
+        native_env.installed()
+    assert caught.value.code == "RM655"
+    assert caught.value.what == f"{first} lacks numpy; {second} lacks torch"
+
+
+def test_python_that_is_named_is_the_only_one_asked(stand_ins, monkeypatch, tmp_path):
+    stand_ins("python3", "torch", *native_env.IMPORTED)
+    monkeypatch.setenv("ROCMATRIX_PYTHON", str(tmp_path / "other"))
+    with pytest.raises(RocmatrixError, match="no Python was found"):
+        native_env.installed()
+
+
+def test_packages_that_the_trainer_imports_are_those_of_the_lock():
+    assert {*native_env.IMPORTED} == {*TRAINER_REQUIREMENTS} - {"tensorboardx"}  # a tracker, imported where asked for

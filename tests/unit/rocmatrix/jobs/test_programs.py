@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.evidence import from_events
 from rocmatrix.evidence.record import Kind
-from rocmatrix.jobs.programs import PROGRAMS, SUITE_EVENTS
+from rocmatrix.jobs.programs import PROGRAMS
 from rocmatrix.runtime.paths import ROOT, TRAINER_OPTIONS
 
 # A record's kind and a stage of a night have names of their own, some of which are those of programs.
@@ -70,10 +70,6 @@ def test_recorded_programs_each_have_a_maker_of_records():
     recorded = {program.name for program in PROGRAMS.values() if program.recorded}
     assert set(from_events.OF_PROGRAM) == recorded
     assert recorded < set(Kind.__args__)
-
-
-def test_suite_events_with_a_new_suite_name_only_programs_with_parts():
-    assert SUITE_EVENTS == ("probe", "smoke", "bench")
 
 
 def test_options_named_by_a_program_exist_in_the_trainer():

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +37,44 @@ def test_progress_in_a_log_file_is_modest(capsys: pytest.CaptureFixture[str]) ->
             bar.update()
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert 1 <= captured.err.count("\r") <= 3
-    assert "epoch 1000/1000" in captured.err
-    assert "ETA" in captured.err
+    assert "\r" not in captured.err
+    lines = captured.err.splitlines()
+    assert 1 <= len(lines) <= 3
+    assert captured.err.endswith("\n")
+    assert "epoch 1000/1000" in lines[-1]
+    assert "ETA" in lines[-1]
+
+
+def test_event_in_a_log_with_the_progress_has_a_line_of_its_own(tmp_path: Path) -> None:
+    """Standard output and standard error in one file, as with `>log 2>&1`."""
+    code = "from trainer.runtime.events import *\nwith progress(3) as bar:\n"
+    code += "  for n in range(3): bar.update(); emit('epoch', n=n); say('words')"
+    with (tmp_path / "log").open("w") as log:
+        subprocess.run([sys.executable, "-c", code], stdout=log, stderr=log, check=True)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert sum(line == '{"event": "epoch", "n": 2}' for line in lines) == 1
+    assert lines.count("words") == 3
+    assert all(line.startswith(("train ", "{", "words")) for line in lines)
+
+
+def test_line_on_a_terminal_is_written_where_the_progress_line_was() -> None:
+    """What is left on each row of the screen, after its carriage returns, is one whole text."""
+    controller, terminal = pty.openpty()
+    code = "from trainer.runtime.events import *\nwith progress(3) as bar:\n"
+    code += "  for n in range(3): bar.update(); bar.refresh(); emit('epoch', n=n); say('words')"
+    with os.fdopen(terminal, "w") as there:
+        subprocess.run([sys.executable, "-c", code], stdout=there, stderr=there, check=True)
+        written = os.read(controller, 1 << 16).decode()
+    os.close(controller)
+    rows = [shown(row) for row in written.replace("\r\n", "\n").split("\n")]
+    assert rows.count("words") == 3
+    assert [row for row in rows if row.startswith("{")] == [f'{{"event": "epoch", "n": {n}}}' for n in range(3)]
+    assert not any("words" in row and row != "words" for row in rows)
+
+
+def shown(row: str) -> str:
+    """Return what a row of a terminal shows: text after a carriage return overwrites what was there."""
+    cells: list[str] = []
+    for part in row.split("\r"):
+        cells[: len(part)] = part
+    return "".join(cells).replace("\x1b[A", "").strip()

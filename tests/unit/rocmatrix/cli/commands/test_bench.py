@@ -43,7 +43,7 @@ def bench(monkeypatch, tmp_path):
         monkeypatch.setattr(runner, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
         wanted = JobRequest(program=BENCH, request=Request(), where="native", options=options)
         try:
-            command.bench(wanted, command.Bench(json=as_json))
+            command.bench(wanted, command.Bench(as_json=as_json))
         finally:
             run.records = store.read(path)
 

@@ -1,6 +1,8 @@
 """What the tasks print: data on standard output, words for a person on standard error."""
 
+import errno
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,11 @@ import pytest
 
 from rocmatrix.cli.commands import matrix
 from rocmatrix.cli.commands.matrix import Cells, Explain, Grid, Outdated
+from rocmatrix.host.hardware import survey
+from rocmatrix.matrix.resolver.grid import grid
+from rocmatrix.matrix.resolver.text import symbol
+from tests.fixtures import sysfs
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
 BROKEN = {"gpu": "MI50", "rocm": "7.2"}
@@ -90,3 +97,86 @@ def test_python_that_is_no_version_ends_with_2(capsys):
     with pytest.raises(SystemExit, match="2"):
         matrix.explain(Explain(gpu="gfx1100", python="three", json=True))
     assert capsys.readouterr().err.startswith("RM404")
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Return the function that makes standard output a terminal of some columns."""
+
+    def of(columns):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    return of
+
+
+def shown(capsys):
+    return re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
+def test_cells_on_a_terminal_fit_it_and_keep_their_names(terminal, capsys, columns):
+    terminal(columns)
+    matrix.cells(Cells())
+    lines = shown(capsys)
+    names = {cell.name for cell in MATRIX.cells}
+    assert max(map(len, lines)) <= columns
+    assert {line.split()[0] for line in lines if line.strip()} >= names
+
+
+def test_cells_begin_with_a_summary_then_with_what_this_machine_takes(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(matrix, "hardware_here", lambda: survey(sysfs.two_rx_7900_xt(tmp_path)))
+    matrix.cells(Cells())
+    count, machine, blank, head, first, *_ = shown(capsys)
+    assert count.startswith(f"{len(MATRIX.cells)} cells for ")
+    assert "this machine has gfx1100: rocm7.2-torch2.12.1-gfx1100 comes first" in machine
+    assert (blank, head.split()[0], first.split()[0]) == ("", "CELL", "rocm7.2-torch2.12.1-gfx1100")
+
+
+def test_cells_of_a_machine_without_a_card_begin_with_the_cpu(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(matrix, "hardware_here", lambda: survey(sysfs.no_driver(tmp_path)))
+    matrix.cells(Cells())
+    assert shown(capsys)[4].split()[0] == "cpu-torch2.13.0"
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_grid_on_a_terminal_fits_it_and_has_every_square(terminal, capsys, columns):
+    terminal(columns)
+    matrix.matrix(Grid())
+    lines = shown(capsys)
+    assert max(map(len, lines)) <= columns
+    whole = grid(MATRIX)
+    for row in whole.rows:
+        marks = [mark for line in lines if line.startswith(f"{row.architecture} ") for mark in line.split()[1:]]
+        assert "".join(marks) == "".join(symbol(square).strip() for square in row.squares)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_outdated_begins_with_its_summary_and_has_a_row_for_each_architecture(terminal, capsys, columns):
+    terminal(columns)
+    matrix.outdated(Outdated())
+    lines = shown(capsys)
+    assert "rules" in lines[0]
+    assert "past their day" in " ".join(lines[:2])
+    assert len([line for line in lines if line.startswith("gfx")]) == len(
+        {cell.architecture for cell in MATRIX.cells if cell.recommended and cell.architecture}
+    )
+
+
+def test_page_on_a_full_disk_leaves_no_file_and_names_its_flag(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Path, "write_text", raising(errno.ENOSPC))
+    with pytest.raises(SystemExit, match="2"):
+        matrix.matrix(Grid(html=str(tmp_path / "page.html")))
+    told = capsys.readouterr().err
+    assert told.startswith("RM205")
+    assert "--html" in told
+    assert "docker" not in told
+    assert [*tmp_path.iterdir()] == []
+
+
+def raising(number):
+    def fails(path, *_, **__):
+        path.touch()
+        raise OSError(number, "No space left on device", str(path))
+
+    return fails

@@ -111,7 +111,7 @@ def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
     typed = {"in": "container", "base": "b", "cards": "0,1", "expandable_segments": True, "force": True}
     typed |= {"rocm": "6.3", "wheelhouse": "w", "dry_run": True, "json": True, "seconds": "2"}
     wanted, asked = known()["bench"].arguments(typed)
-    assert asked.json
+    assert asked.as_json
     assert wanted == JobRequest(
         program=BENCH,
         request=Request(rocm="6.3"),

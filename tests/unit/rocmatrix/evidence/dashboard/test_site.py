@@ -24,7 +24,7 @@ from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
 from rocmatrix.evidence.record import Hardware, Number, Trouble
 from rocmatrix.matrix.card_names import same
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures.browser import chromium, dom
+from tests.fixtures.browser import chromium, dom, violations
 from tests.fixtures.cells import MATRIX
 from tests.fixtures.evidence import CARD, at, record, rocm, smoke
 
@@ -353,3 +353,30 @@ def test_simulated_records_have_a_badge_and_no_level():
     assert "no evidence of the cell" in written[f"cells/{CELL}.html"]
     assert '<span class="badge l-aside">simulated: smoked' in written["index.html"]
     assert 'class="level l-smoked">smoked' not in written["index.html"].partition('id="gfx1100"')[2]
+
+
+def test_trainings_of_unlike_length_are_not_joined():
+    numbers = [
+        (Number(probe="train", name="epochs", value=float(epochs), unit="epochs"),
+         Number(probe="train", name="best_validation_loss", value=loss, unit="1"))
+        for epochs, loss in ((1, 0.9), (300, 0.5), (300, 0.4))
+    ]  # fmt: skip
+    records = [record("train", 24 * day, hardware=rocm(), numbers=made) for day, made in enumerate(numbers)]
+    page = command.pages_of(MATRIX, records, NOW)[CELL]
+    found = {each.title: len(each.points) for each in page.plots}
+    assert {title.rpartition("best_validation_loss")[2]: count for title, count in found.items()} == {
+        ", 1 epochs": 1,
+        ", 300 epochs": 2,
+    }
+
+
+def test_card_below_the_last_level_names_what_is_not_shown_yet(texts):
+    row = re.search(rf'cells/{CELL}.html">.*?</tr>', texts["index.html"], re.DOTALL)[0]
+    assert "not shown yet: " in row
+    assert "smoked" in row
+
+
+@pytest.mark.parametrize("name", ["index.html", f"cells/{CELL}.html"])
+@pytest.mark.parametrize("width", [500, 1280])
+def test_page_has_no_violation_that_axe_knows(texts, tmp_path, name, width):
+    assert violations(texts[name], folder=tmp_path, width=width) == []

@@ -9,7 +9,7 @@ import pytest
 from rocmatrix.matrix.resolver.explanation import Subject, sections
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.html import explanations, page
-from tests.fixtures.browser import chromium, dom
+from tests.fixtures.browser import chromium, dom, violations
 from tests.fixtures.cells import MATRIX
 
 TODAY = "2026-11-21"
@@ -73,8 +73,8 @@ def test_squares_are_labelled_links_in_a_table():
     squares = {f"{s.architecture}/{s.release}": s.verdict for row in GRID.rows for s in row.squares}
     assert {place: verdict for verdict, place, _ in labels} == squares
     assert all(verdict in label for verdict, _, label in labels)
-    assert PAGE.count('scope="row"') == len(GRID.rows)
-    assert PAGE.count('scope="col"') == len(GRID.releases)
+    assert PAGE.split('<div class="grid"')[1].count('scope="row"') == len(GRID.rows)
+    assert PAGE.split('<div class="grid"')[1].count('scope="col"') == len(GRID.releases)
 
 
 def test_data_hold_the_same_argument_as_explain():
@@ -145,8 +145,8 @@ def test_arrow_keys_move_through_the_grid_and_enter_opens(browser):
         document.activeElement.click();
     """
     document = browser(script=script)
-    assert "<title>#gfx906/rocm10.0-torch2.13.0</title>" in document
-    assert "gfx906 with rocm10.0-torch2.13.0" in panel(document)
+    assert "<title>#gfx906/rocm5.3-torch2.0.0</title>" in document
+    assert "gfx906 with rocm5.3-torch2.0.0" in panel(document)
     assert document.split("<script")[0].count('tabindex="0"') == 1
 
 
@@ -159,3 +159,41 @@ def test_text_of_the_matrix_is_never_markup(browser):
     document = browser("#gfx1100/rocm6.2-torch2.5.1", text=text)
     assert "<img" not in document
     assert evil in panel(document)
+
+
+def answered(document):
+    """Return the text of the answer to a search."""
+    inside = re.search(r'<output id="answer".*?</output>', document, re.DOTALL)[0]
+    return html.unescape(re.sub(r"<[^>]+>", "", inside))
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("RX%207900%20XT", ["Radeon RX 7900 XT is gfx1100", "supported", "./invokew train --gpu gfx1100"]),
+        ("MI50", ["Instinct MI50 is gfx906", "reported", "./invokew train --gpu gfx906"]),
+        ("gfx1030", ["gfx1030: ", "./invokew train --gpu gfx1030"]),
+        ("RX%206800%20XT", ["Radeon RX 6800 XT is gfx1030", "expected", "not on AMD's list"]),
+        ("gfx803", ["gfx803: ", "broken", "./invokew explain --gpu gfx803"]),
+        ("no%20such%20'card", ["No card or architecture here is called", "./invokew explain --gpu 'no such card'"]),
+    ],
+)
+def test_search_for_a_card_is_answered_with_its_command(browser, query, answer):
+    text = answered(browser(f"?card={query}"))
+    assert all(part in text for part in answer), text
+
+
+def test_search_without_a_match_takes_the_last_argument_away(browser):
+    assert "No square is chosen" in panel(browser("?card=zzz#gfx1100/rocm6.3-torch2.7.1"))
+
+
+def test_cards_come_before_the_grid_each_with_a_command_of_its_own():
+    cards, _ = PAGE.split('<div class="grid"')[:2]
+    assert {*re.findall(r"<code>\./invokew (?:train|explain) --gpu (\w+)</code>", cards)} == {*MATRIX.architectures}
+    for gfx in {cell.architecture for cell in MATRIX.cells if cell.recommended and cell.architecture}:
+        assert f"./invokew train --gpu {gfx}</code>" in cards
+
+
+@pytest.mark.parametrize(("width", "dark"), [(500, False), (768, True), (1280, False), (1280, True)])
+def test_page_has_no_violation_that_axe_knows(tmp_path, width, dark):
+    assert violations(PAGE, "?card=MI50#gfx906/rocm6.3-torch2.7.1", folder=tmp_path, width=width, dark=dark) == []

@@ -23,10 +23,14 @@ def walked(tmp_path, capsys):
     chats.write_text((json.dumps(row) + "\n") * 40)
     common = ["train", "--task", "lm", "--output", str(tmp_path), *TINY]
     assert main([*common, "--run", "base", "--data", str(text), "--max-steps", "15"]) == 0
-    first = capsys.readouterr().err
+    first = last_event(capsys)
     tune = ["--model", str(tmp_path / "base"), "--adapter", "lora", "--learning-rate", "0.01"]
     assert main([*common, "--run", "tuned", "--data", str(chats), "--max-steps", "15", *tune]) == 0
-    return tmp_path, first, capsys.readouterr().err
+    return tmp_path, first, last_event(capsys)
+
+
+def last_event(capsys):
+    return events(capsys)[-1]
 
 
 def events(capsys):
@@ -36,8 +40,8 @@ def events(capsys):
 def test_commands_of_the_chain_use_the_output_of_the_one_before(walked, capsys, monkeypatch):
     folder, first, second = walked
     base, tuned, merged = (str(folder / name) for name in ("base", "tuned", "merged"))
-    assert f"./invokew generate --model {base}" in first
-    assert f"./invokew merge --model {tuned}" in second
+    assert first["next"][0] == "./invokew generate --model {run} --prompt 'Once'"
+    assert "./invokew merge --model {run} --output MERGED" in second["next"]
     (folder / "answers.txt").write_text(ANSWER)
     assert main(["evaluate", "--model", tuned, "--data", str(folder / "answers.txt")]) == 0
     before, after = events(capsys)

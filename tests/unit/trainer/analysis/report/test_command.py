@@ -13,6 +13,7 @@ from PIL import Image
 from torch import nn
 
 from tests.fixtures import browser
+from tests.fixtures.browser import violations
 from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import read_subject
@@ -91,8 +92,15 @@ def test_report_has_its_sections(bars: Path, classes: Path) -> None:
         "Volume profile of the session",
     ):
         assert words in page(bars)
-    for words in (*both, "Calibration on the validation part", "Answers by class", "a table has no sessions"):
+    for words in (*both, "Calibration on the validation part", "Answers by class"):
         assert words in page(classes)
+    assert "A session&#x27;s volume" not in page(classes)  # a table has none
+    assert not re.search(r"<h2>[^<]*</h2>\s*</section>", page(bars) + page(classes))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(500, False), (768, True), (1280, False)])
+def test_report_has_no_violation_that_axe_knows(classes: Path, tmp_path: Path, width: int, dark: bool) -> None:
+    assert violations(page(classes), folder=tmp_path, width=width, dark=dark) == []
 
 
 def test_names_from_a_table_are_text_and_never_markup(tmp_path: Path) -> None:

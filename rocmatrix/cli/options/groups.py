@@ -1,0 +1,49 @@
+"""The tasks in groups, by what a person wants to do; `./invokew` alone prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from rocmatrix.cli import task_help
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Begin here": ("demo", "doctor", "train"),
+    "Which versions": ("explain", "cells", "matrix", "outdated", "topology"),
+    "Images": ("build", "prove", "smoke", "bench", "run", "devcontainer", "submit"),
+    "After a training": ("predict", "report", "compress"),
+    "Bars": ("features",),
+    "Language models": ("generate", "chat", "evaluate", "merge", "gguf", "show-data"),
+    "When something fails": ("diagnose", "bisect"),
+    "Records of what was shown": ("evidence", "dashboard", "nightly"),
+    "Change rocmatrix": ("test", "lint", "render", "lock", "pins", "cell"),
+}
+REST = "Others"
+
+
+def grouped(summaries: Mapping[str, str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each group with its tasks and their summaries; what is in no group comes last.
+
+    Args:
+        summaries: what each task is for, by its name.
+    """
+    placed = {name for names in GROUPS.values() for name in names}
+    rest = tuple(name for name in summaries if name not in placed)
+    for title, names in (*GROUPS.items(), (REST, rest)):
+        if found := [(name, _short(summaries[name])) for name in names if name in summaries]:
+            yield title, found
+
+
+def _short(summary: str) -> str:
+    return re.split(r"[:;]", summary)[0].rstrip(".")
+
+
+def text(summaries: Mapping[str, str], *, width: int) -> str:
+    """Return the groups as lines.
+
+    Args:
+        summaries: what each task is for, by its name.
+        width: columns of the terminal.
+    """
+    ends = ["./invokew TASK --help explains one; docs/commands.md has examples."]
+    return task_help.in_sections("Usage: ./invokew TASK [--options]", "", [*grouped(summaries)], ends=ends, width=width)

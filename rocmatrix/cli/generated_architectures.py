@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from rocmatrix.matrix.architecture import Architecture
+from rocmatrix.matrix.library import Attention
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import PROCESSORS_TABLE, ROOT, TRAINER_ARCHITECTURES
@@ -17,7 +18,7 @@ def files(matrix: Matrix) -> dict[str, str]:
     rows = matrix.architectures.items()
     tables = {
         PROCESSORS_TABLE: [_processor(name, each) for name, each in rows],
-        TRAINER_ARCHITECTURES: [_for_trainer(name, each) for name, each in rows],
+        TRAINER_ARCHITECTURES: [_for_trainer(name, each, matrix.libraries.attention[-1]) for name, each in rows],
     }
     return {path.relative_to(ROOT).as_posix(): _lines(table) for path, table in tables.items()}
 
@@ -35,11 +36,16 @@ def _processor(name: str, each: Architecture) -> dict[str, Any]:
     return {"name": name, "elf": each.elf, "generic": each.generic, "integrated": each.integrated}
 
 
-def _for_trainer(name: str, each: Architecture) -> dict[str, Any]:
+def _for_trainer(name: str, each: Architecture, attention: Attention) -> dict[str, Any]:
+    """Return a row; `attention` is the newest statement: yes, flag (with the experimental flag) or no."""
+    fused = "yes" if name in attention.supported else "flag" if name in attention.experimental else "no"
     return {
         "name": name,
         "autocast": each.autocast.model_dump() if each.autocast else None,
         "per_clock": each.per_clock,
+        "integrated": each.integrated,
+        "attention": fused,
+        "memory_gib": each.memory_gib,
         "peaks": [peak.model_dump() for peak in each.peaks],
     }
 

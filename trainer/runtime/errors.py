@@ -1,6 +1,6 @@
 """Errors a person can act on: what, where, why, next step, under a stable code.
 
-RM500 to RM599 and RM700 to RM729 belong to the trainer; `codes/` holds them by topic. Codes are never reused.
+RM500 to RM599 and RM700 to RM739 belong to the trainer; `codes/` holds them by topic. Codes are never reused.
 `python -m trainer errors` prints the catalog.
 """
 

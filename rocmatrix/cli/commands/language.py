@@ -33,12 +33,17 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("data",),
         "Write a page that colours the trained tokens of rows for a language model, with every row that is refused.",
     ),
+    "plan": (
+        ("model", "gpu"),
+        "Print what training a language model takes on a card that need not be there: memory by part, what fits.",
+    ),
 }
 WHAT = {
     "model": "a model folder, or a finished run TRAINING/<run>",
     "data": "a text or a JSONL file",
     "output": "the place to write to",
     "prompt": "the text to continue",
+    "gpu": "the card to plan for",
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line of evaluate, generate, chat, merge, gguf and show-data; imports nothing heavy."""
+"""The command line of evaluate, generate, chat, merge, gguf, show-data and plan; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.config.choices import BAD_RECORDS, METHODS, STOP_TOKEN, TOO_LONG
-from trainer.config.parsing import one_of, switch, whole, zero_or_more
+from trainer.config.choices import BAD_RECORDS, LM, METHODS, RECOMPUTE, STOP_TOKEN, TOO_LONG
+from trainer.config.parsing import number, one_of, switch, whole, zero_or_more
 
 _FOLDER = "folder in Hugging Face layout, or of an adapter"
 _MODEL: dict[str, tuple[Callable[[str], Any], str, bool]] = {
@@ -62,6 +62,25 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "train_on_prompts": (switch, "true: prompts carry loss, too (default: false)", False),
         },
     ),
+    "plan": (
+        "print what training a language model takes on a card that need not be there",
+        {
+            "model": (str, "folder in Hugging Face layout, a config.json, or a shape such as qwen2.5-1.5b", True),
+            "gpu": (str, 'card, such as "RX 7900 XTX" or "MI50 32 GB"', True),
+            "method": (one_of("full", "lora", "qlora", "dpo"), "full, lora, qlora or dpo (default: three)", False),
+            "sequence": (whole(8), "tokens of a row (default: 1024)", False),
+            "micro_batch": (whole(1), "rows at a time (default: the largest that fit)", False),
+            "precision": (one_of("auto", "fp32", "bf16", "fp16"), "number format (default: the card's)", False),
+            "activation_checkpointing": (one_of(*RECOMPUTE), "as for training (default: off and full)", False),
+            "lora_rank": (whole(1), "rank of an adapter (default: 16)", False),
+            "rows": (one_of("text", "packed"), "packed: rows of conversations, attention has a mask", False),
+            "cards": (whole(1, 64), "cards, each with the whole model (default: 1)", False),
+            "memory_gib": (number(4096), "memory of a card (default: that of its kind)", False),
+            "experimental_attention": (switch, "true: AOTriton's experimental kernels are switched on", False),
+            "fast": (one_of("auto", "off"), "auto or off, as for training (default: auto)", False),
+            "task": (one_of(LM), "lm", False),
+        },
+    ),
 }
 
 
@@ -85,6 +104,10 @@ def listed() -> list[dict[str, str]]:
 
 def run(command: str, arguments: dict[str, Any]) -> int:
     """Run one of the commands by its name."""
+    if command == "plan":
+        from trainer.analysis.language.plan import Asked, plan
+
+        return plan(Asked(**arguments))
     from trainer.analysis.language import command as commands
 
     status: int = getattr(commands, command.replace("-", "_"))(**arguments)

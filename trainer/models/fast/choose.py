@@ -180,12 +180,19 @@ def _install(decoder: Decoder, blocks: list[Block], make: Callable[[Block], Work
         block.fast = make(block) if block.fast is None else block.fast
     first = blocks[0].fast
     ops = first.ops if isinstance(first, adapted.AdaptedBlock) else elementwise.compiled(dynamic=False)
-    last = partial(_last_norm, ops, request.dtype)
+    last = partial(last_norm, ops, request.dtype)
     if not judged("last norm", _error_of_norm(last, decoder.model.norm, request), request.dtype).refused:
         decoder.model.last_norm = last
 
 
-def _last_norm(ops: elementwise.Elementwise, dtype: torch.dtype, norm: nn.Module, states: Tensor) -> Tensor:
+def last_norm(ops: elementwise.Elementwise, dtype: torch.dtype, norm: nn.Module, states: Tensor) -> Tensor:
+    """Return the norm of the states, by `ops`.
+
+    Args:
+        dtype: of the result.
+        norm: the decoder's last norm.
+        states: residual stream, (rows, tokens, width).
+    """
     with torch.autocast(states.device.type, enabled=False):
         return ops.normed(states, *elementwise.Norm.of(norm).arguments(), dtype)
 

@@ -193,12 +193,13 @@ class Elementwise:
 PLAIN = Elementwise(name="plain elementwise")
 
 
-def compiled(*, dynamic: bool | None = None) -> Elementwise:
+def compiled(*, dynamic: bool | None = None, compile_: Any = None) -> Elementwise:
     """Return the functions compiled; they compile at their first call, and once more where lengths vary.
 
     dynamic: False compiles each length for itself, which gradients of trained norms need: sums over all tokens.
+    compile_: takes the place of torch.compile.
     """
-    make: Any = partial(torch.compile, dynamic=dynamic)
+    make: Any = partial(compile_ or torch.compile, dynamic=dynamic)
     return Elementwise(
         name="compiled elementwise",
         normed=make(normed),

@@ -1,4 +1,4 @@
-"""RM700 to RM729: language models, their folders, tokenizers, texts and adapters."""
+"""RM700 to RM729, RM736 to RM739: language models, their folders, tokenizers, texts and adapters."""
 
 from __future__ import annotations
 
@@ -130,5 +130,23 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "The folder is no language model",
         "metadata.json names a run on bars or a table, which has neither a tokenizer nor a decoder.",
         "Use ./invokew predict, compress or report with this run, or give the folder of a language model.",
+    ),
+    (
+        "RM736",
+        "The model to plan for is not known",
+        "A plan is made for a model folder, a config.json, or one of the shapes that come with the trainer.",
+        "Give the folder that train would take, or one of the shapes named.",
+    ),
+    (
+        "RM737",
+        "The plan does not fit",
+        "The step, run on tensors without data, takes more memory than the card has for tensors.",
+        "Take what the message names: it was planned and fits.",
+    ),
+    (
+        "RM738",
+        "The card to plan for is not known",
+        "The table of cards has no memory for this name, or the card was made with several sizes.",
+        'Give the card\'s name as AMD writes it, with its size where asked for: --gpu "MI50 32 GB".',
     ),
 )

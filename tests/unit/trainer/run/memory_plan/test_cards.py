@@ -1,0 +1,65 @@
+"""Cards by name, shapes by name, and what is refused."""
+
+import pytest
+import torch
+
+from trainer.models.decoder.model import Decoder
+from trainer.models.pretrained.families import decoder_config
+from trainer.run.memory_plan.cards import CONTEXT, GIB, card_of
+from trainer.run.memory_plan.shapes import SHAPES, config_of
+from trainer.runtime.errors import TrainerError
+
+WEIGHTS = {  # of the model cards; GPT-2's with nanoGPT's padded vocabulary
+    "gpt2-124m": 124_475_904,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "qwen2.5-7b": 7_615_616_512,
+    "llama-3.2-1b": 1_235_814_400,
+    "llama-3.1-8b": 8_030_261_248,
+    "mistral-7b": 7_248_023_552,
+    "llama-2-13b": 13_015_864_320,
+}
+
+
+def test_shapes_have_the_weights_that_model_cards_state():
+    with torch.device("meta"):
+        counted = {
+            name: sum(each.numel() for each in Decoder(decoder_config(raw)).parameters())
+            for name, raw in SHAPES.items()
+        }
+    assert counted == WEIGHTS
+
+
+@pytest.mark.parametrize(
+    ("text", "arch", "size", "attention"),
+    [
+        ("RX 7900 XTX", "gfx1100", 24, "flash"),
+        ("AMD Radeon RX 7900 XT", "gfx1100", 20, "flash"),
+        ("MI50 32 GB", "gfx906", 32, "math"),
+        ("RX 6800", "gfx1030", 16, "math"),
+        ("RX 9060 XT 16GB", "gfx1200", 16, "math"),
+        ("8060S 128 GB", "gfx1151", 64, "flash"),
+    ],
+)
+def test_card_by_name_has_memory_and_attention(text, arch, size, attention):
+    card = card_of(text)
+    assert (card.arch, card.memory, card.attention(flag=False)[0]) == (arch, size * GIB, attention)
+    assert card.budget == card.memory - CONTEXT
+
+
+def test_experimental_flag_changes_attention_where_kernels_are_there():
+    assert card_of("RX 9060 XT 16 GB").attention(flag=True) == ("flash", "efficient")
+    assert card_of("MI100").attention(flag=True) == ("math", "math")
+
+
+@pytest.mark.parametrize(("text", "words"), [("RX 9999", "RX 9070"), ("MI50", '"MI50 16 GB", "MI50 32 GB"')])
+def test_card_that_is_unknown_or_ambiguous_is_refused(text, words):
+    with pytest.raises(TrainerError, match="RM738") as caught:
+        card_of(text)
+    assert words in str(caught.value)
+
+
+def test_model_that_is_unknown_is_refused_with_the_nearest():
+    with pytest.raises(TrainerError, match=r"RM736[\s\S]*qwen2.5-0.5b"):
+        config_of("qwen2.5-0.5")

@@ -1,0 +1,84 @@
+"""The plan of a step against the bytes that torch's allocator reports for the same step on real tensors."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.plan_error import error_on_host
+from trainer.run.memory_plan.allocator import DoesNotFitError
+from trainer.run.memory_plan.depth import estimated
+from trainer.run.memory_plan.live_memory import TRIALS
+from trainer.run.memory_plan.program import Program, measured
+
+SMALL = {
+    "model_type": "qwen2",
+    "vocab_size": 640,
+    "hidden_size": 64,
+    "intermediate_size": 192,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "tie_word_embeddings": True,
+}
+ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, precision="fp32")
+ON_CARD = Program(raw=SMALL, rows=4, sequence=128)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"adapter": "lora", "checkpointing": "full"},
+        {"adapter": "qlora", "precision": "bf16"},
+        {"adapter": "lora", "method": "dpo"},
+    ],
+    ids=str,
+)
+def test_plan_for_a_host_equals_what_its_allocator_reports(how):
+    planned, real = error_on_host(replace(ON_HOST, **how))
+    assert planned == pytest.approx(real, rel=0.01)
+
+
+def test_checkpointing_holds_less_and_computes_more():
+    off, full = (measured(replace(ON_CARD, adapter="lora", checkpointing=each)) for each in ("off", "full"))
+    assert full.largest.allocated < off.largest.allocated
+    assert full.flops > 1.2 * off.flops
+
+
+def test_math_attention_grows_with_the_square_of_the_sequence():
+    sizes = {}
+    for kernel in ("flash", "math"):
+        for sequence in (256, 512):
+            program = replace(ON_CARD, rows=1, sequence=sequence, attention=(kernel, kernel))
+            sizes[kernel, sequence] = measured(program).largest.parts["activations"]
+    assert sizes["flash", 512] < 2.2 * sizes["flash", 256]
+    assert sizes["math", 512] > 2.8 * sizes["math", 256]
+
+
+def test_gradients_stay_through_the_next_micro_batch():
+    one, two = (measured(replace(ON_CARD, rows=1, sequence=32, pieces=pieces)) for pieces in (1, 2))
+    assert two.peaks["forward"].allocated > one.peaks["forward"].allocated + 3 * one.trained
+
+
+def test_parts_add_up_to_the_whole_and_weights_are_counted_once():
+    found = measured(replace(ON_CARD, adapter="lora"))
+    assert sum(found.largest.parts.values()) == found.largest.allocated
+    assert found.largest.parts["weights"] < 2.6 * found.all + 16 * found.trained
+    assert found.reserved >= found.largest.allocated
+    assert found.peaks[TRIALS].allocated > 0
+
+
+def test_depth_from_shallow_networks_equals_the_deep_one():
+    deep = replace(ON_CARD, raw={**SMALL, "num_hidden_layers": 12})
+    for how in ({"adapter": "lora"}, {}):
+        line, whole = estimated(replace(deep, **how)), measured(replace(deep, **how))
+        assert line.largest.allocated == pytest.approx(whole.largest.allocated, rel=0.03)
+        assert line.flops == pytest.approx(whole.flops, rel=0.01)
+
+
+def test_step_beyond_the_limit_ends_within_it():
+    program = replace(ON_CARD, adapter="lora")
+    peak = measured(program).largest.allocated
+    assert measured(program, limit=2 * peak + 2**26).largest.allocated == peak
+    with pytest.raises(DoesNotFitError):
+        measured(program, limit=peak // 2)

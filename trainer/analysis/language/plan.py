@@ -1,0 +1,223 @@
+"""The command plan: what training a language model takes on a card that need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trainer.run.memory_plan.cards import CONTEXT, Card, card_of
+from trainer.run.memory_plan.fit import SHARES, Fit, exact_fit, fit, gib, largest_fit
+from trainer.run.memory_plan.live_memory import PARTS
+from trainer.run.memory_plan.program import Program
+from trainer.run.memory_plan.shapes import config_of
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import emit, say
+
+METHODS = {
+    "full": {"adapter": "none", "method": "pretrain"},
+    "lora": {"adapter": "lora", "method": "pretrain"},
+    "qlora": {"adapter": "qlora", "method": "pretrain"},
+    "dpo": {"adapter": "lora", "method": "dpo"},
+}
+TABLE = ("full", "lora", "qlora")
+CHECKPOINTING = ("off", "full")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What to plan for, by the names of the options.
+
+    model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
+    method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.
+    activation_checkpointing: None for off and full. rows: text, or packed for rows of conversations, whose attention
+    has a mask. cards: each holds the whole model. memory_gib: of a card, where it differs from the table's.
+    experimental_attention: whether TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 is set.
+    """
+
+    model: str
+    gpu: str
+    method: str | None = None
+    sequence: int = 1024
+    micro_batch: int | None = None
+    precision: str = "auto"
+    activation_checkpointing: str | None = None
+    lora_rank: int = 16
+    rows: str = "text"
+    cards: int = 1
+    memory_gib: float | None = None
+    experimental_attention: bool = False
+    fast: str = "auto"
+    task: str = "lm"
+
+    def card(self) -> Card:
+        """Return the card. Raises TrainerError RM738."""
+        return card_of(self.gpu, self.memory_gib)
+
+    def programs(self, card: Card) -> list[Program]:
+        """Return what is asked for on a card. Raises TrainerError RM736."""
+        program = Program(
+            raw=config_of(self.model),
+            precision=card.precision if self.precision == "auto" else self.precision,
+            sequence=self.sequence,
+            rank=self.lora_rank,
+            attention=card.attention(flag=self.experimental_attention),
+            packed=self.rows == "packed",
+            fast=self.fast != "off",
+            compiler=card.compiler,
+        )
+        kinds = [self.method] if self.method else list(TABLE)
+        choices = [self.activation_checkpointing] if self.activation_checkpointing else list(CHECKPOINTING)
+        return [_as(kind, replace(program, checkpointing=each)) for kind in kinds for each in choices]
+
+
+def _as(kind: str, program: Program) -> Program:
+    return replace(program, adapter=METHODS[kind]["adapter"], method=METHODS[kind]["method"])
+
+
+def plan(asked: Asked) -> int:
+    """Print a table of what fits, or with one configuration its memory by part; return the exit status.
+
+    Raises:
+        TrainerError: RM736, RM738, and RM737 where nothing of it fits.
+    """
+    card = asked.card()
+    programs = asked.programs(card)
+    assumed(asked.model, programs[0], card, asked.cards)
+    if asked.micro_batch is not None and len(programs) == 1:
+        one(replace(programs[0], rows=asked.micro_batch), card, asked.cards)
+    else:
+        table(programs, card, asked.cards, asked.micro_batch)
+    return 0
+
+
+def assumed(model: str, program: Program, card: Card, cards: int) -> None:
+    """Print what the plan is made of.
+
+    Args:
+        model: as the user named it.
+        cards: how many cards, each with the whole model.
+    """
+    plain, masked = program.attention
+    why = {"yes": "", "flag": " without TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1", "no": " has no fused kernels"}
+    attention = f"{plain}, under a mask {masked}"
+    if plain == "math":
+        attention = f"math, which grows with the square of the sequence: {card.arch}{why[card.fused]}"
+    emit(
+        "plan",
+        model=model,
+        gpu=card.name,
+        arch=card.arch,
+        cards=cards,
+        memory_bytes=card.memory,
+        budget_bytes=card.budget,
+        attention=list(program.attention),
+        precision=program.precision,
+        sequence=program.sequence,
+        measured_on_this_card=False,
+    )
+    say(f"plan    {model} on {cards} x {card.name} ({card.arch}), {card.why}: {gib(card.budget)} GiB for tensors")
+    say(f"        {gib(CONTEXT)} GiB are taken to be the runtime's; attention: {attention}")
+    say("        The step was run on tensors without data. Planned, not measured on an AMD card.")
+
+
+def one(program: Program, card: Card, cards: int) -> None:
+    """Print one configuration by part.
+
+    Args:
+        cards: how many cards, each with the whole model.
+
+    Raises:
+        TrainerError: RM737 where it does not fit.
+    """
+    found = exact_fit(program, card, cards=cards)
+    emit("planned", **found.facts())
+    largest = found.footprint.largest
+    for part in PARTS:
+        say(f"  {part:<12} {gib(largest.parts.get(part, 0)):>8} GiB")
+    say(f"  {'together':<12} {gib(largest.allocated):>8} GiB, {gib(found.need)} with the allocator's rest")
+    say(f"  {worded_rate(found)}")
+    if not found.fits:
+        raise refusal(found, card, cards)
+    say(f"fits    {described(program)}: {gib(found.budget - found.need)} GiB stay free")
+
+
+def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int | None) -> None:
+    """Print a line a program: the largest micro-batch that fits, or whether the one asked for does.
+
+    Args:
+        programs: methods and checkpointing to plan, a line each.
+        cards: how many cards, each with the whole model.
+        micro_batch: rows at a time; None for the largest that fit.
+
+    Raises:
+        TrainerError: RM737 where none fits.
+    """
+    say(f"  {'method':<7} {'format':<6} {'checkpoints':<12} {'rows':>5} {'GiB':>7}  tokens/s, an assumption")
+    found = [
+        largest_fit(each, card, cards=cards)
+        if micro_batch is None
+        else fit(replace(each, rows=micro_batch), card, cards=cards)
+        for each in programs
+    ]
+    for program, each in zip(programs, found, strict=True):
+        start = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
+        if each is None:
+            say(f"{start} {'-':>5} {'':>7}  one row does not fit")
+            continue
+        emit("planned", **each.facts())
+        fits = "" if each.fits else "  does not fit"
+        say(f"{start} {each.program.rows:>5} {gib(each.need):>7}  {worded_rate(each)}{fits}")
+    if not any(each is not None and each.fits for each in found):
+        raise refusal(fit(programs[-1], card, cards=cards), card, cards, tried=len(programs))
+
+
+def name_of(program: Program) -> str:
+    """Return a program's method."""
+    return next(
+        name for name, each in METHODS.items() if (each["adapter"], each["method"]) == (program.adapter, program.method)
+    )
+
+
+def described(program: Program) -> str:
+    """Return a program as text."""
+    checkpointing = "" if program.checkpointing == "off" else f", {program.checkpointing} checkpointing"
+    return f"{name_of(program)} in {program.precision}, {program.rows} x {program.sequence:,} tokens{checkpointing}"
+
+
+def worded_rate(found: Fit) -> str:
+    """Return the range of tokens per second, and of seconds a step."""
+    if found.rate is None:
+        return "no peak of this card is known, so no time"
+    low, high = found.rate
+    seconds = f"{found.program.tokens / high:.2g} to {found.program.tokens / low:.2g} s a step"
+    return f"{low:,.0f} to {high:,.0f} ({seconds} at {SHARES[0]:.0%} to {SHARES[1]:.0%} of the peak)"
+
+
+def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
+    """Return RM737 with the numbers and what would fit.
+
+    Args:
+        cards: how many cards, each with the whole model.
+        tried: number of programs of which none fits.
+    """
+    program = found.program
+    need = f"{gib(found.need)} GiB are needed, {gib(found.budget)} are there for tensors"
+    parts = ", ".join(f"{name} {gib(size)}" for name, size in found.footprint.largest.parts.items() if size > 2**26)
+    what = f"{described(program)} on {card.name}" + (f", nor any of the {tried} tried" if tried > 1 else "")
+    return TrainerError("RM737", what=what, why=f"{need}: {parts}", next=what_fits(program, card, cards))
+
+
+def what_fits(program: Program, card: Card, cards: int) -> str:
+    """Return the first of smaller ways that fits, or the memory that the smallest needs.
+
+    Args:
+        cards: how many cards, each with the whole model.
+    """
+    smaller = replace(program, checkpointing="full", rows=1)
+    ways = [program, smaller] if program.adapter == "qlora" else [program, smaller, replace(smaller, adapter="qlora")]
+    for each in ways:
+        fitting = largest_fit(each, card, cards=cards)
+        if fitting is not None:
+            return f"This would fit: {described(fitting.program)}."
+    least = fit(ways[-1], card, cards=cards).need + CONTEXT
+    return f"Take a shorter --sequence, a smaller model, or a card of at least {gib(least)} GiB."

@@ -1,0 +1,148 @@
+"""Torch's caching allocator, simulated: what a device holds for tensors, and what it loses between them.
+
+Constants and rules are those of c10/cuda/CUDACachingAllocator.cpp (torch 2.13), with its default settings. HIP builds
+use the same file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+
+ROUND = 512  # bytes; every size is a multiple of it
+SMALL = 2**20  # up to this size a block comes from the small pool
+SMALL_SEGMENT, LARGE_SEGMENT = 2**21, 20 * 2**20
+LARGEST_IN_SEGMENT = 10 * 2**20  # from this size on a segment is made for the block alone
+ROUND_LARGE = 2**21
+
+
+class DoesNotFitError(Exception):
+    """The simulated device has no memory left; `asked` bytes were not there."""
+
+    def __init__(self, asked: int) -> None:
+        super().__init__(f"{asked:,} bytes")
+        self.asked = asked
+
+
+@dataclass(kw_only=True, eq=False)
+class Block:
+    """A piece of a segment: `size` bytes, of which `asked` were asked for, with its neighbours in the segment."""
+
+    size: int
+    asked: int = 0
+    small: bool
+    free: bool = False
+    before: Block | None = None
+    after: Block | None = None
+
+
+@dataclass(kw_only=True)
+class CachingAllocator:
+    """One device. `limit`: bytes that it has for this process; None for no limit."""
+
+    limit: int | None = None
+    allocated: int = 0
+    reserved: int = 0
+    _free: dict[bool, list[tuple[int, int, Block]]] = field(default_factory=lambda: {True: [], False: []})
+
+    def allocate(self, size: int) -> Block:
+        """Return a block of at least `size` bytes.
+
+        Raises:
+            DoesNotFitError: where the limit would be passed, unused segments given back first.
+        """
+        asked, size = size, max(-(-size // ROUND) * ROUND, ROUND)
+        small = size <= SMALL
+        block = self._found(size, small) or self._segment(size, small)
+        least = ROUND if small else SMALL + 1
+        if block.size - size >= least:
+            self._split(block, size)
+        block.free, block.asked = False, asked
+        self.allocated += block.size
+        return block
+
+    def fresh(self) -> CachingAllocator:
+        """Return one of the same limit in which nothing is allocated."""
+        return CachingAllocator(limit=self.limit)
+
+    def release(self, block: Block) -> None:
+        """Give a block back; it joins free neighbours."""
+        self.allocated -= block.size
+        for other in (block.before, block.after):
+            if other is not None and other.free:
+                self._remove(other)
+                self._join(block, other)
+        block.free = True
+        insort(self._free[block.small], (block.size, id(block), block))
+
+    def _found(self, size: int, small: bool) -> Block | None:
+        """Take the smallest free block that is large enough."""
+        free = self._free[small]
+        place = bisect_left(free, (size, 0))
+        return free.pop(place)[2] if place < len(free) else None
+
+    def _segment(self, size: int, small: bool) -> Block:
+        if small:
+            whole = SMALL_SEGMENT
+        else:
+            whole = LARGE_SEGMENT if size < LARGEST_IN_SEGMENT else -(-size // ROUND_LARGE) * ROUND_LARGE
+        if self.limit is not None and self.reserved + whole > self.limit:
+            self._trim()
+            if self.reserved + whole > self.limit:
+                raise DoesNotFitError(size)
+        self.reserved += whole
+        return Block(size=whole, small=small)
+
+    def _trim(self) -> None:
+        """Give segments without a block in use back to the device."""
+        for free in self._free.values():
+            for entry in [each for each in free if each[2].before is None and each[2].after is None]:
+                free.remove(entry)
+                self.reserved -= entry[0]
+
+    def _split(self, block: Block, size: int) -> None:
+        rest = Block(size=block.size - size, small=block.small, free=True, before=block, after=block.after)
+        if rest.after is not None:
+            rest.after.before = rest
+        block.after, block.size = rest, size
+        insort(self._free[rest.small], (rest.size, id(rest), rest))
+
+    def _remove(self, block: Block) -> None:
+        free = self._free[block.small]
+        free.pop(bisect_left(free, (block.size, id(block))))
+
+    def _join(self, block: Block, other: Block) -> None:
+        block.size += other.size
+        if other is block.before:
+            block.before = other.before
+            if block.before is not None:
+                block.before.after = block
+        else:
+            block.after = other.after
+            if block.after is not None:
+                block.after.before = block
+
+
+@dataclass(kw_only=True)
+class PlainAllocator:
+    """A host's allocator as torch reports it: each tensor takes its bytes."""
+
+    allocated: int = 0
+
+    @property
+    def reserved(self) -> int:
+        """The same as what is allocated."""
+        return self.allocated
+
+    def fresh(self) -> PlainAllocator:
+        """Return one in which nothing is allocated."""
+        return PlainAllocator()
+
+    def allocate(self, size: int) -> Block:
+        """Return a block of `size` bytes."""
+        self.allocated += size
+        return Block(size=size, asked=size, small=False)
+
+    def release(self, block: Block) -> None:
+        """Give a block back."""
+        self.allocated -= block.size

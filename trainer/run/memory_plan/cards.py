@@ -1,0 +1,83 @@
+"""Cards by name: memory, the attention that they have, number format and peak; from matrix/architectures.yaml."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainer.device import architectures
+from trainer.runtime.errors import TrainerError, suggestion
+from trainer.telemetry import peaks
+
+GIB = 2**30
+# What is no tensor's: the runtime's context and code, BLAS workspaces. An assumption; on Radeon a desktop adds more.
+CONTEXT = int(0.9 * GIB)
+UNIFIED_SHARE = 0.5  # of an APU's memory: what the kernel's ttm lets a GPU map unless pages_limit is raised
+WITHOUT_TRITON = re.compile(r"gfx(8|90[0-69c]|10)")  # no compiled code is counted on there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A card to plan for. `memory` is in bytes, `why` states where the number is from.
+
+    fused: whether flash and efficient attention are there: yes, flag (only with an experimental flag), or no.
+    precision: the 16-bit format of its hardware, fp32 where none is known.
+    """
+
+    name: str
+    arch: str
+    memory: int
+    why: str
+    fused: str
+    precision: str
+    peak: peaks.Peak | None = None
+
+    @property
+    def budget(self) -> int:
+        """Bytes for tensors."""
+        return max(0, self.memory - CONTEXT)
+
+    @property
+    def compiler(self) -> bool:
+        """Whether code that Triton compiles is counted on."""
+        return WITHOUT_TRITON.match(self.arch) is None
+
+    def attention(self, *, flag: bool) -> tuple[str, str]:
+        """Return the kernels of attention without and with a mask."""
+        there = self.fused == "yes" or (self.fused == "flag" and flag)
+        return ("flash", "efficient") if there else ("math", "math")
+
+    def flops(self, precision: str) -> float | None:
+        """Return the peak in FLOP/s, None where none is known."""
+        return self.peak.flops(precision) if self.peak else None
+
+
+def card_of(text: str, memory_gib: float | None = None) -> Card:
+    """Return the card that `text` names: a card as torch calls it, perhaps with its size as in "MI50 32 GB".
+
+    Raises:
+        TrainerError: RM738 for a card that is unknown, or whose memory is.
+    """
+    size = re.search(r"\s*\b(\d+)\s*G(?:i?B)?\b", text, re.IGNORECASE)
+    name = text.replace(size[0], "").strip() if size else text.strip()
+    known = {card: arch for arch, each in architectures.KNOWN.items() for card in each["memory_gib"]}
+    found = next((card for card in known if re.fullmatch(rf"(.*\s)?{re.escape(card)}", name, re.IGNORECASE)), None)
+    if found is None:
+        raise TrainerError("RM738", what=f"no card {name!r}", why=suggestion(name, known))
+    each = architectures.KNOWN[known[found]]
+    sizes = each["memory_gib"][found]
+    asked = memory_gib or (float(size[1]) if size else sizes[0] if len(sizes) == 1 else None)
+    if asked is None:
+        listed = ", ".join(f'"{found} {one} GB"' for one in sizes)
+        raise TrainerError("RM738", what=f"{found} was made with several sizes of memory", next=f"Name one: {listed}.")
+    share = UNIFIED_SHARE if each["integrated"] and memory_gib is None else 1.0
+    why = f"half of {asked:g} GiB of unified memory, the kernel's default" if share < 1 else f"{asked:g} GiB"
+    return Card(
+        name=found,
+        arch=known[found],
+        memory=int(asked * share * GIB),
+        why=why,
+        fused=each["attention"],
+        precision=each["autocast"]["format"] if each["autocast"] else "fp32",
+        peak=peaks.find(found, known[found]),
+    )

@@ -1,0 +1,131 @@
+"""The faster ways that `--fast auto` is expected to choose on a card, without the trials that decide there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from trainer.device.precision import DTYPES
+from trainer.models.decoder.attention import Attention
+from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.model import Block, Decoder
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise
+from trainer.models.fast.choose import MOST, hold_frozen_weights_in, last_norm
+from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
+from trainer.run.memory_plan.compiled import PlannedCompile
+
+if TYPE_CHECKING:
+    from trainer.run.memory_plan.program import Program
+
+
+def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -> None:
+    """Have the model compute as a card's trials are expected to decide: see `trainer.models.fast.choose`.
+
+    Args:
+        model: network with a decoder, changed in place.
+    """
+    dtype = DTYPES[program.precision]
+    if dtype.itemsize == 2:
+        hold_frozen_weights_in(model, dtype)
+    decoder: Decoder = model.decoder  # type: ignore[assignment]
+    _attention(decoder, program)
+    _blocks(decoder, dtype, compile_ if program.compiler else None)
+    model.head = _head(decoder, program, dtype)  # type: ignore[assignment]
+
+
+def _attention(decoder: Decoder, program: Program) -> None:
+    windows = decoder.config.windows
+    plain = program.attention[0]
+    if any(window is not None and window < program.sequence for window in windows) or plain == "math":
+        return
+    kernel = attention.Kernel(name=plain, grouped=plain == "flash")
+    for module in decoder.modules():
+        if isinstance(module, Attention):
+            module.kernel = kernel
+
+
+def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None) -> None:
+    blocks = [cast(Block, block) for block in decoder.model.layers]
+    activation = decoder.config.feed_forward.activation
+    stream = torch.float32 if dtype == torch.float16 else dtype
+    ops = elementwise.compiled(compile_=compile_) if compile_ else elementwise.PLAIN
+    make: Callable[[Block], Any] | None = None
+    if not {adapted.why_not(block, activation) for block in blocks} - {None}:
+        make = partial(adapted.AdaptedBlock, activation=activation, dtype=dtype, stream=stream, ops=ops)
+    elif compile_ and not any(adapted.is_adapted(block) or compiled.why_not(block) for block in blocks):
+        shared = compiled.CompiledBlock(compile_=compile_)
+        make = lambda block: shared  # noqa: E731
+    decoder.model.stream = stream if dtype.itemsize == 2 else None
+    if make is None:
+        return
+    for block in blocks:
+        block.fast = make(block)
+    decoder.model.last_norm = partial(last_norm, ops, dtype)
+
+
+def _head(decoder: Decoder, program: Program, dtype: torch.dtype) -> Head:
+    softmax = in_place if program.compiler else softmax_gradient
+    return Head(softmax=softmax, chunk=_call(decoder, program, dtype).chunk, wide=program.wide_product)
+
+
+def _call(decoder: Decoder, program: Program, dtype: torch.dtype) -> cross_entropy.Call:
+    return cross_entropy.Call(
+        tokens=program.rows * program.sequence,
+        vocabulary=decoder.config.vocabulary,
+        dtype=dtype,
+        device=torch.device("cpu"),
+        checkpointing=program.checkpointing,
+    )
+
+
+def in_place(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Hold what the Triton kernel holds: losses, and the gradient in the logits' place.
+
+    Args:
+        logits: (tokens, vocabulary).
+        labels: token ids, (tokens,).
+        scale: each token's factor of the gradient, (tokens,).
+    """
+    return torch.empty(len(logits), dtype=torch.float32, device=logits.device), logits
+
+
+def trials(decoder: Decoder, program: Program) -> None:
+    """Hold what the trials before the first step hold at most: attention by its scores, and the loss by torch.
+
+    Where memory runs out there, the way that is tried is refused, and the run goes on.
+    """
+    dtype, rows = DTYPES[program.precision], program.rows * (2 if program.method == "dpo" else 1)
+    config, device = decoder.config.attention, torch.device("cpu")
+    call = attention.Call(config=config, scale=1.0, rows=rows, tokens=program.sequence, device=device, dtype=dtype)
+    most = attention.MOST_SCORES // (config.heads * program.sequence**2)
+    query, key, value, upstream = attention.drawn(replace(call, rows=max(1, min(rows, most))))
+    leaves = [each.detach().requires_grad_() for each in (query, key, value)]
+    grouped = {"enable_gqa": True} if config.heads != config.kv_heads else {}
+    outputs = torch.ops.aten._scaled_dot_product_attention_math(*leaves, None, 0.0, True, scale=1.0, **grouped)[0]
+    torch.autograd.grad(outputs, leaves, upstream)
+    del query, key, value, upstream, leaves, outputs
+    _plain_block(decoder, program, replace(call, rows=rows))
+    loss = _call(decoder, program, dtype)
+    softmax_gradient(*cross_entropy.drawn(replace(loss, tokens=min(loss.chunk, loss.tokens, cross_entropy.TIMED))))
+
+
+def _plain_block(decoder: Decoder, program: Program, call: attention.Call) -> None:
+    """Hold what plain torch holds for a block and its gradients, with which the faster ways are compared."""
+    block = cast(Block, decoder.model.layers[0])
+    fast, block.fast = block.fast, None
+    rows = max(1, min(call.rows, MOST // call.tokens))
+    stream = decoder.model.stream or torch.float32
+    states = torch.empty(rows, call.tokens, decoder.config.width, dtype=stream, requires_grad=True)
+    turn = tuple(torch.empty(rows, 1, call.tokens, call.config.head_dim) for _ in range(2))
+    half = call.dtype.itemsize == 2
+    with torch.autocast("cpu", dtype=call.dtype if half else None, enabled=half):
+        layout = AttentionLayout(rows=rows, tokens=call.tokens, device=call.device)
+        outputs = block(states, layout, turn if decoder.config.rope is not None else None)
+    weights = [weight for weight in block.parameters() if weight.requires_grad]
+    torch.autograd.grad(outputs, [states, *weights], torch.empty_like(outputs))
+    block.fast = fast

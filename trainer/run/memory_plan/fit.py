@@ -1,0 +1,123 @@
+"""What fits on a card: the largest micro-batch of a program, and the time of its step as a range."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainer.run.memory_plan.allocator import DoesNotFitError
+from trainer.run.memory_plan.cards import GIB, Card
+from trainer.run.memory_plan.depth import between, estimated
+from trainer.run.memory_plan.program import Footprint, Program, measured
+
+LOSS_TOKENS = 4096  # from so many tokens on memory grows evenly with the rows: the loss's chunks are full
+MOST_ROWS = 4096
+# What the allocator holds beyond tensors near a card's limit, where it gives unused segments back, as a share of them.
+# The simulated allocator held 0 to 10 % more without a limit in the recorded configurations of benchmarks.plan_error.
+REST = 1.06
+# Shares of a card's peak that training reaches. Measured on an H200: 0.39 to 0.47 (benchmarks/results). Of AMD's cards
+# nothing was measured, so the range is wide, and an assumption.
+SHARES = (0.15, 0.50)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A program at `rows`, what it takes, and tokens a second at least and at most; None without a known peak."""
+
+    program: Program
+    footprint: Footprint
+    need: int
+    budget: int
+    rate: tuple[float, float] | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is needed is within the budget."""
+        return self.need <= self.budget
+
+    def facts(self) -> dict[str, Any]:
+        """Return the numbers as JSON holds them."""
+        program = self.program
+        names = ("adapter", "method", "precision", "rows", "sequence", "checkpointing")
+        return {
+            **{name: getattr(program, name) for name in names},
+            "bytes": self.footprint.largest.allocated,
+            "needed_bytes": self.need,
+            "parts": self.footprint.largest.parts,
+            "fits": self.fits,
+            "tokens_per_second": None if self.rate is None else [round(each) for each in self.rate],
+        }
+
+
+def fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
+    """Return what the program takes on the card as it is, extrapolated over depth.
+
+    Args:
+        program: what is trained, with its rows.
+        card: the card; each of several holds the whole and computes its own rows.
+        cards: how many.
+    """
+    return _fit(program, estimated(program), card, cards)
+
+
+def exact_fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
+    """Return the same from a run of all blocks, with the simulated allocator under the card's limit.
+
+    Args:
+        program: what is trained, with its rows.
+        card: the card; each of several holds the whole and computes its own rows.
+        cards: how many.
+    """
+    found = _fit(program, measured(program), card, cards)
+    need = found.footprint.reserved
+    if found.footprint.largest.allocated <= found.budget < need:
+        with contextlib.suppress(DoesNotFitError):
+            need = measured(program, limit=found.budget).reserved
+    return replace(found, need=need)
+
+
+def _fit(program: Program, footprint: Footprint, card: Card, cards: int) -> Fit:
+    more = 4 * footprint.trained if cards > 1 else 0  # the buckets in which gradients are summed
+    return Fit(
+        program=program,
+        footprint=footprint,
+        need=round(REST * footprint.largest.allocated),
+        budget=card.budget - more,
+        rate=_rate(program, footprint, card, cards),
+    )
+
+
+def largest_fit(program: Program, card: Card, *, cards: int = 1) -> Fit | None:
+    """Return the largest power of two of rows that fits, None where one row does not.
+
+    Two sizes are run, and a line is drawn through their footprints; below the smaller one it is a little too high.
+
+    Args:
+        program: what is trained; its rows are not read.
+        card: the card to plan for.
+        cards: how many cards, each with the whole model.
+    """
+    base = max(1, -(-LOSS_TOKENS // program.sequence))
+    low, high = (fit(replace(program, rows=rows), card, cards=cards) for rows in (base, 2 * base))
+    each = max(1, (high.need - low.need) / base)
+    most = int(base + (low.budget - low.need) / each)
+    if most < 1:
+        return None
+    rows = 1 << min(most, MOST_ROWS).bit_length() - 1
+    found = replace(program, rows=rows)
+    return _fit(found, between(low.footprint, high.footprint, (rows - base) / base), card, cards)
+
+
+def _rate(program: Program, footprint: Footprint, card: Card, cards: int) -> tuple[float, float] | None:
+    peak, wide = card.flops(program.precision), card.flops("fp32")
+    if not peak or not wide:
+        return None
+    ideal = footprint.flops / peak + footprint.wide_flops / wide
+    low, high = (share * cards * program.tokens / ideal for share in SHARES)
+    return low * (0.9 if cards > 1 else 1.0), high
+
+
+def gib(size: float) -> str:
+    """Return bytes as GiB."""
+    return f"{size / GIB:,.1f}"

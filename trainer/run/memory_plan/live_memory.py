@@ -1,0 +1,166 @@
+"""Which tensors are there at the largest moment of a step: storages followed from creation to their end."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from trainer.run.memory_plan.allocator import CachingAllocator, PlainAllocator
+
+TRIALS = "trials"
+PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "workspace", TRIALS)
+aten = torch.ops.aten
+
+
+SEGMENTS = (TRIALS, "forward", "backward", "end of backward", "optimizer")
+
+
+@dataclass(kw_only=True)
+class Peak:
+    """The largest moment of a segment of a step, in bytes; `parts` are those of `allocated` then."""
+
+    allocated: int = 0
+    reserved: int = 0
+    parts: dict[str, int] = field(default_factory=dict)
+
+
+class LiveMemory(TorchDispatchMode):
+    """Follows the storages that operations make, and counts the FLOPs of products.
+
+    Entered above a FakeTensorMode nothing is computed; without one it follows real tensors. A storage belongs to the
+    part that is current when it is made: `part`, or workspace within backward, or logits by its last dimension.
+    """
+
+    def __init__(self, allocator: CachingAllocator | PlainAllocator, *, vocabulary: int = 0) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.allocator, self.vocabulary = allocator, vocabulary
+        self.part, self.flops, self.wide_flops = "weights", 0.0, 0.0
+        self.peaks = {segment: Peak() for segment in SEGMENTS}
+        self._awaited = self._arrived = 0
+        self.bytes = dict.fromkeys(PARTS, 0)
+        self._held: dict[int, list[Any]] = {}  # by address of the storage's object: block, part, weak reference
+        self._paused = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation, follow what it makes."""
+        outputs = func(*args, **(kwargs or {}))
+        if not self._paused:
+            for leaf in tree_leaves(outputs):
+                if isinstance(leaf, Tensor):
+                    self.follow(leaf)
+            self._count(func, args, outputs)
+        return outputs
+
+    def follow(self, tensor: Tensor) -> None:
+        """Follow a tensor's storage from now on, unless that is done already."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._held or not storage.nbytes():
+            return
+        part = self._part_of(tensor)
+        block = self.allocator.allocate(storage.nbytes())
+        self._held[key] = [block, part, weakref.ref(storage, lambda _: self._gone(key))]
+        self.bytes[part] += block.size
+        self._look()
+
+    def belongs(self, tensor: Tensor, part: str) -> None:
+        """Move a tensor's storage to another part."""
+        entry = self._held.get(tensor.untyped_storage()._cdata)
+        if entry is not None and entry[1] != part:
+            block, before, _ = entry
+            self.bytes[before] -= block.size
+            self.bytes[part] += block.size
+            entry[1] = part
+
+    def gradients_of(self, model: nn.Module) -> None:
+        """Count a weight's gradient as such from the moment that it is whole."""
+
+        def arrived(weight: Tensor) -> None:
+            self._arrived += 1
+            if weight.grad is not None:
+                self.belongs(weight.grad, "gradients")
+
+        trained = [weight for weight in model.parameters() if weight.requires_grad]
+        self._awaited = len(trained)
+        for weight in trained:
+            weight.register_post_accumulate_grad_hook(arrived)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave what is made within the context out."""
+        before, self._paused = self._paused, True
+        try:
+            yield
+        finally:
+            self._paused = before
+
+    def begin(self) -> None:
+        """Forget the largest moment so far, and what was there before it; what is there stays.
+
+        The network is built on the host, so the device's allocator never sees what the building took.
+        """
+        self.allocator = self.allocator.fresh()
+        self.bytes = dict.fromkeys(PARTS, 0)
+        for entry in self._held.values():
+            entry[0] = self.allocator.allocate(entry[0].asked)
+            self.bytes[entry[1]] += entry[0].size
+        self.peaks = {segment: Peak() for segment in SEGMENTS}
+        self.flops = self.wide_flops = 0.0
+        self._look()
+
+    def _gone(self, key: int) -> None:
+        block, part, _ = self._held.pop(key)
+        self.bytes[part] -= block.size  # before the block joins its free neighbours
+        self.allocator.release(block)
+
+    def _look(self) -> None:
+        peak = self.peaks[self._segment()]
+        peak.reserved = max(peak.reserved, self.allocator.reserved)
+        if self.allocator.allocated > peak.allocated:
+            peak.allocated, peak.parts = self.allocator.allocated, dict(self.bytes)
+
+    def _segment(self) -> str:
+        """Return where the step is: within each segment memory grows or shrinks evenly with the blocks."""
+        if self.part == TRIALS:
+            return TRIALS
+        if self.part != "activations":
+            return "optimizer"
+        if not self._in_backward():
+            return "forward"
+        return "backward" if 2 * self._arrived < self._awaited else "end of backward"
+
+    def _in_backward(self) -> bool:
+        return torch._C._current_autograd_node() is not None
+
+    def _part_of(self, tensor: Tensor) -> str:
+        if self.part != "activations":
+            return self.part
+        if self.vocabulary and tensor.ndim == 2 and tensor.shape[-1] == self.vocabulary:
+            return "logits"
+        return "workspace" if self._in_backward() else "activations"
+
+    def _count(self, func: Any, args: Any, outputs: Any) -> None:
+        packet = getattr(func, "_overloadpacket", None)
+        if packet is aten.addmm_:
+            packet = aten.addmm
+        formula = flop_registry.get(packet)
+        if formula is None:
+            return
+        tensors = [each for each in args if isinstance(each, Tensor)]  # without the dtype of some products
+        self.add_flops(float(formula(*tensors, out_val=outputs)), tensors[-1].dtype)
+
+    def add_flops(self, flops: float, dtype: torch.dtype) -> None:
+        """Count FLOPs, those of 32 and more bits apart."""
+        if dtype.itemsize > 2:
+            self.wide_flops += flops
+        else:
+            self.flops += flops

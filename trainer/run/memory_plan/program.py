@@ -1,0 +1,266 @@
+"""The program that a run executes, on tensors without data: network, faster ways, loop and optimizer as they are."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+
+from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
+from trainer.device.precision import Precision
+from trainer.engine.loop import forward_backward, step_optimizer
+from trainer.engine.training import Plan, Training, new_training
+from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.run.memory_plan.allocator import CachingAllocator, PlainAllocator
+from trainer.run.memory_plan.attention import PlannedAttention
+from trainer.run.memory_plan.compiled import PlannedCompile
+from trainer.run.memory_plan.faster import trials, use_expected
+from trainer.run.memory_plan.live_memory import TRIALS, LiveMemory, Peak
+from trainer.tasks.language.network import build
+from trainer.tasks.language_model import sum_of
+
+# Tensors without data are the host's by name: torch without a card cannot compute gradients of a card's. What differs
+# on a card is put in: the allocator, attention's kernel, and what autocast widens there (`PlannedAttention`).
+DEVICE = torch.device("cpu")
+DEPTH = ("num_hidden_layers", "n_layer")  # of config.json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What is to be trained, and how. `raw` is the content of the model's config.json.
+
+    adapter: none, lora or qlora. method: pretrain, sft or dpo. rows: of a micro-batch; for dpo pairs. attention:
+    kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
+    Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
+    the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
+    itself. card: the memory is a card's, and not the host's.
+    """
+
+    raw: Mapping[str, Any]
+    adapter: str = "none"
+    method: str = "pretrain"
+    precision: str = "bf16"
+    rows: int = 1
+    sequence: int = 1024
+    checkpointing: str = "off"
+    rank: int = 16
+    clip_norm: float | None = None
+    fast: bool = True
+    compiler: bool = True
+    pieces: int = 1
+    attention: tuple[str, str] = ("flash", "efficient")
+    packed: bool = False
+    wide_product: bool = False
+    card: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step on a card."""
+        return self.rows * self.sequence * self.pieces * (2 if self.method == "dpo" else 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """Bytes at the largest moment of each segment of a step, and the FLOPs of the step's products.
+
+    flops: in 16 bits, recomputation included; wide_flops: in 32 and more. trained, all: numbers of weights.
+    """
+
+    peaks: Mapping[str, Peak]
+    flops: float
+    wide_flops: float
+    trained: int
+    all: int
+
+    @property
+    def largest(self) -> Peak:
+        """The largest moment of the step."""
+        return max(self._step(), key=lambda each: each.allocated)
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that the allocator holds at most in the step."""
+        return max(each.reserved for each in self._step())
+
+    def _step(self) -> list[Peak]:
+        """Return the segments without the trials: these give way where memory runs out."""
+        return [peak for segment, peak in self.peaks.items() if segment != TRIALS]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the numbers as JSON holds them."""
+        largest = self.largest
+        return {"peak": largest.allocated, "reserved": self.reserved, "parts": largest.parts, "flops": self.flops}
+
+
+class PlannedPrecision(Precision):
+    """A number format whose loss scaler needs no values."""
+
+    def scaler(self) -> Any:
+        """Return what scales a loss in fp16."""
+        return _Scaler() if self.name == "fp16" else None
+
+
+class _Scaler:
+    """GradScaler's interface; a step is never skipped."""
+
+    def scale(self, loss: Tensor) -> Tensor:
+        return loss * loss.new_full((), 2.0**16)
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Scale back in place: no memory."""
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[str, Tensor]:
+        return {}
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        optimizer.step()
+
+    def update(self) -> None:
+        """Keep the scale."""
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves weights as they are where they would be drawn."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (Tensor.uniform_, Tensor.normal_) or getattr(func, "__module__", None) == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """As many rows as a step takes; they are never fetched."""
+
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def rows(self, numbers: Tensor, device: torch.device) -> Any:
+        raise NotImplementedError
+
+
+def measured(program: Program, *, limit: int | None = None) -> Footprint:
+    """Run one step without data and return what it takes on its device.
+
+    Args:
+        program: what is trained.
+        limit: bytes of the device for this process; None for no limit.
+
+    Raises:
+        DoesNotFitError: where the step passes the limit.
+        TrainerError: RM701, RM707 for a network that is not implemented.
+    """
+    allocator = CachingAllocator(limit=limit) if program.card else PlainAllocator()
+    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]))
+    plain, masked = program.attention
+    attention = PlannedAttention(plain=plain, masked=masked, flops=memory.add_flops, host=not program.card)
+    fake, compile_ = _bench()
+    compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
+    with fake, memory, attention.used():
+        model = network(program, compile_)
+        training = training_of(program, model)
+        memory.begin()
+        if program.card and program.fast:
+            memory.part = TRIALS
+            trials(model.decoder, program)  # type: ignore[arg-type]
+        tried = memory.peaks[TRIALS]
+        states_made(training, memory)
+        step(training, program, memory)
+        memory.peaks[TRIALS] = tried
+        return _footprint(memory, model)
+
+
+@functools.cache
+def _bench() -> tuple[FakeTensorMode, PlannedCompile]:
+    """Return what plans share: one mode, as compiled graphs belong to it, and the graphs."""
+    return FakeTensorMode(), PlannedCompile()
+
+
+def _footprint(memory: LiveMemory, model: nn.Module) -> Footprint:
+    weights = list(model.parameters())
+    counted = sum(each.numel() for each in weights) + sum(
+        2 * buffer.numel() for name, buffer in model.named_buffers() if name.endswith("packed")
+    )
+    return Footprint(
+        peaks=memory.peaks,
+        flops=memory.flops,
+        wide_flops=memory.wide_flops,
+        trained=sum(each.numel() for each in weights if each.requires_grad),
+        all=counted,
+    )
+
+
+def network(program: Program, compile_: PlannedCompile) -> nn.Module:
+    """Return the network on its device, as `train` builds it."""
+    adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
+    with torch.device(DEVICE), _Undrawn():
+        model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0)
+    if program.method != "dpo":
+        model.drop_ignored = False  # type: ignore[assignment]  # how many tokens carry loss is known with the data alone: all are counted
+    if program.fast:
+        use_expected(model, program, compile_)
+    return checkpointed(model, program.checkpointing, layers(model))
+
+
+def training_of(program: Program, model: nn.Module) -> Training:
+    """Return the run at its beginning."""
+    rows: Any = _Rows(count=program.rows * program.pieces)
+    precision = PlannedPrecision(name=program.precision, reason="planned", device_type=DEVICE.type)
+    plan = Plan(
+        epochs=1,
+        batch_size=program.rows * program.pieces,
+        learning_rate=1e-4,
+        seed=0,
+        micro_batch=program.rows,
+        clip_norm=program.clip_norm,
+    )
+    training = new_training(model, rows, rows, plan, precision=precision, device=DEVICE, loss_sum=sum_of, guarded=False)
+    if training.scaler is not None and program.card:
+        for group in training.optimizer.param_groups:
+            group["foreach"] = True  # torch's choice on a card, where weights are plain tensors
+    return training
+
+
+def states_made(training: Training, memory: LiveMemory) -> None:
+    """Have the optimizer make its states, as its first step does."""
+    memory.part = "gradients"
+    for weight in training.model.parameters():
+        if weight.requires_grad:
+            weight.grad = torch.zeros_like(weight)
+    memory.part = "optimizer"
+    training.optimizer.step()
+    training.optimizer.zero_grad()
+    memory.gradients_of(training.model)
+
+
+def step(training: Training, program: Program, memory: LiveMemory) -> None:
+    """Take one step, and remember its largest moment."""
+    memory.part = "activations"
+    memory.begin()
+    inputs = batch(program)
+    weight = torch.ones((), device=DEVICE)
+    targets = next(iter(inputs.values()))
+    forward_backward(training, inputs, targets, rows=program.rows * program.pieces, weight=weight)
+    memory.part = "workspace"
+    step_optimizer(training)
+
+
+def batch(program: Program) -> dict[str, Tensor]:
+    """Return a step's inputs by name, as the partitions of the task give them."""
+    rows = program.rows * program.pieces
+    shape = (rows, 2, program.sequence) if program.method == "dpo" else (rows, program.sequence)
+    names = ["tokens", "labels"] + (["documents"] if program.packed or program.method == "dpo" else [])
+    made = {name: torch.zeros(shape, dtype=torch.long, device=DEVICE) for name in names}
+    if program.packed and program.method != "dpo":
+        made["positions"] = torch.zeros(shape, dtype=torch.long, device=DEVICE)
+        made["weights"] = torch.ones(shape, device=DEVICE)
+    return made

@@ -1,0 +1,82 @@
+"""Shapes of known models by name: what their config.json holds that decides memory and time. No weights.
+
+Sources: pytorch/torchtune@47a9e198 torchtune/models/qwen2_5/_model_builders.py for Qwen 2.5; the others from general
+knowledge of the models' config.json, each held by a test against the parameters that its model card states.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.models.pretrained.folder import read_config
+from trainer.runtime.errors import TrainerError, suggestion
+
+_QWEN: dict[str, Any] = {
+    "model_type": "qwen2",
+    "vocab_size": 151936,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 32768,
+    "rope_theta": 1e6,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True,
+}
+_LLAMA_3: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 128256,
+    "num_key_value_heads": 8,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 131072,
+    "rope_theta": 5e5,
+    "rms_norm_eps": 1e-5,
+}
+
+
+def _of(base: Mapping[str, Any], width: int, inner: int, layers: int, heads: int, **more: Any) -> dict[str, Any]:
+    own = {"hidden_size": width, "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads}
+    return {**base, **own, **more}
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "gpt2-124m": {
+        **{"model_type": "gpt2", "vocab_size": 50304, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12},
+        **{"activation_function": "gelu_new", "attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0},
+    },
+    "qwen2.5-0.5b": _of(_QWEN, 896, 4864, 24, 14),
+    "qwen2.5-1.5b": _of(_QWEN, 1536, 8960, 28, 12),
+    "qwen2.5-3b": _of(_QWEN, 2048, 11008, 36, 16),
+    "qwen2.5-7b": _of(_QWEN, 3584, 18944, 28, 28, vocab_size=152064, num_key_value_heads=4, tie_word_embeddings=False),
+    "llama-3.2-1b": _of(_LLAMA_3, 2048, 8192, 16, 32, tie_word_embeddings=True),
+    "llama-3.1-8b": _of(_LLAMA_3, 4096, 14336, 32, 32, tie_word_embeddings=False),
+    "mistral-7b": _of(
+        {**_LLAMA_3, "model_type": "mistral", "sliding_window": None, "max_position_embeddings": 32768},
+        *(4096, 14336, 32, 32),
+        vocab_size=32768,
+        tie_word_embeddings=False,
+    ),
+    "llama-2-13b": _of(
+        {**_LLAMA_3, "max_position_embeddings": 4096, "rope_theta": 1e4},
+        *(5120, 13824, 40, 40),
+        vocab_size=32000,
+        num_key_value_heads=40,
+        tie_word_embeddings=False,
+    ),
+}
+
+
+def config_of(model: str) -> dict[str, Any]:
+    """Return config.json's content of a shape's name, a model folder, or a config.json alone.
+
+    Raises:
+        TrainerError: RM736 for what is none of these, RM700 for a folder without config.json.
+    """
+    if model in SHAPES:
+        return SHAPES[model]
+    path = Path(model)
+    if path.is_dir():
+        return dict(read_config(path))
+    if path.is_file() and path.suffix == ".json":
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    raise TrainerError("RM736", what=f"no model folder and no shape {model!r}", why=suggestion(model, SHAPES))

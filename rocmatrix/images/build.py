@@ -119,7 +119,7 @@ def build(
 
     def planned(other: OtherBase | None) -> Built:
         inputs = input_hash(cell, root, base=other.counted if other else None, forced=forced)
-        labels = labels_of(inputs, other=other, forced=forced)
+        labels = image_labels.of_build(inputs, other=other, forced=forced)
         name, base_id = (other.name, other.id) if other else (None, None)
         argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=name, base_id=base_id, forced=forced)
         return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
@@ -138,18 +138,6 @@ def build(
         except RocmatrixError as error:
             raise _unplanned(error, planned(OtherBase(name=base) if base else None)) from error
         return _build(client, made, cell, held=held, wheels=wheels, log=log_file(cell, root))
-
-
-def labels_of(inputs: str, *, other: OtherBase | None = None, forced: Sequence[str] = ()) -> dict[str, str]:
-    """Return the labels of a build on `other`, None for the cell's own base.
-
-    Args:
-        inputs: input hash of the image.
-        other: base in place of the cell's own; None for that.
-        forced: ids of the rules that were overridden.
-    """
-    base, base_id = (other.name, other.id) if other else (None, None)
-    return image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced)
 
 
 def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rocmatrix.host import simulated
+
+if TYPE_CHECKING:
+    from rocmatrix.images.base import OtherBase
 
 INPUTS = "org.rocmatrix.inputs"
 FORCED = "org.rocmatrix.forced"
@@ -36,6 +40,18 @@ def written(
     found = {INPUTS: inputs, FORCED: ",".join(forced), BASE: base, BASE_ID: base_id, STAND_IN: stand_in}
     found[SIMULATED] = "yes" if simulated.root() else None
     return {name: value for name, value in found.items() if value}
+
+
+def of_build(inputs: str, *, other: OtherBase | None = None, forced: Sequence[str] = ()) -> dict[str, str]:
+    """Return the labels of a build on `other`, None for the cell's own base.
+
+    Args:
+        inputs: input hash of the image.
+        other: base in place of the cell's own; None for that.
+        forced: ids of the rules that were overridden.
+    """
+    base, base_id = (other.name, other.id) if other else (None, None)
+    return written(inputs=inputs, base=base, base_id=base_id, forced=forced)
 
 
 def marks(labels: Mapping[str, str], *, own_digest: str | None) -> dict[str, bool]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rocmatrix.host import simulated
 from rocmatrix.images import build
+from rocmatrix.images import labels as image_labels
 from rocmatrix.images.base import OtherBase
 from rocmatrix.images.disk_space import Room
 from rocmatrix.matrix.matrix import Cell
@@ -74,7 +75,7 @@ def _target(cell: Cell, *, root: Path, wheels: Path, base: OtherBase | None, nig
         "context": str(build.recipe(cell, root)),
         "contexts": contexts,
         "tags": [candidate(cell)],
-        "labels": {**build.labels_of(inputs, other=base), NIGHT_LABEL: night},
+        "labels": {**image_labels.of_build(inputs, other=base), NIGHT_LABEL: night},
     }
 
 

@@ -16,6 +16,7 @@ from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, disk_space, wheelhouse
+from rocmatrix.images import labels as image_labels
 from rocmatrix.images.base import OtherBase, chosen
 from rocmatrix.jobs import job, runner
 from rocmatrix.jobs import log as job_log
@@ -134,7 +135,7 @@ class OnEngine:
         return f"{error.code} {error.what}; {error.where}"
 
     def _labels(self, cell: Cell) -> dict[str, str]:
-        return build.labels_of(self._inputs(cell), other=self._other)
+        return image_labels.of_build(self._inputs(cell), other=self._other)
 
     def _bake(self, file: Path, cells: Sequence[Cell], log: Path) -> None:
         began = time.monotonic()

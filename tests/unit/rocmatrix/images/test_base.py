@@ -1,10 +1,16 @@
 """Which base an image is built on: the one asked for, else the one it was made from, else the cell's own."""
 
+import io
+import tarfile
+from types import SimpleNamespace
+
 import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.images import base
 from rocmatrix.images.base import OtherBase
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import GFX1100
 
 CLIENT = object()
 
@@ -63,3 +69,51 @@ def test_base_is_known_by_the_id_that_the_engine_has_now_and_fetched_where_it_ha
 @pytest.mark.parametrize(("id_", "counted"), [("sha256:1", "sha256:1"), (None, "m/u:1"), ("", "m/u:1")])
 def test_base_counts_by_its_id_where_that_is_known(id_, counted):
     assert OtherBase(name="m/u:1", id=id_).counted == counted
+
+
+class Looked:
+    """Stands in for a container that was made and not started: links and files as an image has them."""
+
+    def __init__(self, link, release):
+        self.link, self.release, self.removed = link, release, False
+
+    def get_archive(self, path):
+        import docker.errors
+
+        if path == "/usr/bin/python3" and self.link is not None:
+            return [], {"linkTarget": self.link}
+        if path == "/usr/lib/os-release" and self.release is not None:
+            packed = io.BytesIO()
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                info = tarfile.TarInfo("os-release")
+                info.size = len(self.release)
+                archive.addfile(info, io.BytesIO(self.release))
+            return [packed.getvalue()], {}
+        raise docker.errors.NotFound(path)
+
+    def remove(self, force):
+        self.removed = force
+
+
+@pytest.mark.parametrize(
+    ("link", "release", "python"),
+    [
+        ("python3.10", None, "3.10"),
+        ("/usr/bin/python3.12", b"VERSION_CODENAME=jammy\n", "3.12"),
+        (None, b'ID=ubuntu\nVERSION_CODENAME="jammy"\n', "3.10"),
+        ("/etc/alternatives/python3", b"VERSION_CODENAME=trixie\n", "3.13"),
+        (None, b"ID=alpine\n", None),
+        (None, None, None),
+    ],
+)
+def test_python_of_a_base_is_read_and_its_container_removed(link, release, python):
+    looked = Looked(link, release)
+    client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, **__: looked))
+    assert base.python_of(client, "sha256:any") == python
+    assert looked.removed
+    other = base.OtherBase(name="any:1", id="sha256:any")
+    if python in (None, "3.12"):
+        base.refuse_held(GFX1100, client, other)
+    else:
+        with pytest.raises(RocmatrixError, match="RM113"):
+            base.refuse_held(GFX1100, client, other)

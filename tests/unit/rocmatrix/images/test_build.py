@@ -1,17 +1,14 @@
 """Building up to the engine's door: the command, the hash of the inputs, and how BuildKit's end is read."""
 
 import contextlib
-import io
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import docker.errors
 import pytest
@@ -357,51 +354,3 @@ def test_base_of_the_same_python_or_of_an_unknown_one_passes_a_dry_run(capsys):
         base.refuse_known(GFX1100, name)
     bare = GFX1100.model_copy(update={"wheels": ()})
     base.refuse_known(bare, "ubuntu:22.04")  # nothing of it is bound to a Python
-
-
-class Looked:
-    """Stands in for a container that was made and not started: links and files as an image has them."""
-
-    def __init__(self, link, release):
-        self.link, self.release, self.removed = link, release, False
-
-    def get_archive(self, path):
-        import docker.errors
-
-        if path == "/usr/bin/python3" and self.link is not None:
-            return [], {"linkTarget": self.link}
-        if path == "/usr/lib/os-release" and self.release is not None:
-            packed = io.BytesIO()
-            with tarfile.open(fileobj=packed, mode="w") as archive:
-                info = tarfile.TarInfo("os-release")
-                info.size = len(self.release)
-                archive.addfile(info, io.BytesIO(self.release))
-            return [packed.getvalue()], {}
-        raise docker.errors.NotFound(path)
-
-    def remove(self, force):
-        self.removed = force
-
-
-@pytest.mark.parametrize(
-    ("link", "release", "python"),
-    [
-        ("python3.10", None, "3.10"),
-        ("/usr/bin/python3.12", b"VERSION_CODENAME=jammy\n", "3.12"),
-        (None, b'ID=ubuntu\nVERSION_CODENAME="jammy"\n', "3.10"),
-        ("/etc/alternatives/python3", b"VERSION_CODENAME=trixie\n", "3.13"),
-        (None, b"ID=alpine\n", None),
-        (None, None, None),
-    ],
-)
-def test_python_of_a_base_is_read_and_its_container_removed(link, release, python):
-    looked = Looked(link, release)
-    client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, **__: looked))
-    assert base.python_of(client, "sha256:any") == python
-    assert looked.removed
-    other = base.OtherBase(name="any:1", id="sha256:any")
-    if python in (None, "3.12"):
-        base.refuse_held(GFX1100, client, other)
-    else:
-        with pytest.raises(RocmatrixError, match="RM113"):
-            base.refuse_held(GFX1100, client, other)

@@ -13,6 +13,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build
+from rocmatrix.images import labels as image_labels
 from rocmatrix.images.disk_space import LEAST_FREE, Room
 from rocmatrix.runtime.errors import CATALOG, RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
@@ -186,14 +187,14 @@ def test_build_that_brings_other_inputs_is_refused_with_its_log(called, tmp_path
 
 
 def test_labels_and_inputs_name_another_base_and_forced_rules():
-    labels = build.labels_of("abc", other=OTHER, forced=["a", "b"])
-    assert labels == {
+    written = image_labels.of_build("abc", other=OTHER, forced=["a", "b"])
+    assert written == {
         "org.rocmatrix.inputs": "abc",
         "org.rocmatrix.forced": "a,b",
         "org.rocmatrix.base": "mirror/u:1",
         "org.rocmatrix.base.id": "sha256:1",
     }
-    assert build.labels_of("abc") == {"org.rocmatrix.inputs": "abc"}
+    assert image_labels.of_build("abc") == {"org.rocmatrix.inputs": "abc"}
 
 
 @pytest.fixture
@@ -260,7 +261,7 @@ def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, rea
         "log": folder / "logs" / f"build-{CPU.image_name}.log",
     }
     assert planned.inputs == build.input_hash(CPU, few, base="sha256:1", forced=["r"])
-    assert planned.labels == build.labels_of(planned.inputs, other=OTHER, forced=["r"])
+    assert planned.labels == image_labels.of_build(planned.inputs, other=OTHER, forced=["r"])
     expected = {"base": "mirror/u:1", "base_id": "sha256:1", "forced": ["r"], "inputs": planned.inputs}
     assert list(planned.argv) == build.buildx_argv(CPU, root=few, wheelhouse=reached.told["wheels"], **expected)
     assert {"org.rocmatrix.base=mirror/u:1", "org.rocmatrix.base.id=sha256:1"} <= set(planned.argv)

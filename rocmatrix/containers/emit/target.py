@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
-from rocmatrix.containers import emit
 from rocmatrix.containers.runspec import Explanation, RunSpec, explain
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
@@ -61,7 +61,8 @@ class Target:
 @cache
 def known() -> Mapping[str, Target]:
     """Return the targets of this room by the names that `--for` takes."""
-    return {name: each for found in registered(emit, "TARGETS") for name, each in found.items()}
+    room = import_module(__package__)  # by name: it imports its emitters, and they this module
+    return {name: each for found in registered(room, "TARGETS") for name, each in found.items()}
 
 
 def target(name: str) -> Target:

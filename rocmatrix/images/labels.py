@@ -21,6 +21,7 @@ BASE_ID = "org.rocmatrix.base.id"
 LOCK = "org.rocmatrix.lock"
 STAND_IN = "org.rocmatrix.stand-in"
 SIMULATED = "org.rocmatrix.simulated"
+NIGHT = "org.rocmatrix.night"
 UNLOCKED = "unlocked"
 STAND_IN_VARIABLE = "ROCMATRIX_STAND_IN"  # says in words what stands in for something real
 

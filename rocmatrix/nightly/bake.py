@@ -19,7 +19,6 @@ from rocmatrix.images.disk_space import Room
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 
-NIGHT_LABEL = "org.rocmatrix.night"
 # Newer buildx asks before it reads a folder outside the working one; all of these are named in a file of ours.
 ENVIRONMENT = {"BUILDX_BAKE_ENTITLEMENTS_FS": "0"}
 COMMON = "_cell"
@@ -59,7 +58,7 @@ def bake_file(
     names = [target(cell) for cell in cells]
     if len(set(names)) != len(names):
         raise RocmatrixError("RM631", what=f"these cells have the same name for buildx: {', '.join(sorted(names))}")
-    common = {"output": ["type=docker"], "labels": {NIGHT_LABEL: night}}
+    common = {"output": ["type=docker"], "labels": {image_labels.NIGHT: night}}
     other = OtherBase(name=base, id=base_id) if base else None
     targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}
     return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}
@@ -75,7 +74,7 @@ def _target(cell: Cell, *, root: Path, wheels: Path, base: OtherBase | None, nig
         "context": str(build.recipe(cell, root)),
         "contexts": contexts,
         "tags": [candidate(cell)],
-        "labels": {**image_labels.of_build(inputs, other=base), NIGHT_LABEL: night},
+        "labels": {**image_labels.of_build(inputs, other=base), image_labels.NIGHT: night},
     }
 
 

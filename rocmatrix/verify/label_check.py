@@ -19,7 +19,7 @@ OWN = "org.rocmatrix."
 # What a build writes in addition to the recipe, each only where it is so.
 OF_BUILDS = (
     image_labels.INPUTS, image_labels.FORCED, image_labels.BASE, image_labels.BASE_ID, image_labels.STAND_IN,
-    image_labels.SIMULATED, label_integrity.LABEL, f"{OWN}companions",
+    image_labels.SIMULATED, image_labels.NIGHT, label_integrity.LABEL, f"{OWN}companions",
 )  # fmt: skip
 
 

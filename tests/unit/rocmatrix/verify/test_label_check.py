@@ -1,10 +1,12 @@
 """An image's labels and user against its cell, as a whole outcome."""
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
 from rocmatrix.images import render
+from rocmatrix.nightly import bake
 from rocmatrix.verify import label_check
 from rocmatrix.verify.finding import Check, Finding
 from tests.fixtures import cells
@@ -38,6 +40,15 @@ def test_label_that_differs_or_is_missing_is_named_with_both_values(name, said):
     finding = Finding(code="RM219", what="labels that say otherwise than the cell", places=(place,))
     expected = Check(name="labels", summary=SUMMARY, findings=(finding,))
     assert label_check.check(wrong, user="10001:10001", cell=cells.GFX1100) == expected
+
+
+def test_labels_that_a_night_writes_pass(tmp_path):
+    root, cell = Path(__file__).resolve().parents[4], cells.GFX1100
+    base = {"base": "any:1", "base_id": "sha256:" + "e" * 64}
+    made = bake.bake_file([cell], root=root, wheelhouses={cell.name: tmp_path}, night="2026-11-22.1", **base)
+    written = labels(cell) | made["target"][bake.target(cell)]["labels"]
+    assert {"org.rocmatrix.night", "org.rocmatrix.base", "org.rocmatrix.inputs"} <= written.keys()
+    assert label_check.check(written, user="10001:10001", cell=cell).findings == ()
 
 
 @pytest.mark.parametrize("user", ["", "root", "10001", "0:0"])

@@ -4,7 +4,7 @@ import io
 import os
 import sqlite3
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
@@ -75,6 +75,12 @@ def locked(path, seconds=0.0):
     finally:
         connection.execute("ROLLBACK")
         connection.close()
+
+
+def merge_journal(path):
+    """Write what a killed night left in SQLite's journal into the evidence file itself."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from tests.container.rehearsal.scenario import (
     forged,
     locked,
     long,
+    merge_journal,
     small_disk,
 )
 
@@ -365,6 +366,7 @@ def test_read_only_evidence_file_begins_no_night(refused):
 
 def test_damaged_evidence_file_shows_no_level_and_begins_no_night(refused):
     evidence = refused.checkout.evidence
+    merge_journal(evidence)  # the file alone is put back
     whole = evidence.read_bytes()
     evidence.write_bytes(b"x" * 100 + whole[100:])
     ended = refused.checkout.night()

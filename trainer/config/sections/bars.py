@@ -93,6 +93,7 @@ class JoinConfig:
             path,
             "data",
             OnResume.KEPT,
+            sparse=True,
         ),
     ] = None
     join_tolerance: Annotated[
@@ -100,6 +101,7 @@ class JoinConfig:
         _fixed(
             "seconds for which a joined value counts; auto: ten of its steps, five days of daily ones (default: auto)",
             or_auto(whole(0, 10**9)),
+            sparse=True,
         ),
     ] = None
     join_outside: Annotated[
@@ -107,6 +109,7 @@ class JoinConfig:
         _fixed(
             "a bar without a value that counts: carry an older one on, drop the bar, or end with an error",
             one_of(*get_args(choices.JoinOutside)),
+            sparse=True,
         ),
     ] = "carry"
 

@@ -27,13 +27,14 @@ def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:
-    """The relative error, or a fifth of the largest one in units of the reference's mean (RMS), whichever is larger.
+    """The relative error, or a fifth of the worst element's, whichever is larger.
 
-    The norm of a large tensor hardly changes by one element: one zero among 2,000 is 2 % of it.
+    The norm of a large tensor hardly changes by one element: one zero among 2,000 is 2 % of it. An element counts by
+    its own size and the reference's mean (RMS): rounding errs by a share of the element, and some are many means large.
     """
     difference = result.detach().cpu().double() - reference
-    mean = reference.square().mean().sqrt()
-    return worst([float(difference.norm() / reference.norm()), float(difference.abs().max() / mean) / PEAK_SHARE])
+    size = reference.abs() + reference.square().mean().sqrt()
+    return worst([float(difference.norm() / reference.norm()), float((difference.abs() / size).max()) / PEAK_SHARE])
 
 
 def worst(errors: Iterable[float]) -> float:

@@ -110,7 +110,7 @@ def prove(**more):
 def test_check_receives_what_it_compares(client, asked):
     found = prove(recorded="recorded", accept="a reason")
     given = asked.given
-    assert given[label_check.NAME] == (({"a": "1"},), {"user": "7", "cell": CELL})
+    assert given[label_check.NAME] == (({"a": "1"},), {"user": "7", "cell": CELL, "inherited": None})
     assert given[settings.NAME] == ((client.held["i"], CELL, None), {})
     contents = given[kernel_code.NAME][0][0]
     assert isinstance(contents, image_scan.Contents)
@@ -153,7 +153,7 @@ def test_byte_code_is_compiled_where_all_but_the_size_passed(client, asked, fail
 def test_image_without_settings_is_checked_as_one_without(client, asked):
     client.held["i"] = attributes(config={})
     prove()
-    assert asked.given[label_check.NAME] == (({},), {"user": "", "cell": CELL})
+    assert asked.given[label_check.NAME] == (({},), {"user": "", "cell": CELL, "inherited": None})
 
 
 def test_image_that_is_not_there_is_rm203(client, asked):

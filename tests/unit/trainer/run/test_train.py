@@ -144,10 +144,12 @@ def test_summary_is_short_and_names_device_reason_and_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train(tmp_path, "--run", "one") == 0
-    lines = capsys.readouterr().err.splitlines()[-5:]
-    assert [line.split()[0] for line in lines] == ["device", "data", "best", "R²", "folder"]
+    printed = capsys.readouterr()
+    lines = printed.err.splitlines()[-4:]
+    assert [line.split()[0] for line in lines] == ["device", "data", "best", "R²"]
     assert "asked for with --device" in lines[0]
-    assert lines[-1].endswith(str(tmp_path / "one"))
+    done = json.loads(printed.out.splitlines()[-1])
+    assert (done["event"], done["folder"]) == ("done", str(tmp_path / "one"))
 
 
 def test_run_repeated_gives_the_same_bytes_whatever_the_environment(tmp_path: Path) -> None:

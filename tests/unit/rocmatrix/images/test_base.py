@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from rocmatrix.containers import engine
+from rocmatrix.containers import engine, orphan_cleanup
 from rocmatrix.images import base
 from rocmatrix.images.base import OtherBase
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import GFX1100
 
 CLIENT = object()
+UNBOUND = GFX1100.model_copy(update={"wheels": ()})
 
 
 @pytest.fixture
@@ -107,13 +108,54 @@ class Looked:
     ],
 )
 def test_python_of_a_base_is_read_and_its_container_removed(link, release, python):
-    looked = Looked(link, release)
-    client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, **__: looked))
+    looked, created = Looked(link, release), []
+    create = lambda *asked, **named: created.append((asked, named)) or looked  # noqa: E731
+    client = SimpleNamespace(containers=SimpleNamespace(create=create))
     assert base.python_of(client, "sha256:any") == python
-    assert looked.removed
+    assert created == [(("sha256:any", ["true"]), {"labels": orphan_cleanup.label()})]
+    assert looked.removed is True
     other = base.OtherBase(name="any:1", id="sha256:any")
     if python in (None, "3.12"):
         base.refuse_held(GFX1100, client, other)
     else:
-        with pytest.raises(RocmatrixError, match="RM113"):
+        with pytest.raises(RocmatrixError, match="RM113") as refused:
             base.refuse_held(GFX1100, client, other)
+        assert (refused.value.why, refused.value.where) == ("read from the image", "--base")
+        assert refused.value.what.startswith(f"any:1 brings Python {python}, ")
+        assert created[-1][0][0] == "sha256:any"
+        base.refuse_held(UNBOUND, client, other)
+
+
+def test_python_of_a_base_whose_files_cannot_be_read_is_unknown():
+    looked = Looked(None, b"")
+    looked.get_archive = lambda path: ([b"no archive"], None)
+    client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, **__: looked))
+    assert base.python_of(client, "any") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "distribution", "python"),
+    [
+        ("rocm/dev-ubuntu-22.04:6.3", "jammy", "3.10"),
+        ("docker.io/rocm/dev-ubuntu-22.04:7.1-complete", "jammy", "3.10"),
+        ("docker.io/library/ubuntu:22.04@sha256:" + "1" * 64, "jammy", "3.10"),
+        ("debian:12-slim", "bookworm", "3.11"),
+    ],
+)
+def test_public_base_of_another_python_is_refused_with_its_distribution(name, distribution, python):
+    with pytest.raises(RocmatrixError, match="RM113") as refused:
+        base.refuse_known(GFX1100, name)
+    assert refused.value.why == f"its distribution is {distribution}"
+    assert refused.value.what.startswith(f"{name} brings Python {python}, and the wheels of {GFX1100.name}")
+    base.refuse_known(UNBOUND, name)  # nothing of it is bound to a Python
+
+
+@pytest.mark.parametrize("name", ["rocm/dev-ubuntu-24.04:7.2", "ubuntu:24.04", "registry.example/mine:1", None])
+def test_base_of_the_same_python_or_of_an_unknown_one_passes(name):
+    base.refuse_known(GFX1100, name)
+
+
+def test_cell_is_bound_to_its_python_by_any_wheel_of_it():
+    files = [file for file, _ in GFX1100.wheels]
+    assert any("-cp312-cp312" in file for file in files) and not all("-cp312-cp312" in file for file in files)
+    assert (base.bound(GFX1100), base.bound(UNBOUND)) == (True, False)

@@ -347,10 +347,3 @@ def test_public_base_of_another_python_is_refused_in_a_dry_run(name):
     assert (cell.python, base.bound(cell)) == ("3.12", True)
     with pytest.raises(RocmatrixError, match=r"RM113[\s\S]*Python 3\.1[01][\s\S]*locked for 3\.12"):
         build.build(cell, root=ROOT, base=name, dry_run=True)
-
-
-def test_base_of_the_same_python_or_of_an_unknown_one_passes_a_dry_run(capsys):
-    for name in ("rocm/dev-ubuntu-24.04:7.2", "ubuntu:24.04", "registry.example/mine:1", None):
-        base.refuse_known(GFX1100, name)
-    bare = GFX1100.model_copy(update={"wheels": ()})
-    base.refuse_known(bare, "ubuntu:22.04")  # nothing of it is bound to a Python

@@ -186,17 +186,6 @@ def test_build_that_brings_other_inputs_is_refused_with_its_log(called, tmp_path
     assert not isinstance(caught.value, build.BuildFailedError)
 
 
-def test_labels_and_inputs_name_another_base_and_forced_rules():
-    written = image_labels.of_build("abc", other=OTHER, forced=["a", "b"])
-    assert written == {
-        "org.rocmatrix.inputs": "abc",
-        "org.rocmatrix.forced": "a,b",
-        "org.rocmatrix.base": "mirror/u:1",
-        "org.rocmatrix.base.id": "sha256:1",
-    }
-    assert image_labels.of_build("abc") == {"org.rocmatrix.inputs": "abc"}
-
-
 @pytest.fixture
 def few(monkeypatch, tmp_path):
     """A checkout with the files of one cell and a trainer of two files."""

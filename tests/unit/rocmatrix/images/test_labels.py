@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.host import simulated
 from rocmatrix.images import labels
+from rocmatrix.images.base import OtherBase
 
 DIGEST = "sha256:" + "d" * 64
 NONE = {"stand-in": False, "simulated": False, "other-base": False, "unlocked": False, "forced": False}
@@ -66,3 +67,14 @@ def test_label_sets_an_image_aside_for_its_own_reason_alone(written, mark):
 )
 def test_base_is_the_cells_own_by_its_digest_alone(base, digest, own):
     assert labels.is_own(base, digest) is own
+
+
+def test_labels_of_a_build_name_another_base_and_forced_rules():
+    written = labels.of_build("abc", other=OtherBase(name="mirror/u:1", id="sha256:1"), forced=["a", "b"])
+    assert written == {
+        "org.rocmatrix.inputs": "abc",
+        "org.rocmatrix.forced": "a,b",
+        "org.rocmatrix.base": "mirror/u:1",
+        "org.rocmatrix.base.id": "sha256:1",
+    }
+    assert labels.of_build("abc") == {"org.rocmatrix.inputs": "abc"}

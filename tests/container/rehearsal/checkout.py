@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import yaml
@@ -208,7 +209,7 @@ class Checkout:
     def leg(self, stage):
         """Return how the newest night stands at a stage of the cell, None where it has not come to it."""
         try:
-            with sqlite3.connect(f"file:{self.evidence}?mode=ro", uri=True) as connection:
+            with closing(sqlite3.connect(f"file:{self.evidence}?mode=ro", uri=True)) as connection:
                 row = connection.execute(
                     "SELECT state FROM leg WHERE stage = ? AND night = (SELECT name FROM night ORDER BY rowid DESC)",
                     (stage,),

@@ -34,35 +34,15 @@ sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
 
+from trainer.run.memory_plan.shapes import SHAPES as KNOWN  # noqa: E402
+
 WARM, STEPS = 8, 20
-QWEN: dict[str, Any] = {
-    "model_type": "qwen2",
-    "vocab_size": 151936,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 32768,
-    "rope_theta": 1e6,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": True,
-}
 SHAPES: dict[str, dict[str, Any]] = {
-    "qwen2.5-1.5b": QWEN
-    | {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12},
-    "qwen2.5-0.5b": QWEN
-    | {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14},
-    "tiny": QWEN
+    "qwen2.5-1.5b": KNOWN["qwen2.5-1.5b"],
+    "qwen2.5-0.5b": KNOWN["qwen2.5-0.5b"],
+    "tiny": KNOWN["qwen2.5-0.5b"]
     | {"vocab_size": 320, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
-    "gpt2-124m": {
-        "model_type": "gpt2",
-        "vocab_size": 50304,
-        "n_positions": 1024,
-        "n_embd": 768,
-        "n_layer": 12,
-        "n_head": 12,
-        "activation_function": "gelu",
-        "attn_pdrop": 0.0,
-        "resid_pdrop": 0.0,
-        "embd_pdrop": 0.0,
-    },
+    "gpt2-124m": KNOWN["gpt2-124m"] | {"activation_function": "gelu"},  # nanoGPT's
 }
 EQUAL_STEPS, EQUAL_ROWS, EQUAL_TOLERANCE = 10, 4, 1e-5  # relative, of each step's loss in fp32
 

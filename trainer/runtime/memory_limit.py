@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainer.runtime.listing import matching
+
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
 LOOK_EVERY_SECONDS = 0.25
@@ -52,7 +54,7 @@ def held_bytes(pid: int) -> int:
 
 def descendants(pid: int) -> Iterator[int]:
     """Every process below `pid`, nearest first."""
-    for file in (PROC / str(pid) / "task").glob("*/children"):
+    for file in matching(PROC / str(pid) / "task", "*/children"):
         for child in map(int, _text(file).split()):
             yield child
             yield from descendants(child)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from trainer.runtime.listing import matching
+
 SYSFS = Path("/sys")
 HOTTEST = ("junction", "edge", "mem")  # the junction is what the driver throttles by
 
@@ -57,7 +59,7 @@ def hwmon(root: Path, address: str | None) -> Path | None:
     """Return the hwmon folder of the amdgpu card at `address`; without one, that of the only card there is."""
     folders = {
         path.parent.parent.name: path
-        for path in sorted(root.glob("bus/pci/drivers/amdgpu/*:*/hwmon/hwmon*"))
+        for path in matching(root, "bus/pci/drivers/amdgpu/*:*/hwmon/hwmon*")
         if path.is_dir()
     }
     if address is not None:
@@ -96,7 +98,7 @@ def read_torch(device: str) -> Reading:
 
 
 def _temperature_channel(folder: Path) -> str:
-    labels = {_text(path): path.name.removesuffix("_label") for path in sorted(folder.glob("temp*_label"))}
+    labels = {_text(path): path.name.removesuffix("_label") for path in matching(folder, "temp*_label")}
     return next((labels[label] for label in HOTTEST if label in labels), "temp1")
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainer.runtime.listing import matching
+
 KFD = Path("/dev/kfd")
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 SMI_EVENTS = 0xC008_4B1F  # _IOWR('K', 0x1F, 8 bytes)
@@ -86,7 +88,7 @@ def watch_cards(
 def gpu_ids(topology: Path = TOPOLOGY) -> list[int]:
     """Return the ids of the GPUs in the topology; a node that a container hides has none."""
     found = []
-    for path in sorted(topology.glob("*/gpu_id")):
+    for path in matching(topology, "*/gpu_id"):
         with contextlib.suppress(OSError, ValueError):
             found.append(int(path.read_text()))
     return [gpu_id for gpu_id in found if gpu_id]

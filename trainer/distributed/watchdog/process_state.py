@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from trainer.runtime.listing import matching
+
 STATES = {
     "R": "running",
     "S": "sleeping",
@@ -47,13 +49,13 @@ def cards(drm: Path = Path("/sys/class/drm")) -> list[dict[str, Any]]:
     """
     return [
         {"card": busy.parent.parent.name, "busy_percent": _number(busy), "power_w": _power(busy.parent)}
-        for busy in sorted(drm.glob("card[0-9]*/device/gpu_busy_percent"))
+        for busy in matching(drm, "card[0-9]*/device/gpu_busy_percent")
     ]
 
 
 def _power(device: Path) -> float | None:
     for name in ("power1_average", "power1_input"):
-        for file in device.glob(f"hwmon/hwmon*/{name}"):
+        for file in matching(device, f"hwmon/hwmon*/{name}"):
             microwatts = _number(file)
             return None if microwatts is None else microwatts / 1e6
     return None

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainer.runtime.listing import matching
 from trainer.telemetry.health import metrics_table
 
 MOST_BYTES = 1 << 20
@@ -49,7 +50,7 @@ def metrics_bytes(folder: Path) -> bytes:
 
 
 def _ras(folder: Path) -> Iterator[tuple[str, int]]:
-    for path in sorted([*folder.glob("*_err_count"), *folder.glob("aca_*")]):
+    for path in sorted([*matching(folder, "*_err_count"), *matching(folder, "aca_*")]):
         block = path.name.removesuffix("_err_count")
         for kind, number in _RAS.findall(_text(path)):
             yield f"ras/{block}/{kind}", int(number)

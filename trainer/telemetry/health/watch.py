@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainer.runtime.listing import matching
 from trainer.telemetry.health import counters, metrics_table
 
 SYS, DEV = Path("/sys"), Path("/dev")
@@ -88,12 +89,12 @@ class HealthWatch:
         }
 
     def _look(self) -> dict[str, Look]:
-        folders = sorted(self.root.glob("bus/pci/drivers/amdgpu/*:*"))
+        folders = matching(self.root, "bus/pci/drivers/amdgpu/*:*")
         return {folder.name: look(folder) for folder in folders if self._given(folder)}
 
     def _given(self, folder: Path) -> bool:
         """Whether this process was given the card: a container is given the render nodes of its own alone."""
-        nodes = [path.name for path in folder.glob("drm/renderD*")]
+        nodes = [path.name for path in matching(folder, "drm/renderD*")]
         return not nodes or any((self.devices / "dri" / name).exists() for name in nodes)
 
 

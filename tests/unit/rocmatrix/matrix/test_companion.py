@@ -1,6 +1,5 @@
 """Companions: every verdict has its evidence, a broken pairing is refused with its rule, the others are locked."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,24 +10,12 @@ from rocmatrix.images import build, companion_lock, render
 from rocmatrix.images.added import judging
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures.index import Index
 
 ROOT = Path(__file__).resolve().parents[4]
 MATRIX = matrix_file.load(ROOT)
 CELL = MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
 NAMES = [companion.package for companion in MATRIX.companions]
 BY_NAME = dict(zip(NAMES, MATRIX.companions, strict=True))
-
-
-@pytest.fixture
-def python_index(tmp_path, monkeypatch):
-    """Return an index of STAND-IN wheels, the only one the real pip is configured with."""
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    index = Index(tmp_path / "index")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", index.url)
-    return index
 
 
 def added(extended):

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.fixtures.graph_stand_in import StandIn
 from tests.fixtures.training import ROWS, OnMeasured, gone_on, interrupted, joined, network, same, training, weights
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule, parse_batch_schedule
 from trainer.config.train import TrainConfig
@@ -27,7 +28,6 @@ from trainer.engine.loop import Training, fit
 from trainer.engine.lr_schedule import Shape, schedule_of
 from trainer.engine.state import Epoch
 from trainer.engine.steps.batch_size_probe import can_be_timed
-from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
 from trainer.run.checkpoint_writer import capture, encode
@@ -158,26 +158,6 @@ def test_size_that_is_not_possible_is_reported_before_the_first_step(monkeypatch
     )
     with pytest.raises(TrainerError, match="RM585"):
         choose_step("direct", training(model=small(), batch_schedule=GROWING))
-
-
-class StandIn(GraphSteps):
-    """No card here: a "graph" that computes its steps when it is launched. What is shown is what surrounds it."""
-
-    def _warm_up(self) -> None:
-        pass
-
-    def _capture(self) -> None:
-        self.addresses = ()
-        self.captured = {steps: self._graph_of(steps, None) for steps in (MOST, 1)}
-
-    def _graph_of(self, steps: int, pool: object) -> Captured:
-        rows, losses = self._memory(steps)
-
-        class Graph:
-            def replay(_) -> None:  # noqa: N805
-                self._steps(rows, losses)
-
-        return Captured(graph=Graph(), rows=rows, losses=losses)  # type: ignore[arg-type]
 
 
 def test_sizes_each_have_a_graph_with_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """No added package replaces what the cell holds: by a line, by a dependency, or by the files of its wheel."""
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -11,23 +10,11 @@ from rocmatrix.images.added import conflicts, requirements_file
 from rocmatrix.matrix.cells.wheel import Wheel
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures.index import Index
 from tests.fixtures.stand_ins import stand_in_wheel
 
 ROOT = Path(__file__).resolve().parents[5]
 MATRIX = matrix_file.load(ROOT)
 CELL = MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
-
-
-@pytest.fixture
-def python_index(tmp_path, monkeypatch):
-    """Return an index of STAND-IN wheels, the only one the real pip is configured with."""
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    index = Index(tmp_path / "index")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", index.url)
-    return index
 
 
 def lock(tmp_path, text, *companions, cell=CELL):

@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.fixtures.graph_stand_in import StandIn
 from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
 from trainer.data.loading.sampler import Sampler
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.nan_check import NanCheck
 from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
 from trainer.engine.steps import fused_adamw
-from trainer.engine.steps.cuda_graph import MOST, Captured, GraphSteps
+from trainer.engine.steps.cuda_graph import MOST
 from trainer.engine.steps.manual_autograd import at_once
 from trainer.engine.steps.step_batching import Launches
 from trainer.engine.steps.step_strategy import Memory, choose_step, trial, unproven
@@ -258,28 +259,6 @@ def choose_and_take(made: Training) -> Any:
     made.optimizer.step()
     eager_state.restore(made)
     return DirectSteps(made)
-
-
-class StandIn(GraphSteps):
-    """No card here: a "graph" that computes its steps when it is launched. What is shown is what surrounds it."""
-
-    def _warm_up(self) -> None:
-        pass
-
-    def _capture(self) -> None:
-        self.addresses = ()
-        self.captured = {steps: self._graph_of(steps, None) for steps in (MOST, 1)}
-
-    def _graph_of(self, steps: int, pool: object) -> Captured:
-        rows, losses = self._memory(steps)
-
-        class Graph:
-            def replay(_) -> None:  # noqa: N805
-                self.launched.append(steps)
-                self._steps(rows, losses)
-
-        self.launched: list[int] = []
-        return Captured(graph=Graph(), rows=rows, losses=losses)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rows", [8, 50, 8 * 16, 8 * 39 + 3])

@@ -26,7 +26,7 @@ def run(capsys, **asked):
     return status, told.out, told.err
 
 
-def test_look_on_a_pipe_is_a_table_or_a_json_line(tmp_path, capsys):
+def test_recorded_tree_is_printed_as_a_table_or_a_json_line(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     status, out, _ = run(capsys, once=True, sysfs=str(tmp_path))
     assert status == 0

@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.host import gpu_metrics
 from rocmatrix.host.sysfs import Files
-from rocmatrix.host.watch import described, frame, look
+from rocmatrix.host.watch import frame, look
 from tests.fixtures import machines, sysfs
 
 RECORDED = Path(__file__).parents[6] / "shared/data/kfd/mi210-8x"
@@ -125,45 +125,6 @@ def test_card_that_comes_is_added(machine, tmp_path):
 def test_partitions_share_one_line(tmp_path):
     found = look.Watch(machines.mi300x_cpx(tmp_path)).look()
     assert [card.name for card in found.cards] == ["0-7 gfx942", "8-15 gfx942"]
-
-
-def test_memory_of_an_integrated_card_is_what_it_shares_where_that_is_more(tmp_path):
-    machine = machines.strix_halo(tmp_path)
-    folder = "sys/bus/pci/devices/0000:03:00.0"
-    figures = {"vram_total": 1 << 29, "vram_used": 1 << 28, "gtt_total": 96 << 30, "gtt_used": 12 << 30}
-    for name, size in figures.items():
-        machine.write(f"{folder}/mem_info_{name}", f"{size}\n")
-    assert "12.0/96.0" in "\n".join(frame.lines(look.Watch(machine).look(), width=80, source="test"))
-
-
-def test_frame_of_two_busy_cards_fits_eighty_columns_as_a_table(machine):
-    for address in (CARD, "0000:08:00.0"):
-        for name, value in {
-            "power1_average": 301e6,
-            "power1_cap": 315e6,
-            "freq1_input": 2394e6,
-            "freq2_input": 1249e6,
-        }.items():
-            machine.write(f"sys/bus/pci/devices/{address}/hwmon/hwmon4/{name}", f"{value:.0f}\n")
-        machine.write(f"sys/bus/pci/devices/{address}/mem_info_vram_used", f"{19 << 30}\n")
-    client(machine, 0)
-    lines = frame.lines(look.Watch(machine).look(), width=80, source="this machine")
-    assert max(map(len, lines)) <= 80
-    assert "0 gfx1100  0       19.0/20.0  60/108  301/315  2394/1249  x8 16.0  no" in lines
-
-
-def test_frame_fits_forty_columns(machine):
-    client(machine, 0)
-    lines = frame.lines(look.Watch(machine).look(), width=40, source="this machine")
-    assert max(map(len, lines)) <= 40
-    assert "0 gfx1100" in lines
-
-
-def test_unknown_figures_are_question_marks_and_null(machine):
-    found = look.Watch(machine).look()
-    assert "0 gfx1100  0       ?/20.0  60/108  ?  ?    x8 16.0  no" in frame.lines(found, width=80, source="test")
-    card = described.described(found, source="test")["cards"][0]
-    assert (card["power_w"], card["core_mhz"], card["memory_bytes"]) == (None, None, {"used": None, "total": 20 << 30})
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded tree of eight MI210 is not on this machine")

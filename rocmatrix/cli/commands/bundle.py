@@ -17,6 +17,7 @@ from rocmatrix.evidence import recorder
 from rocmatrix.runtime import console
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.output.whole_file import require_place, write_whole
 
 if TYPE_CHECKING:
     from rocmatrix.cli.commands.evidence import Evidence
@@ -39,12 +40,11 @@ def bundle(asked: Evidence, matrix: Matrix) -> None:
     archive.checked(parts, who)
     path = Path(asked.bundle)
     with writing(path, flag="--bundle"):
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory", str(path))
+        require_place(path)  # before a person is asked
         content = archive.packed(parts)
         _list(parts, len(content))
         _confirm(asked, parts)
-        archive.write(path, content)
+        write_whole(path, content)
     say(f"{path}: {len(content)} bytes. Read it once more (`tar -xzf`) before it is sent.")
 
 

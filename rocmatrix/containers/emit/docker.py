@@ -105,10 +105,8 @@ def _sdk(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912
 
 def _would_hold_value(name: str) -> RocmatrixError:
     what = f"the arguments of Docker's SDK would hold the value of {name}"
-    targets = ", ".join(f"`--for {each}`" for each in ("docker", "compose", "podman"))
-    return RocmatrixError(
-        "RM111", what=what, where="--for docker-sdk", next=f"Take another target, such as {targets}: it has names alone."
-    )
+    advice = "Take another target, such as `--for docker`, `--for compose` or `--for podman`: they hold the name alone."
+    return RocmatrixError("RM111", what=what, where="--for docker-sdk", next=advice)
 
 
 def _sdk_mount(mount: settings.Mount) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rocmatrix.evidence.bundle.clean import leaks
 from rocmatrix.evidence.bundle.contents import MOST_BYTES, Part
@@ -43,13 +42,3 @@ def packed(parts: Sequence[Part]) -> bytes:
             member.size, member.mode = len(content), 0o644
             archive.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all. Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -48,7 +48,7 @@ _FORMS = (
     (re.compile(rf"{NO_VERSION}(?<![\d.])(?!127\.0\.0\.1(?!\d)|0\.0\.0\.0(?!\d))(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?!\.?\d)", re.IGNORECASE), "<address>"),
     (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?(?![\w:])", re.IGNORECASE), "<address>"),
 )  # fmt: skip
-_VERSION, _VERSIONED = re.compile(r"\d{1,2}(?:\.\d{1,2}){3}"), ("driver", "version", "firmware", "release")
+_VERSION, _VERSIONED = re.compile(r"(?!10\.)\d{1,2}(?:\.\d{1,2}){3}"), ("driver", "version", "firmware", "release")
 _SYSTEM = re.compile(
     r"/(?:sys|proc|usr|lib|lib64|bin|sbin|etc|boot|dev(?!/(?:disk|mapper))|opt/rocm[\w.-]*|training|cache)(?=/|$)"
 )
@@ -60,7 +60,7 @@ _OURS = re.compile(
 )
 _PACKAGES = re.compile(r"/((?:site|dist)-packages/.*)$", re.DOTALL)
 _PROGRAM = re.compile(r"/((?:rocmatrix|trainer)/[\w/]{1,200}\.py)$")
-_PLACEHOLDER = re.compile(r"<[a-z]{2,10}>")
+_PLACEHOLDER = re.compile(r"<(?:address|checkout|home|host|id|mac|name|path|secret|token|user|uuid)>")
 
 
 def clean(text: str, identity: Identity) -> str:

@@ -48,6 +48,9 @@ WHO = Identity(
         ("https://user:pw@mirror.acme-lab.org/simple", "acme-lab"),
         ("host DEEP7 is up", "DEEP7"),
         ("log of deep7_old", "deep7"),
+        ("signed by <karla> on <deep7>", "karla"),
+        ("version 10.2.3.4", "10.2"),
+        ("version: 192.168.1.2", "192.168"),
         ("%2Fhome%2Fkarla%2Fx", "karla"),
         ("lost ip-10-0-3-17.ec2.internal", "10-0-3-17"),
         ("bob@workstation9:~$ ls", "workstation9"),
@@ -128,6 +131,11 @@ def test_leaks_of_uncleaned_text_are_named_by_kind_alone():
     found = clean.leaks("karla has correct horse battery in /srv/karla/x", WHO)
     assert found == ("a secret of the environment", "a name of the host or its user", "a private folder")
     assert clean.leaks(clean.clean("karla has correct horse battery in /srv/karla/x", WHO), WHO) == ()
+
+
+def test_name_in_angle_brackets_is_found_by_the_second_look():
+    assert clean.leaks("signed by <karla>", WHO) == ("a name of the host or its user",)
+    assert clean.leaks("signed by <name> at <path>", Identity(names=("name", "path"))) == ()
 
 
 def test_identity_leaves_out_generic_accounts_and_short_secrets(tmp_path):

@@ -89,7 +89,7 @@ def test_second_file_stamped_at_its_begin_gives_a_bar_stamped_at_its_end_no_late
     assert "whose end is its time (as the bars' by --bar-time)" in record["known"]
 
 
-def test_what_decides_the_values_is_as_of_old_where_both_files_are_stamped_alike(tmp_path):
+def test_identity_of_a_join_without_a_stamp_of_its_own_is_unchanged(tmp_path):
     for own in (None, "end"):
         assert Join(path=tmp_path, stamp="end", own_stamp=own).as_list() == [
             "carry",

@@ -82,3 +82,23 @@ def test_step_beyond_the_limit_ends_within_it():
     assert measured(program, limit=2 * peak + 2**26).largest.allocated == peak
     with pytest.raises(DoesNotFitError):
         measured(program, limit=peak // 2)
+
+
+@pytest.mark.parametrize("how", [{}, {"adapter": "lora", "checkpointing": "full"}], ids=str)
+def test_trials_beyond_the_limit_give_way_to_the_step(how):
+    program = replace(ON_CARD, rows=1, sequence=512, **how)
+    free = measured(program)
+    limit = free.reserved + 2**21
+    assert free.peaks[TRIALS].reserved > limit
+    found = measured(program, limit=limit)
+    assert found.largest == free.largest
+    assert found.flops <= free.flops  # of trials, as far as they went
+
+
+@pytest.mark.parametrize(
+    "windows", [{"max_window_layers": 7}, {"layer_types": ["full_attention"] * 7 + ["sliding_attention"]}]
+)
+def test_depth_of_blocks_that_differ_is_measured_whole(windows):
+    raw = {**SMALL, "num_hidden_layers": 8, "use_sliding_window": True, "sliding_window": 64, **windows}
+    program = replace(ON_CARD, raw=raw)
+    assert estimated(program).largest == measured(program).largest

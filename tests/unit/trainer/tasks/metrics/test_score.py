@@ -27,11 +27,6 @@ def test_baselines_are_those_that_a_task_can_have(about, names):
     assert set(score.baselines_of(task(**about))) == names
 
 
-def test_codes_are_counted_at_their_columns_alone():
-    found = score.codes_apart(task(features=({},) * 3, embeddings=({"column": 1, "values": 4, "width": 2},)))
-    assert found == [0, 4, 0]
-
-
 def test_confusion_counts_each_class_by_its_answers():
     outputs = np.array([[2.0, 1.0], [0.0, 1.0], [3.0, 1.0]])
     part = SimpleNamespace(target=np.array([0.0, 0.0, 1.0]))

@@ -1,52 +1,59 @@
-"""Simpler models next to a network: a bounded amount of work, on rows spread over all."""
+"""Simpler models on SYNTHETIC rows: equal to scikit-learn's own, and bounded."""
 
-from types import SimpleNamespace
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from trainer.data.dataset import Dataset
+from tests.fixtures.tables import mixed, written
+from trainer.config.train import TrainConfig
+from trainer.tasks.bars import prepare
 from trainer.tasks.metrics import simple_models
-from trainer.tasks.metrics.simple_models import AbsentError, codes_apart, some_rows, work_of
+from trainer.tasks.metrics.simple_models import AbsentError, codes_apart, logistic, some_rows, work_of
+from trainer.tasks.prepared import Task
+
+linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is for tests alone")
+pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 
-def rows(count):
-    made = {
-        "date": np.arange(count),
-        "features": np.zeros((count, 2), np.float32),
-        "target": np.arange(count) * 1.0,
-        "persistence": np.zeros(count),
-    }
-    return Dataset(**made)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("comparison")
 
 
-@given(st.integers(1000, 3000), st.integers(1000, 3000))
-def test_rows_are_as_many_as_may_be_and_spread_over_all(count, most):
-    found = some_rows(rows(count), most).target
-    assert len(found) == min(count, most)
-    assert (found[0], found[-1]) == (0, count - 1)
-    assert np.diff(found).min() >= 1
-    assert np.diff(found).max() <= count / min(count, most) + 1
+def task_of(folder: Path, target: str) -> Task:
+    return prepare(TrainConfig.of(data=written(mixed(), folder), target=target).data)
 
 
-def test_model_of_too_few_rows_is_left_out_with_the_reason():
-    with pytest.raises(AbsentError, match="only 999 of 2,000 rows"):
-        some_rows(rows(2000), 999)
-    assert len(some_rows(rows(10), 999)) == 10  # there are no more
+def design(task: Task, features: Any) -> Any:
+    codes = codes_apart(task)
+    scaled = task.inputs.scale(features)
+    plain = [place for place, values in enumerate(codes) if not values]
+    apart = [features[:, [place]] == np.arange(values) for place, values in enumerate(codes) if values]
+    return np.column_stack([scaled[:, plain], *apart]).astype(np.float64)
 
 
-@given(st.integers(1, 10**7), st.integers(1, 500), st.integers(0, 50))
-def test_work_of_trees_is_bounded_whatever_the_table(count, width, classes):
-    used, rounds = work_of(count, width, classes)
-    assert 0 <= used <= count
-    assert rounds <= simple_models.MOST_ROUNDS
-    outputs = classes if classes > 2 else 1
-    of_one = simple_models.OF_A_TREE + simple_models.OF_A_COLUMN * width + simple_models.OF_A_NUMBER * used * width
-    assert rounds * outputs * of_one <= simple_models.TREE_SECONDS * (1 + 1e-9)
+def test_logistic_regression_equals_that_of_scikit_learn(folder: Path) -> None:
+    task = task_of(folder, "y")
+    assert any(codes_apart(task))
+    train, test = task.split.train, task.split.test
+    theirs = linear_model.LogisticRegression(tol=1e-8, max_iter=5000).fit(design(task, train.features), train.target)
+    ours = logistic(task, {"test": test})
+    np.testing.assert_allclose(ours.answers["test"], theirs.predict_proba(design(task, test.features)), atol=2e-3)
+    assert ours.rows == len(train)
 
 
-def test_codes_are_counted_at_their_columns_alone():
-    embeddings = ({"column": 1, "values": 4, "width": 2},)
-    assert codes_apart(SimpleNamespace(features=({},) * 3, embeddings=embeddings)) == [0, 4, 0]
+def test_work_is_bounded_and_too_much_is_absent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert work_of(1000, 10, 0) == work_of(1000, 10, 2) == (1000, 100)
+    rows, rounds = work_of(200_000, 10, 20)
+    assert 10_000 < rows < 200_000 and rounds == 10  # fewer rows before fewer rounds
+    assert work_of(3000, 700, 100)[0] == 0
+    train = task_of(folder, "y").split.train
+    with pytest.raises(AbsentError, match=f"only 50 of {len(train)} rows"):
+        some_rows(train, 50)
+    monkeypatch.setattr(simple_models, "LEAST_ROWS", 50)
+    assert some_rows(train, 50).date.tolist()[::49] == [train.date[0], train.date[-1]]
+    assert len(some_rows(train, 50)) == 50

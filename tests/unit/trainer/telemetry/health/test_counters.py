@@ -27,4 +27,4 @@ def test_replays_of_the_table_are_a_counter_too(tmp_path: Path) -> None:
     made = bytearray(table())
     struct.pack_into("<Q", made, 112, 5)
     card.write("gpu_metrics", bytes(made))
-    assert counters.read(card.folder) == {"pcie/replays": 5}
+    assert counters.read(card.folder) == {"pcie/metrics_replays": 5}

@@ -18,7 +18,7 @@ def test_sound_card_reports_its_counters_and_none_moved(tmp_path: Path) -> None:
     Card(tmp_path).sound()
     report = watch(tmp_path).report()
     assert report is not None
-    assert (report["moved"], report["unknown"], report["words"]) == ([], [], "")
+    assert (report["moved"], report["unknown"], report["what"]) == ([], [], "")
     assert report["cards"][BDF]["known"] == 10
 
 
@@ -44,7 +44,7 @@ def test_counter_that_moved_by_one_is_reported_with_its_card(tmp_path: Path, fau
     report = begun.report()
     assert report is not None
     assert report["moved"] == [BDF]
-    assert words in report["words"]
+    assert words in report["what"]
 
 
 def test_card_that_is_gone_at_the_end_has_moved(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_card_that_is_gone_at_the_end_has_moved(tmp_path: Path) -> None:
     (tmp_path / "bus/pci/drivers/amdgpu" / BDF).unlink()
     report = begun.report()
     assert report is not None
-    assert "no longer there" in report["words"]
+    assert "no longer there" in report["what"]
 
 
 BROKEN = {
@@ -79,13 +79,40 @@ def test_file_that_holds_nothing_known_is_unknown_and_never_zero(tmp_path: Path,
     assert (report["cards"][BDF]["known"], report["cards"][BDF]["energy_j"]) == (0, None)
 
 
-def test_counter_that_appears_later_is_not_taken_for_a_rise(tmp_path: Path) -> None:
+LATER = {
+    "ras": {"ras/umc_err_count": "ue: 7\nce: 9\n"},
+    "pages": {"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : R\n"},
+    "pcie": {"pcie_replay_count": "12\n"},
+    "all": {"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : P\n", "pcie_replay_count": "3\n"},
+}
+
+
+@pytest.mark.parametrize("files", LATER)
+@pytest.mark.parametrize("asleep", [False, True], ids=["absent", "asleep"])
+def test_counter_that_appears_later_is_not_taken_for_a_rise(tmp_path: Path, files: str, asleep: bool) -> None:
     card = Card(tmp_path)
+    for name in LATER[files] if asleep else ():
+        (card.folder / name).mkdir(parents=True)  # reading a folder fails, as EINVAL of the driver does
     begun = watch(tmp_path)
-    card.write("ras/umc_err_count", "ue: 7\nce: 9\n")
+    for name, content in LATER[files].items():
+        if asleep:
+            (card.folder / name).rmdir()
+        card.write(name, content)
     report = begun.report()
     assert report is not None
     assert report["moved"] == []
+
+
+@pytest.mark.parametrize("files", ["pages", "pcie", "all"])
+def test_first_entry_of_a_list_that_was_read_empty_is_a_rise(tmp_path: Path, files: str) -> None:
+    card = Card(tmp_path).sound()
+    begun = watch(tmp_path)
+    for name, content in LATER[files].items():
+        card.write(name, content)
+    report = begun.report()
+    assert report is not None
+    assert report["moved"] == [BDF]
+    assert len(report["cards"][BDF]["rose"]) == len(LATER[files])
 
 
 def test_card_of_another_container_is_left_out(tmp_path: Path) -> None:

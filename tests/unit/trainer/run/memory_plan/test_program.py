@@ -5,23 +5,13 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.plan_error import error_on_host
+from tests.fixtures.footprints import ON_CARD, SMALL
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
 from trainer.run.memory_plan.live_memory import TRIALS
 from trainer.run.memory_plan.program import Program, measured
 
-SMALL = {
-    "model_type": "qwen2",
-    "vocab_size": 640,
-    "hidden_size": 64,
-    "intermediate_size": 192,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "tie_word_embeddings": True,
-}
 ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, precision="fp32")
-ON_CARD = Program(raw=SMALL, rows=4, sequence=128)
 
 
 @pytest.mark.parametrize(
@@ -58,22 +48,6 @@ def test_math_attention_grows_with_the_square_of_the_sequence():
 def test_gradients_stay_through_the_next_micro_batch():
     one, two = (measured(replace(ON_CARD, rows=1, sequence=32, pieces=pieces)) for pieces in (1, 2))
     assert two.peaks["forward"].allocated > one.peaks["forward"].allocated + 3 * one.trained
-
-
-def test_parts_add_up_to_the_whole_and_weights_are_counted_once():
-    found = measured(replace(ON_CARD, adapter="lora"))
-    assert sum(found.largest.parts.values()) == found.largest.allocated
-    assert found.largest.parts["weights"] < 2.6 * found.all + 16 * found.trained
-    assert found.reserved >= found.largest.allocated
-    assert found.peaks[TRIALS].allocated > 0
-
-
-def test_depth_from_shallow_networks_equals_the_deep_one():
-    deep = replace(ON_CARD, raw={**SMALL, "num_hidden_layers": 12})
-    for how in ({"adapter": "lora"}, {}):
-        line, whole = estimated(replace(deep, **how)), measured(replace(deep, **how))
-        assert line.largest.allocated == pytest.approx(whole.largest.allocated, rel=0.03)
-        assert line.flops == pytest.approx(whole.flops, rel=0.01)
 
 
 def test_step_beyond_the_limit_ends_within_it():

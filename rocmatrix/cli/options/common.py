@@ -83,14 +83,16 @@ class Axes:
     @property
     def request(self) -> Request:
         """The axes as a request, with the Python of an image and the packages to add."""
+        from rocmatrix.matrix.naming import versions
         from rocmatrix.matrix.resolver.resolve import Request
 
+        torch, rocm = versions.torch_and_rocm(self.torch, self.rocm)
         return Request(
-            rocm=self.rocm or None,
-            torch=self.torch or None,
+            rocm=rocm,
+            torch=torch,
             gpu=self.gpu or None,
             cell=self.cell or None,
-            python=self.python or None,
+            python=versions.python(self.python) or None,
             companions=self.packages,
         )
 

@@ -12,12 +12,12 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 def write(matrix: Matrix, root: Path) -> list[str]:
     """Write what differs and remove what no cell renders any more. Returns the paths touched."""
-    wanted = files(matrix) | generated_docs.files(matrix, root)
-    touched = [path for path, text in wanted.items() if read(root / path) != text]
+    rendered = files(matrix) | generated_docs.files(matrix, root)
+    touched = [path for path, text in rendered.items() if read(root / path) != text]
     for path in touched:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(wanted[path], encoding="utf-8")
-    stale = strays(wanted, root)
+        (root / path).write_text(rendered[path], encoding="utf-8")
+    stale = stale_files(rendered, root)
     for path in stale:
         (root / path).unlink()
     return touched + stale
@@ -25,19 +25,19 @@ def write(matrix: Matrix, root: Path) -> list[str]:
 
 def check(matrix: Matrix, root: Path) -> int:
     """Compare the checkout with what the matrix renders. Returns the number compared, raises RM101."""
-    wanted = files(matrix) | generated_docs.files(matrix, root)
-    drifted = [path for path, text in wanted.items() if read(root / path) != text] + strays(wanted, root)
-    if drifted or not wanted:
+    rendered = files(matrix) | generated_docs.files(matrix, root)
+    drifted = [path for path, text in rendered.items() if read(root / path) != text] + stale_files(rendered, root)
+    if drifted or not rendered:
         raise RocmatrixError("RM101", what="\n".join(drifted) or "nothing was rendered", where=str(root))
-    return len(wanted)
+    return len(rendered)
 
 
-def strays(wanted: dict[str, str], root: Path) -> list[str]:
+def stale_files(rendered: dict[str, str], root: Path) -> list[str]:
     """Return files that were rendered once and that no cell of the matrix renders any more.
 
     Only what bears a rendered file's name counts: what people keep next to them stays.
     """
-    names = {Path(path).name for path in wanted if path.startswith("images/")}
+    names = {Path(path).name for path in rendered if path.startswith("images/")}
     found = [path for path in (root / "images").glob("*/*") if path.name in names]
     found += [path for path in (root / "compose").glob("*.yaml") if HEADER in path.read_text(encoding="utf-8")]
-    return sorted(name for path in found if (name := path.relative_to(root).as_posix()) not in wanted)
+    return sorted(name for path in found if (name := path.relative_to(root).as_posix()) not in rendered)

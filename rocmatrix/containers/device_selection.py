@@ -12,19 +12,19 @@ from rocmatrix.runtime.errors import RocmatrixError
 VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
-def choose_cards(cell: Cell, hardware: Hardware, wanted: Sequence[int] | None = None) -> tuple[Card, ...]:
+def choose_cards(cell: Cell, hardware: Hardware, indices: Sequence[int] | None = None) -> tuple[Card, ...]:
     """Return the cards that `cell` runs on, in index order; none for a CPU cell.
 
-    By default those of the cell's architecture; `wanted` names others by `Card.index`. Raises RM301 or RM303.
+    By default those of the cell's architecture; `indices` names others by `Card.index`. Raises RM301 or RM303.
 
     Args:
-        wanted: `Card.index` of each card to use; None for all of the cell's architecture.
+        indices: `Card.index` of each card to use; None for all of the cell's architecture.
     """
     if cell.architecture is None:
         return ()
     if not hardware.cards:
         raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
-    return _by_index(hardware, wanted) if wanted else _by_architecture(cell, cell.architecture, hardware)
+    return _by_index(hardware, indices) if indices else _by_architecture(cell, cell.architecture, hardware)
 
 
 def card_numbers(text: str) -> tuple[int, ...]:
@@ -36,12 +36,12 @@ def card_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def _by_index(hardware: Hardware, wanted: Sequence[int]) -> tuple[Card, ...]:
+def _by_index(hardware: Hardware, indices: Sequence[int]) -> tuple[Card, ...]:
     known = {card.index: card for card in hardware.cards}
-    for index in wanted:
+    for index in indices:
         if index not in known:
             raise RocmatrixError("RM303", what=f"there is no card {index}", where=listing(hardware.cards))
-    return tuple(known[index] for index in sorted(set(wanted)))
+    return tuple(known[index] for index in sorted(set(indices)))
 
 
 def _by_architecture(cell: Cell, architecture: str, hardware: Hardware) -> tuple[Card, ...]:

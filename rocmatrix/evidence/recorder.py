@@ -151,23 +151,23 @@ def _records(cell: str) -> list[Record]:
         return []  # writing will say what is wrong with it
 
 
-def is_evidence(wanted: JobRequest, done: Finished) -> bool:
+def is_evidence(job_request: JobRequest, done: Finished) -> bool:
     """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
-    program = wanted.program
+    program = job_request.program
     if not program.recorded or done.misused or (program.refuses_input and done.misfed):
         return False
     return not (program.may_be_inapplicable and done.inapplicable)
 
 
 @contextmanager
-def watched(wanted: JobRequest, place: Place) -> Iterator[Callable[[Finished], Record | None]]:
+def watched(job_request: JobRequest, place: Place) -> Iterator[Callable[[Finished], Record | None]]:
     """Note a run before it starts; what is yielded records its end. A run of which no end comes has failed."""
-    token = _begin(wanted, place) if wanted.program.recorded else None
+    token = _begin(job_request, place) if job_request.program.recorded else None
     try:
-        yield lambda done: _end(wanted, place, done, token)
+        yield lambda done: _end(job_request, place, done, token)
     except (KeyboardInterrupt, BrokenPipeError) as stopped:  # the second: whoever read the output went away
         finished = stopped.finished if isinstance(stopped, runner.Interrupted) else runner.stopped_by_signal()
-        _end(wanted, place, finished, token)
+        _end(job_request, place, finished, token)
         raise
     except RocmatrixError:  # nothing was started
         _forget(token)
@@ -175,12 +175,12 @@ def watched(wanted: JobRequest, place: Place) -> Iterator[Callable[[Finished], R
 
 
 @harmless
-def _begin(wanted: JobRequest, place: Place) -> int | None:
+def _begin(job_request: JobRequest, place: Place) -> int | None:
     import sqlite3
 
     from rocmatrix.evidence import store, unfinished_runs
 
-    lost = _record(wanted, place, runner.Finished(status=-1, events=(), last_words=LOST.encode()))
+    lost = _record(job_request, place, runner.Finished(status=-1, events=(), last_words=LOST.encode()))
     try:
         return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
@@ -188,9 +188,9 @@ def _begin(wanted: JobRequest, place: Place) -> int | None:
         return None
 
 
-def _end(wanted: JobRequest, place: Place, done: Finished, token: int | None) -> Record | None:
-    if is_evidence(wanted, done):
-        return keep_job(wanted, place, done, token)
+def _end(job_request: JobRequest, place: Place, done: Finished, token: int | None) -> Record | None:
+    if is_evidence(job_request, done):
+        return keep_job(job_request, place, done, token)
     _forget(token)
     return None
 
@@ -212,7 +212,7 @@ def settle() -> None:
 
 
 @harmless
-def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None = None) -> Record:
+def keep_job(job_request: JobRequest, place: Place, done: Finished, token: int | None = None) -> Record:
     """Record a smoke suite, a bench or a training run; return the record, kept or not.
 
     Output of which no record can be made is no verdict: what was asked for has failed.
@@ -223,11 +223,11 @@ def keep_job(wanted: JobRequest, place: Place, done: Finished, token: int | None
     from rocmatrix.evidence import store
 
     try:
-        record = _record(wanted, place, done)
+        record = _record(job_request, place, done)
     except Exception as error:
         reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
         ended = runner.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
-        record = _record(wanted, place, ended)
+        record = _record(job_request, place, ended)
     if token is None:
         store.save(evidence_file(), record)
     else:
@@ -246,20 +246,20 @@ def _replace(token: int, record: Record) -> None:
         store.report_unsaved(evidence_file(), record, error)
 
 
-def _record(wanted: JobRequest, place: Place, done: Finished) -> Record:
+def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
     from rocmatrix.evidence import from_events
     from rocmatrix.images import labels as image_labels
     from rocmatrix.jobs import job
 
-    make = from_events.OF_PROGRAM[wanted.program.name]
+    make = from_events.OF_PROGRAM[job_request.program.name]
     labels = done.container.labels if done.container else place.labels
     about: dict[str, Any] = {
         "where": place.where,
         "image": done.container.image if done.container else place.image,
         "inputs": (labels or {}).get(image_labels.INPUTS),
-        "whole": wanted.whole,
+        "whole": job_request.whole,
         "marks": from_events.marks_of(
-            place.cell, labels=labels, base=wanted.base, forced=place.forced, host=place.hardware
+            place.cell, labels=labels, base=job_request.base, forced=place.forced, host=place.hardware
         ),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),

@@ -26,7 +26,7 @@ from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
 
-def prepare(wanted: JobRequest, to: Destination, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
+def prepare(job_request: JobRequest, to: Destination, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Return the job as files and the command that hands them over.
 
     `hardware` is this machine's; of it, only how many cards of the cell's kind there are is used, where `to` does
@@ -34,17 +34,17 @@ def prepare(wanted: JobRequest, to: Destination, *, matrix: Matrix, cell: Cell, 
     states what the nodes have, RM424 for what the scheduler has no word for, RM426 for a file that no pod has, and
     what making a native job raises.
     """
-    named = _named(wanted)
+    named = _named(job_request)
     cards = _count(cell, to, hardware)
     with _carried():
-        return to.job(Sending(wanted=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
+        return to.job(Sending(job_request=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
 
 
 def command(sending: Sending, options: Mapping[str, Any]) -> list[str]:
     """Return the trainer's command for a container, with the provenance that it cannot know itself."""
-    wanted = sending.wanted
-    provenance = job.provenance(wanted.program, cell=sending.cell, image=None, forced=wanted.forced)
-    return [wanted.program.name, *job.flags(options), *provenance]
+    job_request = sending.job_request
+    provenance = job.provenance(job_request.program, cell=sending.cell, image=None, forced=job_request.forced)
+    return [job_request.program.name, *job.flags(options), *provenance]
 
 
 def spec(
@@ -80,10 +80,15 @@ def _count(cell: Cell, to: Destination, hardware: Hardware) -> int:
     return count
 
 
-def _named(wanted: JobRequest) -> JobRequest:
+def _named(job_request: JobRequest) -> JobRequest:
     """Return the job with a fixed name, resuming the run of that name unless it was given another `resume`."""
-    name = wanted.options.get("run") or f"train-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
-    return replace(wanted, options={**wanted.options, "run": name, "resume": wanted.options.get("resume") or "auto"})
+    name = (
+        job_request.options.get("run")
+        or f"train-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
+    )
+    return replace(
+        job_request, options={**job_request.options, "run": name, "resume": job_request.options.get("resume") or "auto"}
+    )
 
 
 @contextmanager

@@ -21,7 +21,7 @@ IMAGE_USER = "10001:10001"  # the image's own: the numbers of whoever submits be
 class Sending:
     """A job that is to be sent. `hardware` is this machine's; `cards` are each node's."""
 
-    wanted: JobRequest
+    job_request: JobRequest
     matrix: Matrix
     cell: Cell
     hardware: Hardware

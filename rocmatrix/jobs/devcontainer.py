@@ -37,10 +37,10 @@ def user_of(asked: str | None, *, environment: Mapping[str, str] = os.environ) -
 
 def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
     """Return the command that proves the container once it is made: the probes that this host's cards allow."""
-    wanted = job.JobRequest(program=SMOKE, request=request, where="container", options={})
-    options, _ = job.probes_for(wanted, cell=cell, hardware=hardware)
+    job_request = job.JobRequest(program=SMOKE, request=request, where="container", options={})
+    options, _ = job.probes_for(job_request, cell=cell, hardware=hardware)
     arguments = [*job.flags(options), *job.provenance(SMOKE, cell=cell, image=None)]
-    return ["python", "-m", "trainer", SMOKE.name, *arguments]
+    return ["python", "-P", "-m", "trainer", SMOKE.name, *arguments]
 
 
 def files(spec: RunSpec) -> dict[str, str]:

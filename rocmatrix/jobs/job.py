@@ -87,26 +87,26 @@ def decide(asked: str, hardware: Hardware) -> Decision:
     return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=why_none)
 
 
-def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
+def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
-    if wanted.use_installed_torch:
+    if job_request.use_installed_torch:
         runner = native_env.installed()
     else:
-        runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not wanted.dry_run)
+        runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not job_request.dry_run)
     chosen = runner.cell or cell
-    if cell.release.rocm and chosen.release.rocm is None and wanted.names_a_card:
+    if cell.release.rocm and chosen.release.rocm is None and job_request.names_a_card:
         raise RocmatrixError(
             "RM403",
             what=f"{cell.name} was asked for, but only the CPU build fits here",
             why=runner.why,
             next="use a Python that the cell's wheels are locked for, --in container, or --gpu cpu",
         )
-    options, note = probes_for(wanted, cell=chosen, hardware=hardware)
+    options, note = probes_for(job_request, cell=chosen, hardware=hardware)
     arguments = [
-        wanted.program.name,
-        *flags(options | output_here(wanted) | expected(wanted, cell)),
-        *native_provenance(wanted, runner=runner, asked=cell),
+        job_request.program.name,
+        *flags(options | output_here(job_request) | expected(job_request, cell)),
+        *native_provenance(job_request, runner=runner, asked=cell),
     ]
     return Job(
         argv=launch.native_argv(runner.python, arguments),
@@ -114,20 +114,24 @@ def native_job(wanted: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hard
             ROOT,
             {
                 **os.environ,
-                **visible(wanted, cell=chosen, hardware=hardware),
-                **{row.name: row.content for row in allocator_of(wanted, matrix=matrix, cell=chosen)},
+                **visible(job_request, cell=chosen, hardware=hardware),
+                **{row.name: row.content for row in allocator_of(job_request, matrix=matrix, cell=chosen)},
             },
         ),
         why=f"torch: {runner.why}{note}",
     )
 
 
-def output_here(wanted: JobRequest) -> dict[str, str]:
+def output_here(job_request: JobRequest) -> dict[str, str]:
     """Return the option that names where a native run writes, if its program writes anything."""
-    option = wanted.program.output_option
+    option = job_request.program.output_option
     if option is None:
         return {}
-    named = str(Path(wanted.options[option]).resolve()) if wanted.program.output_is_file else str(wanted.output)
+    named = (
+        str(Path(job_request.options[option]).resolve())
+        if job_request.program.output_is_file
+        else str(job_request.output)
+    )
     return {option: named}
 
 
@@ -139,7 +143,7 @@ def refuse_companions(cell: Cell) -> None:
 
 
 def container_job(
-    wanted: JobRequest, *, cell: Cell, hardware: Hardware, image: str, variables: Sequence[Environment] = ()
+    job_request: JobRequest, *, cell: Cell, hardware: Hardware, image: str, variables: Sequence[Environment] = ()
 ) -> Job:
     """Make a job for the cell's image, its run folder and data mounted where the trainer looks. Raises RM404.
 
@@ -147,114 +151,118 @@ def container_job(
         image: tag of the image; where the job is not a dry run, the id behind it is used.
         variables: set next to the cell's own.
     """
-    folder = wanted.output if wanted.program.output_option else SCRATCH
+    folder = job_request.output if job_request.program.output_option else SCRATCH
     digest = None
-    if wanted.data is not None and not wanted.data.exists():
-        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(wanted.data))
-    input_mounts.require(wanted.options)
-    if not wanted.dry_run:
+    if job_request.data is not None and not job_request.data.exists():
+        raise RocmatrixError("RM404", what="--data names nothing that exists", where=str(job_request.data))
+    input_mounts.require(job_request.options)
+    if not job_request.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
         digest = engine.image_id(image)
-    options, note = probes_for(wanted, cell=cell, hardware=hardware)
-    recorded = provenance(wanted.program, cell=cell, image=digest, forced=wanted.forced)
-    inside = [*flags(options | expected(wanted, cell) | places(wanted)), *recorded]
+    options, note = probes_for(job_request, cell=cell, hardware=hardware)
+    recorded = provenance(job_request.program, cell=cell, image=digest, forced=job_request.forced)
+    inside = [*flags(options | expected(job_request, cell) | places(job_request)), *recorded]
     chosen = runspec.Chosen(
         image=digest or image,  # a tag may be moved before the container is made
-        command=[wanted.program.name, *inside],
+        command=[job_request.program.name, *inside],
         run_folder=folder,
-        data=wanted.data,
-        cards=wanted.cards or None,
+        data=job_request.data,
+        cards=job_request.cards or None,
         user=f"{os.getuid()}:{os.getgid()}",
     )
     spec = runspec.run_spec(cell, hardware, chosen)
     files = (
-        *least_privilege.recipe(recipe_file(wanted)),
-        *least_privilege.callbacks(callback_mounts.files(callbacks(wanted))),
-        *input_mounts.mounts(wanted.options),
+        *least_privilege.recipe(recipe_file(job_request)),
+        *least_privilege.callbacks(callback_mounts.files(callbacks(job_request))),
+        *input_mounts.mounts(job_request.options),
     )
     spec = replace(spec, settings=(*spec.settings, *variables, *files))
     return Job(
-        argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(wanted, folder)}"
+        argv=emit.docker_run_argv(spec), environment=None, why=f"image: {image}{note}; {mounted(job_request, folder)}"
     )
 
 
-def allocator_of(wanted: JobRequest, *, matrix: Matrix, cell: Cell) -> tuple[Environment, ...]:
+def allocator_of(job_request: JobRequest, *, matrix: Matrix, cell: Cell) -> tuple[Environment, ...]:
     """Return the allocator's variable where growing segments were asked for. Raises RM405 where there are none."""
-    return (allocator.expandable_segments(matrix, cell),) if wanted.expandable_segments else ()
+    return (allocator.expandable_segments(matrix, cell),) if job_request.expandable_segments else ()
 
 
-def mounted(wanted: JobRequest, folder: Path) -> str:
+def mounted(job_request: JobRequest, folder: Path) -> str:
     """Say which places of the host the trainer's own messages mean."""
     places = {least_privilege.RUN_FOLDER: folder} | (
-        {runspec.data_path(wanted.data): wanted.data} if wanted.data else {}
+        {runspec.data_path(job_request.data): job_request.data} if job_request.data else {}
     )
     return "inside, " + " and ".join(f"{inside} is {outside}" for inside, outside in places.items())
 
 
-def visible(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[str, str]:
+def visible(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[str, str]:
     """Return the variable that hides what a native run is not to see: cards not chosen, else a processor's own GPU.
 
     Raises RM301 or RM303 where the cards named are not here.
     """
-    if not wanted.cards:
+    if not job_request.cards:
         return choice.without_integrated(hardware, os.environ)
-    content = choice.visible_devices(hardware, choice.choose_cards(cell, hardware, wanted.cards))
+    content = choice.visible_devices(hardware, choice.choose_cards(cell, hardware, job_request.cards))
     return {"ROCR_VISIBLE_DEVICES": content} if content else {}
 
 
-def check_cards(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> None:
+def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> None:
     """Raise RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
-    chosen = choice.choose_cards(cell, hardware, wanted.cards or None)
+    chosen = choice.choose_cards(cell, hardware, job_request.cards or None)
     choice.usable_nodes(hardware, chosen, user=f"{os.getuid()}:{os.getgid()}")
 
 
-def places(wanted: JobRequest) -> dict[str, str]:
+def places(job_request: JobRequest) -> dict[str, str]:
     """Return the options that name a place, as the trainer finds it inside the container."""
-    option, recipe = wanted.program.output_option, recipe_file(wanted)
-    named = f"/{Path(wanted.options[option]).name}" if option and wanted.program.output_is_file else ""
+    option, recipe = job_request.program.output_option, recipe_file(job_request)
+    named = f"/{Path(job_request.options[option]).name}" if option and job_request.program.output_is_file else ""
     output = {option: least_privilege.RUN_FOLDER + named} if option else {}
-    data = {"data": runspec.data_path(wanted.data)} if wanted.data else {}
+    data = {"data": runspec.data_path(job_request.data)} if job_request.data else {}
     found = {"recipe": least_privilege.recipe_path(recipe)} if recipe else {}
     return {
         **output,
         **data,
         **found,
-        **callback_mounts.inside(callbacks(wanted)),
-        **input_mounts.inside(wanted.options),
+        **callback_mounts.inside(callbacks(job_request)),
+        **input_mounts.inside(job_request.options),
     }
 
 
-def callbacks(wanted: JobRequest) -> str:
+def callbacks(job_request: JobRequest) -> str:
     """Return the value of --callback, empty where there is none; no other program than `train` takes it."""
-    return str(wanted.options.get("callback") or "")
+    return str(job_request.options.get("callback") or "")
 
 
-def recipe_file(wanted: JobRequest) -> Path | None:
+def recipe_file(job_request: JobRequest) -> Path | None:
     """Return the recipe on the host, where --recipe names a file; the project's own are in the image."""
-    named = str(wanted.options.get("recipe") or "")
+    named = str(job_request.options.get("recipe") or "")
     if not named or (ROOT / "recipes" / f"{named}.yaml").is_file() or not Path(named).is_file():
         return None
     return Path(named).resolve()
 
 
-def probes_for(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
+def probes_for(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[dict[str, Any], str]:
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
-    options, option = dict(wanted.options), wanted.program.parts_option
+    options, option = dict(job_request.options), job_request.program.parts_option
     fitting = [card.index for card in hardware.cards if card.gfx == cell.architecture]
-    cards = tuple(dict.fromkeys(wanted.cards)) or tuple(fitting)  # those named with --cards, else all of the cell's
-    if option is None or not (wanted.program.parts_listed and wanted.whole and cell.architecture and len(cards) == 1):
+    cards = tuple(dict.fromkeys(job_request.cards)) or tuple(
+        fitting
+    )  # those named with --cards, else all of the cell's
+    if option is None or not (
+        job_request.program.parts_listed and job_request.whole and cell.architecture and len(cards) == 1
+    ):
         return options, ""
     fit, left_out = probes_by_cards(len(cards))
     return {**options, option: list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
 
 
-def asked_probes(wanted: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+def asked_probes(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
     """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
-    option = wanted.program.parts_option
+    option = job_request.program.parts_option
     if option is None:
         return ()
-    named = _listed(probes_for(wanted, cell=cell, hardware=hardware)[0].get(option))
-    if not wanted.program.parts_listed:
+    named = _listed(probes_for(job_request, cell=cell, hardware=hardware)[0].get(option))
+    if not job_request.program.parts_listed:
         return tuple(named)
     probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
     return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
@@ -299,23 +307,23 @@ def provenance(program: Program, *, cell: Cell, image: str | None, forced: Seque
     return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
 
 
-def expected(wanted: JobRequest, cell: Cell) -> dict[str, str]:
+def expected(job_request: JobRequest, cell: Cell) -> dict[str, str]:
     """Return the device that a program must find where a person named none: the card that the cell is for."""
-    option = wanted.program.device_option
-    return {option: "rocm"} if option and cell.release.rocm and not wanted.options.get(option) else {}
+    option = job_request.program.device_option
+    return {option: "rocm"} if option and cell.release.rocm and not job_request.options.get(option) else {}
 
 
-def native_provenance(wanted: JobRequest, *, runner: native_env.Native, asked: Cell) -> list[str]:
+def native_provenance(job_request: JobRequest, *, runner: native_env.Native, asked: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
     Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
     """
-    if not wanted.program.takes_provenance:
-        return provenance(wanted.program, cell=asked, image=None)
+    if not job_request.program.takes_provenance:
+        return provenance(job_request.program, cell=asked, image=None)
     if runner.cell is None:
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
-    forced = wanted.forced if runner.cell.name == asked.name else ()
-    return provenance(wanted.program, cell=runner.cell, image=None, forced=forced)
+    forced = job_request.forced if runner.cell.name == asked.name else ()
+    return provenance(job_request.program, cell=runner.cell, image=None, forced=forced)
 
 
 def commit() -> str | None:

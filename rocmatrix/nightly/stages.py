@@ -188,18 +188,18 @@ class OnEngine:
             return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
         image = _held(cell)
-        wanted = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
+        job_request = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
         named = image.id if image else bake.candidate(cell)  # making the job ready says what is wrong with it
-        prepared = job.container_job(wanted, cell=cell, hardware=self.hardware, image=named)
+        prepared = job.container_job(job_request, cell=cell, hardware=self.hardware, image=named)
         place = recorder.Place(
             cell=cell,
             hardware=self.hardware,
             where="container",
             image=image.id if image else None,
             labels=image.labels if image else None,
-            asked=job.asked_probes(wanted, cell=cell, hardware=self.hardware),
+            asked=job.asked_probes(job_request, cell=cell, hardware=self.hardware),
         )
-        with recorder.watched(wanted, place) as keep:
+        with recorder.watched(job_request, place) as keep:
             done = runner.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
             record = keep(done)
         if record is None or not record.passed:

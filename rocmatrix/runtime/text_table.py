@@ -49,11 +49,11 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
     return natural
 
 
-def _shares(wanted: Sequence[int], room: int) -> list[int]:
+def _shares(widths: Sequence[int], room: int) -> list[int]:
     """Part the room among texts: none gets more than it wants, the longest ones share what is left evenly."""
-    order, left, shares = sorted(range(len(wanted)), key=lambda place: wanted[place]), room, [0] * len(wanted)
+    order, left, shares = sorted(range(len(widths)), key=lambda place: widths[place]), room, [0] * len(widths)
     for rank, place in enumerate(order):
-        shares[place] = min(wanted[place], left // (len(order) - rank))
+        shares[place] = min(widths[place], left // (len(order) - rank))
         left -= shares[place]
     return shares
 

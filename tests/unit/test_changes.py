@@ -127,8 +127,8 @@ class PbsDestination(Destination):
         from rocmatrix.containers.emit import pbs
         from rocmatrix.jobs.runner import Job
 
-        path = sending.wanted.output / "job.pbs"
-        text = pbs.script(sending.wanted.options["run"], self.nodes)
+        path = sending.job_request.output / "job.pbs"
+        text = pbs.script(sending.job_request.options["run"], self.nodes)
         return Job(argv=["qsub", str(path)], environment=None, why="pbs", files={path: text})
 
 

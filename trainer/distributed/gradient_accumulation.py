@@ -67,8 +67,8 @@ def accumulate(  # noqa: PLR0913
         dtype: type that losses are summed in; None for that of floating targets, at least fp32.
     """
 
-    def compute(piece: Values, wanted: Values) -> Tensor:
-        loss = full(loss_sum(forward(piece), wanted)) / weight
+    def compute(piece: Values, piece_targets: Values) -> Tensor:
+        loss = full(loss_sum(forward(piece), piece_targets)) / weight
         (loss if scale is None else scale(loss)).backward()
         return loss.detach()
 

@@ -37,11 +37,11 @@ class Bench(Kept):
     trainer=BENCH.name,
     about="Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread.",
 )
-def bench(wanted: JobRequest, asked: Bench) -> None:
+def bench(job_request: JobRequest, asked: Bench) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
     from rocmatrix.evidence import figure, from_events
 
-    if (ended := jobs.run_and_record(wanted)) is None:
+    if (ended := jobs.run_and_record(job_request)) is None:
         return
     done, place = ended
     if done.last("error"):  # wrong usage, told already

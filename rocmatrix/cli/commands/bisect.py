@@ -116,9 +116,9 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     release = step.cell.release
     request = Request(gpu=step.cell.architecture or "cpu", rocm=release.rocm, torch=release.torch)
     options = {"probe": [probe], "timeout": None}
-    wanted = JobRequest(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
+    job_request = JobRequest(program=SMOKE, request=request, where="container", options=options, base=base, force=True)
     try:
-        done = jobs.run_job(wanted)
+        done = jobs.run_job(job_request)
     except RocmatrixError as error:
         say(f"{step.cell.name}: skipped, {error.code} {error.what}")
         return "skip"

@@ -31,15 +31,15 @@ class Features:
     trainer=FEATURES.name,
     about="List the features of intraday bars (--list), or compute them from --data into the Arrow file --out.",
 )
-def features(wanted: JobRequest, asked: Features) -> None:
+def features(job_request: JobRequest, asked: Features) -> None:
     """List features, or compute them in a container or natively, and say which and why."""
-    if wanted.options.get("list"):
+    if job_request.options.get("list"):
         show()
         return
-    missing = [f"--{name}" for name in ("data", "out") if not wanted.options.get(name)]
+    missing = [f"--{name}" for name in ("data", "out") if not job_request.options.get(name)]
     if missing:
         raise RocmatrixError("RM404", what=f"features needs {' and '.join(missing)}, or --list")
-    done = run_job(wanted)
+    done = run_job(job_request)
     if done is not None and done.status != 0:
         sys.exit(done.status)
 

@@ -43,16 +43,16 @@ NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
         "train --gpu=gfx1100 --in=container --dry-run",
     ),
 )
-def train(wanted: JobRequest, _: Kept) -> None:
+def train(job_request: JobRequest, _: Kept) -> None:
     """Run the main job, in a container or natively, and say which and why."""
-    if (ended := run_and_record(wanted)) is None:
+    if (ended := run_and_record(job_request)) is None:
         return
     done, place = ended
     if done.status != 0:
         explain(done, place)
         sys.exit(done.status)
-    if (end := done.last("done")) is not None and not wanted.as_json:
-        _print_end(end, wanted.output / end["run"])
+    if (end := done.last("done")) is not None and not job_request.as_json:
+        _print_end(end, job_request.output / end["run"])
 
 
 def _print_end(end: Event, folder: Path) -> None:
@@ -91,17 +91,17 @@ class Smoke(Kept):
     trainer="smoke",
     about="Prove that card, libraries and torch work, alone and by twos; fail closed.",
 )
-def smoke(wanted: JobRequest, asked: Smoke) -> None:
+def smoke(job_request: JobRequest, asked: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
     if asked.listing:
         return list_probes(asked.probe)
-    if (ended := run_and_record(replace(wanted, options={**wanted.options, **asked.chosen}))) is None:
+    if (ended := run_and_record(replace(job_request, options={**job_request.options, **asked.chosen}))) is None:
         return
     done, place = ended
     if done.misused:  # told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
-    if not wanted.as_json:
+    if not job_request.as_json:
         _print_verdicts(verdicts)
     failed = [v["probe"] for v in verdicts if v["status"] not in ("pass", "not-applicable")]
     if failed or not verdicts or done.status != 0:
@@ -136,13 +136,13 @@ def explain(done: Finished, place: Place) -> None:
     explain_failure.explain(explain_failure.reported(done), cell=place.cell, hardware=place.hardware)
 
 
-def run_job(wanted: JobRequest) -> Finished | None:
+def run_job(job_request: JobRequest) -> Finished | None:
     """Run a job as `run_and_record` does; return how it ended."""
-    ended = run_and_record(wanted)
+    ended = run_and_record(job_request)
     return ended[0] if ended else None
 
 
-def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
+def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
     """Run a job, hand its events on and keep its log and record; None for a dry run, which prints the command.
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
@@ -150,14 +150,14 @@ def run_and_record(wanted: JobRequest) -> tuple[Finished, Place] | None:
     from rocmatrix.jobs import interactive, runner
     from rocmatrix.jobs import log as job_log
 
-    prepared, place = prepared_job(wanted)
+    prepared, place = prepared_job(job_request)
     say(prepared.why)
-    if wanted.dry_run:
+    if job_request.dry_run:
         print(prepared.words)
         return None
-    log = job_log.place(LOGS, wanted.program.name, place.cell.image_name)
-    with recorder.watched(wanted, place) as keep:
-        show = common.event_printer(as_json=wanted.as_json)
+    log = job_log.place(LOGS, job_request.program.name, place.cell.image_name)
+    with recorder.watched(job_request, place) as keep:
+        show = common.event_printer(as_json=job_request.as_json)
         done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:
@@ -174,26 +174,26 @@ def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
     return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
 
 
-def prepared_job(wanted: JobRequest) -> tuple[Job, Place]:
+def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
     """Resolve the request, decide where it runs, and make that place ready."""
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
 
     matrix, hardware = common.known_matrix(), common.hardware_here()
-    choice = common.choose(matrix, wanted.request, hardware, force=wanted.force)
-    wanted = replace(wanted, forced=tuple(rule.id for rule in choice.forced))
-    if wanted.use_installed_torch and wanted.where == "container":
+    choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
+    job_request = replace(job_request, forced=tuple(rule.id for rule in choice.forced))
+    if job_request.use_installed_torch and job_request.where == "container":
         raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
-    decision = job.decide("native" if wanted.use_installed_torch else wanted.where, hardware)
+    decision = job.decide("native" if job_request.use_installed_torch else job_request.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
-    asked = job.asked_probes(wanted, cell=choice.cell, hardware=hardware)
+    asked = job.asked_probes(job_request, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
     if decision.where == "native":
-        return job.native_job(wanted, matrix=matrix, cell=choice.cell, hardware=hardware), place
-    job.check_cards(wanted, cell=choice.cell, hardware=hardware)
-    built = built_image(choice, base=wanted.base, wheelhouse=wanted.wheelhouse, dry_run=wanted.dry_run)
-    variables = job.allocator_of(wanted, matrix=matrix, cell=choice.cell)
+        return job.native_job(job_request, matrix=matrix, cell=choice.cell, hardware=hardware), place
+    job.check_cards(job_request, cell=choice.cell, hardware=hardware)
+    built = built_image(choice, base=job_request.base, wheelhouse=job_request.wheelhouse, dry_run=job_request.dry_run)
+    variables = job.allocator_of(job_request, matrix=matrix, cell=choice.cell)
     named = built.image.id if built.image else built.tag  # a dry run names the tag
-    prepared = job.container_job(wanted, cell=choice.cell, hardware=hardware, image=named, variables=variables)
+    prepared = job.container_job(job_request, cell=choice.cell, hardware=hardware, image=named, variables=variables)
     held = (built.image.id, built.image.labels) if built.image else (None, None)
     return prepared, replace(place, where="container", image=held[0], labels=held[1])

@@ -96,7 +96,7 @@ class Command:
         asked, foreign = _object(self.options, known), {key: known[key] for key in known if key not in self.own}
         if self.job:
             shared = {key: value for key, value in known.items() if key not in options_of(self.options)}
-            return _object(self.job, shared).wanted(self.trainer, foreign), asked
+            return _object(self.job, shared).job_request(self.trainer, foreign), asked
         return (asked, foreign) if self.trainer else (asked,)
 
 

@@ -126,7 +126,7 @@ class Sent(WithCompanions):
     force: bool = option(FORCE, default=False)
 
     @edge
-    def wanted(self, program: str, options: Mapping[str, Any]) -> JobRequest:
+    def job_request(self, program: str, options: Mapping[str, Any]) -> JobRequest:
         """Return the job of a program with the trainer's `options`. Raises RM404 where numbers are none."""
         from rocmatrix.jobs.job import JobRequest
         from rocmatrix.jobs.programs import PROGRAMS

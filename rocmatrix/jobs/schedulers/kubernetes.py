@@ -104,20 +104,20 @@ def _job(to: KubernetesDestination, sending: Sending) -> Job:
     from rocmatrix.containers.emit import kubernetes
     from rocmatrix.jobs.runner import Job
 
-    wanted = sending.wanted
+    job_request = sending.job_request
     _require_site(to, cards=sending.cards)
-    on_claim = _on_claim(wanted)
+    on_claim = _on_claim(job_request)
     _require_adapters(to)
     spec = _spec(to, sending, on_claim)
     placement = kubernetes.Placement(
-        name=_label(str(wanted.options["run"])),
+        name=_label(str(job_request.options["run"])),
         site=to.site,
         nodes=to.nodes,
         processes=to.ranks(sending.cards),
         cards=sending.cards,
     )
     emit = kubernetes.kubernetes_job if to.nodes == 1 else kubernetes.train_job
-    path = wanted.output / f"{placement.name}.yaml"
+    path = job_request.output / f"{placement.name}.yaml"
     return Job(
         argv=["kubectl", "apply", f"--filename={path}"],
         environment=None,
@@ -147,7 +147,7 @@ def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> 
     from rocmatrix.jobs import cluster, input_mounts
 
     target = f"{least_privilege.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
-    own = sending.wanted.options
+    own = sending.job_request.options
     inputs = tuple(input_mounts.mounts(own, on_claim=True))
     places = Places(results=least_privilege.RUN_FOLDER, data=on_claim, data_target=target, inputs=inputs)
     options = {**own, "output": least_privilege.RUN_FOLDER, "data": target, **input_mounts.inside(own)}
@@ -165,19 +165,19 @@ def _rows_of_pods(
     return text + (f"; data: {data} on claim {to.site.data_claim or to.site.claim}" if data else "")
 
 
-def _on_claim(wanted: JobRequest) -> str | None:
+def _on_claim(job_request: JobRequest) -> str | None:
     """Return the data's path on its claim, relative to the claim's root. Raises RM426 for a file of this machine."""
     from rocmatrix.jobs import callback_mounts, input_mounts, job
 
-    recipe = job.recipe_file(wanted)
-    named = str(wanted.options.get("data") or "")
+    recipe = job.recipe_file(job_request)
+    named = str(job_request.options.get("data") or "")
     path = PurePosixPath(named)
     if recipe is not None:
         raise RocmatrixError("RM426", what=f"--recipe names {recipe}", next="Say its settings with --set.")
-    if code := callback_mounts.files(job.callbacks(wanted)):
+    if code := callback_mounts.files(job.callbacks(job_request)):
         advice = "Put the class into a module of the image, and give --callback module:Class."
         raise RocmatrixError("RM426", what=f"--callback names {code[0]}", next=advice)
-    for flag, other in {"data": named, **input_mounts.named(wanted.options)}.items():
+    for flag, other in {"data": named, **input_mounts.named(job_request.options)}.items():
         parts = PurePosixPath(other)
         if other and (parts.is_absolute() or ".." in parts.parts or not parts.name):
             raise RocmatrixError("RM426", what=f"--{flag} names {other}")

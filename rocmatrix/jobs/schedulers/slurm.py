@@ -99,19 +99,19 @@ def _job(to: SlurmDestination, sending: Sending) -> Job:
     from rocmatrix.containers.emit import slurm
     from rocmatrix.jobs.runner import Job
 
-    wanted, cards = sending.wanted, sending.cards
+    job_request, cards = sending.job_request, sending.cards
     under = _native_batch(to, sending) if to.under == "native" else _contained(to, sending)
-    name = str(wanted.options["run"])
+    name = str(job_request.options["run"])
     batch = slurm.Batch(
         name=name,
         arguments=under.arguments,
-        log=str(wanted.output / f"{name}-%j.log"),
+        log=str(job_request.output / f"{name}-%j.log"),
         nodes=to.nodes,
         processes=to.ranks(cards),
         cards=cards,
         request=to.slurm,
     )
-    path = wanted.output / f"{name}.sbatch"
+    path = job_request.output / f"{name}.sbatch"
     return Job(
         argv=["sbatch", "--parsable", str(path)],
         environment=None,
@@ -128,26 +128,26 @@ def _native_batch(to: SlurmDestination, sending: Sending) -> _Under:
     from rocmatrix.jobs import job
     from rocmatrix.runtime.paths import ROOT
 
-    wanted, cell = sending.wanted, sending.cell
+    job_request, cell = sending.job_request, sending.cell
     # What points into the image's own cache folder, or says what the image holds, has no meaning outside of it.
     kept = (row for row in cell.environment if row.name != least_privilege.PROMISES)
     variables = {row.name: row.value for row in kept if not row.value.startswith(least_privilege.CACHE_FOLDER)}
     variables |= {"PYTHONPATH": to.checkout or str(ROOT), "PYTHONSAFEPATH": "1"}
-    python, arguments = to.python, _unproven(wanted)
+    python, arguments = to.python, _unproven(job_request)
     if python is None:
-        made = job.native_job(wanted, matrix=sending.matrix, cell=cell, hardware=sending.hardware)
-        python, arguments = made.argv[0], made.argv[made.argv.index(wanted.program.name) :]
+        made = job.native_job(job_request, matrix=sending.matrix, cell=cell, hardware=sending.hardware)
+        python, arguments = made.argv[0], made.argv[made.argv.index(job_request.program.name) :]
     launcher = slurm.native_launcher(python, variables, cards=cell.architecture is not None)
     return _Under(launcher=launcher, arguments=tuple(arguments))
 
 
-def _unproven(wanted: JobRequest) -> list[str]:
+def _unproven(job_request: JobRequest) -> list[str]:
     """Return the trainer's arguments for a Python of the nodes, whose wheels are unknown here."""
     from rocmatrix.jobs import job
 
-    options = {**wanted.options, "output": str(wanted.output)}
+    options = {**job_request.options, "output": str(job_request.output)}
     unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": job.commit()}
-    return [wanted.program.name, *job.flags(options | unproven)]
+    return [job_request.program.name, *job.flags(options | unproven)]
 
 
 def _contained(to: SlurmDestination, sending: Sending) -> _Under:
@@ -156,17 +156,17 @@ def _contained(to: SlurmDestination, sending: Sending) -> _Under:
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, input_mounts, job
 
-    wanted, cards = sending.wanted, bool(sending.cards)
-    target = runspec.data_path(wanted.data) if wanted.data else None
+    job_request, cards = sending.job_request, bool(sending.cards)
+    target = runspec.data_path(job_request.data) if job_request.data else None
     places = Places(
-        results=str(wanted.output),
-        data=str(wanted.data),
+        results=str(job_request.output),
+        data=str(job_request.data),
         data_target=target,
-        recipe=job.recipe_file(wanted),
-        callbacks=tuple(callback_mounts.files(job.callbacks(wanted))),
-        inputs=tuple(input_mounts.mounts(wanted.options)),
+        recipe=job.recipe_file(job_request),
+        callbacks=tuple(callback_mounts.files(job.callbacks(job_request))),
+        inputs=tuple(input_mounts.mounts(job_request.options)),
     )
-    command = cluster.command(sending, {**wanted.options, **job.places(wanted)})
+    command = cluster.command(sending, {**job_request.options, **job.places(job_request)})
     spec = cluster.spec(to, sending.cell, places=places, command=command)
     make = slurm.in_docker if to.under == "docker" else slurm.in_apptainer
     rows = tuple(_on_node(cards=cards)) if to.under == "docker" else ()

@@ -44,12 +44,12 @@ def fits(cell: Cell, request: Request) -> bool:
 
 
 @lru_cache(maxsize=4096)  # the same few versions are compared for every release and cell
-def same_version(wanted: str | None, version: str | None) -> bool:
+def same_version(requested: str | None, version: str | None) -> bool:
     """Return whether two versions are equal; an axis that is open fits every version."""
-    if wanted is None or version is None:
-        return wanted is None
+    if requested is None or version is None:
+        return requested is None
     try:
-        return Version(wanted) == Version(version)
+        return Version(requested) == Version(version)
     except InvalidVersion:
         return False
 

@@ -97,12 +97,12 @@ class DirectSteps:
         self.ahead = at_once(self.size, self.inputs, self.targets)
         with torch.inference_mode():  # what is made in it needs no bookkeeping when it is written to
             self._make_room()
-            batches = zip(*(each.split(self.size) for each in (self.rows, self.wanted, self.gaps)), strict=True)
+            batches = zip(*(each.split(self.size) for each in (self.rows, self.batch_targets, self.gaps)), strict=True)
             self.batches = [list(self._step(*batch)) for batch in batches]
 
     def _make_room(self) -> None:
         count, model = self.ahead * self.size, self.training.model
-        self.rows, self.wanted, self.gaps = (
+        self.rows, self.batch_targets, self.gaps = (
             like.new_empty(count, *like.shape[1:]) for like in (self.inputs, self.targets, self.targets)
         )
         self.optimizer = FusedSteps([value.detach() for value in model.parameters()])  # weight, bias, weight, …
@@ -132,7 +132,7 @@ class DirectSteps:
         step.begin(Hyper.of(self.training.optimizer))
         for numbers, place in zip(rows.split(chunk), losses.split(self.ahead), strict=True):
             torch.index_select(self.inputs, 0, numbers, out=self.rows[: len(numbers)])
-            torch.index_select(self.targets, 0, numbers, out=self.wanted[: len(numbers)])
+            torch.index_select(self.targets, 0, numbers, out=self.batch_targets[: len(numbers)])
             for operations in self.batches[: len(place)]:
                 for operation in operations:
                     operation()

@@ -86,8 +86,8 @@ def read(folder: Path, *, dtype: torch.dtype | None = None) -> Pretrained:
 def _weights(model: Decoder, folder: Path, family: str, dtype: torch.dtype | None) -> dict[str, Tensor]:
     """Return the model's parameters from the files, each checked against the shape that config.json implies."""
     stored = _stored_names(shards.weight_map(folder), family)
-    wanted = {name: file_tensor(family, name) for name in model.state_dict()}
-    places = _places(wanted, stored, tied=model.config.tied, where=str(folder))
+    expected = {name: file_tensor(family, name) for name in model.state_dict()}
+    places = _places(expected, stored, tied=model.config.tied, where=str(folder))
     shapes = {name: value.shape for name, value in model.state_dict().items()}
     weights: dict[str, Tensor] = {}
     by_file = {original: name for name, original in places.items()}
@@ -96,9 +96,9 @@ def _weights(model: Decoder, folder: Path, family: str, dtype: torch.dtype | Non
     }
     for original, value in shards.tensors(folder, mapping):
         name = by_file[original]
-        laid = value.t() if wanted[name][1] and value.ndim == 2 else value
+        laid = value.t() if expected[name][1] and value.ndim == 2 else value
         if laid.shape != shapes[name]:
-            implied = _implied(shapes[name], wanted[name][1])
+            implied = _implied(shapes[name], expected[name][1])
             what = f"{original} has shape {list(value.shape)}; config.json implies {implied}"
             raise TrainerError("RM703", what=what, where=str(folder))
         weights[name] = laid.to(dtype or laid.dtype).contiguous()
@@ -121,7 +121,7 @@ def _stored_names(mapping: Mapping[str, str], family: str) -> dict[str, str]:
 
 
 def _places(
-    wanted: Mapping[str, tuple[str, bool]], stored: Mapping[str, str], *, tied: bool, where: str
+    expected: Mapping[str, tuple[str, bool]], stored: Mapping[str, str], *, tied: bool, where: str
 ) -> dict[str, str]:
     """Return the name in the files of each parameter.
 
@@ -129,18 +129,18 @@ def _places(
         TrainerError: RM703 for parameters that no file holds, and for tensors that no parameter takes.
     """
     stored = dict(stored)
-    embedding = wanted["model.embed_tokens.weight"][0]
+    embedding = expected["model.embed_tokens.weight"][0]
     if tied:  # a tied head may be written beside the embedding or in its place
         head = stored.pop("lm_head.weight", None)
         if embedding not in stored and head is not None:
             stored[embedding] = head
-    missing = [name for name, _ in wanted.values() if name not in stored]
-    unknown = sorted(set(stored) - {name for name, _ in wanted.values()})
+    missing = [name for name, _ in expected.values() if name not in stored]
+    unknown = sorted(set(stored) - {name for name, _ in expected.values()})
     if missing or unknown:
         parts = [f"{len(missing)} tensors are missing, first {missing[0]}"] if missing else []
         parts += [f"{len(unknown)} tensors are unknown, first {unknown[0]}"] if unknown else []
         raise TrainerError("RM703", what="; ".join(parts), where=where)
-    return {ours: stored[name] for ours, (name, _) in wanted.items()}
+    return {ours: stored[name] for ours, (name, _) in expected.items()}
 
 
 def file_weights(model: Decoder, family: str) -> dict[str, Tensor]:

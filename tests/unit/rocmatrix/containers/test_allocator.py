@@ -30,12 +30,12 @@ def test_torch_without_them_is_refused(cell):
 
 @pytest.mark.parametrize(("asked", "there"), [(True, True), (False, False)])
 def test_allocator_setting_is_set_on_request_only(tmp_path, asked, there):
-    wanted = job.JobRequest(
+    job_request = job.JobRequest(
         program=TRAIN, request=Request(cell=NEW.name), where="container", options={}, dry_run=True,
         expandable_segments=asked,
     )  # fmt: skip
     made = job.container_job(
-        wanted, cell=NEW, hardware=survey(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",
-        variables=job.allocator_of(wanted, matrix=MATRIX, cell=NEW),
+        job_request, cell=NEW, hardware=survey(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",
+        variables=job.allocator_of(job_request, matrix=MATRIX, cell=NEW),
     )  # fmt: skip
     assert ("PYTORCH_ALLOC_CONF=expandable_segments:True" in made.words) == there

@@ -63,11 +63,11 @@ def test_missing_card_is_refused_with_the_reason(tmp_path):
         choose_cards(cells.GFX1100, survey(sysfs.no_driver(tmp_path)))
 
 
-@pytest.mark.parametrize(("cell", "wanted", "words"), [(cells.GFX906, None, "gfx906"), (cells.GFX1100, [2], "card 2")])
-def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, wanted, words):
+@pytest.mark.parametrize(("cell", "indices", "words"), [(cells.GFX906, None, "gfx906"), (cells.GFX1100, [2], "card 2")])
+def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, indices, words):
     hardware = survey(sysfs.desktop_with_igpu(tmp_path))
     with pytest.raises(RocmatrixError, match="RM303") as refusal:
-        choose_cards(cell, hardware, wanted)
+        choose_cards(cell, hardware, indices)
     assert words in refusal.value.what
     assert refusal.value.where == "card 0 is gfx1036 (integrated), card 1 is gfx1100"
 

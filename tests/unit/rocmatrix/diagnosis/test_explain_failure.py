@@ -26,7 +26,7 @@ INVALID_ISA = "Queue aborting with error : HSA_STATUS_ERROR_INVALID_ISA: code: 0
 SAID = "hip-invalid-device-function: "
 
 
-def wanted(program):
+def job_request(program):
     return JobRequest(program=PROGRAMS[program], request=Request(), where="native", options={})
 
 
@@ -47,7 +47,7 @@ def job(monkeypatch, tmp_path):
 def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
     job(f"import sys; sys.stderr.write({FAULT!r}); sys.exit({status})")
     with pytest.raises(SystemExit) as ended:
-        jobs.train(wanted("train"), Kept())
+        jobs.train(job_request("train"), Kept())
     assert ended.value.code == status
     told = capfd.readouterr().err
     assert SAID in told
@@ -57,7 +57,7 @@ def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
 
 def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
     job(f"import sys; sys.stderr.write({FAULT!r})")
-    jobs.train(wanted("train"), Kept())
+    jobs.train(job_request("train"), Kept())
     assert "diagnosis" not in capfd.readouterr().err
 
 
@@ -65,7 +65,7 @@ def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capf
     tail = f'{{"event": "probe", "probe": "blas", "status": "fail", "stderr_tail": "{FAULT}"}}'
     job(f"print({tail!r}); raise SystemExit(1)")
     with pytest.raises(SystemExit) as ended:
-        jobs.smoke(wanted("smoke"), Smoke())
+        jobs.smoke(job_request("smoke"), Smoke())
     assert ended.value.code == 2
     told = capfd.readouterr().err
     assert SAID in told
@@ -79,7 +79,7 @@ def test_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
     log = tmp_path / "smoke.log" if kept else None
     job(f"print({passed!r}); print({failed!r}); raise SystemExit(1)", log=log)
     with pytest.raises(SystemExit):
-        jobs.smoke(wanted("smoke"), Smoke())
+        jobs.smoke(job_request("smoke"), Smoke())
     assert "no known failure in its words" in capfd.readouterr().err
 
 
@@ -88,7 +88,7 @@ def test_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path):
     early = "import sys; sys.stderr.write('" + INVALID_ISA + "\\n' + 'x\\n' * 300_000); sys.exit(1)"
     job(early, cell=GFX906, host=sysfs.two_rx_7900_xt, log=log)
     with pytest.raises(SystemExit):
-        jobs.train(wanted("train"), Kept())
+        jobs.train(job_request("train"), Kept())
     told = capfd.readouterr().err.replace("x\n", "")
     assert f"log: {log}" in told
     assert f"diagnosis for {GFX906.name} on gfx1100, gfx1100, Linux" in told
@@ -103,7 +103,7 @@ def test_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
     failed = f'{{"event": "probe", "probe": "blas", "status": "fail", {checks}}}'
     job(f"print({failed!r}); raise SystemExit(1)", log=tmp_path / "smoke.log")
     with pytest.raises(SystemExit):
-        jobs.smoke(wanted("smoke"), Smoke())
+        jobs.smoke(job_request("smoke"), Smoke())
     told = capfd.readouterr().err
     assert SAID in told
     assert f"where: {tmp_path / 'smoke.log'}" in told

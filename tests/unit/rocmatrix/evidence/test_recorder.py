@@ -53,10 +53,10 @@ def smoking(path, monkeypatch, tmp_path):
     def smoke(*events, status=0, asked=(), trouble=None, run=None, **options):
         place = recorder.Place(cell=cells.CPU, hardware=host, asked=asked)
         done = Finished(status=status, events=events, trouble=trouble)
-        monkeypatch.setattr(jobs, "prepared_job", lambda wanted: (prepared, place))
+        monkeypatch.setattr(jobs, "prepared_job", lambda job_request: (prepared, place))
         monkeypatch.setattr(runner, "run", run or (lambda *_, **__: done))
-        wanted = JobRequest(program=SMOKE, request=Request(), where="native", options=options)
-        jobs.smoke(wanted, Smoke())
+        job_request = JobRequest(program=SMOKE, request=Request(), where="native", options=options)
+        jobs.smoke(job_request, Smoke())
 
     return smoke
 

@@ -29,17 +29,17 @@ KUBERNETES = KubernetesDestination(nodes=2, groups=(44, 992), site=Site(claim="r
 def prepare(tmp_path, monkeypatch):
     """Return a function that makes the job of a machine; the native one is made without an environment."""
 
-    def native_job(wanted, **_):
-        argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
+    def native_job(job_request, **_):
+        argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(job_request.options)]
         return Job(argv=argv, environment={"PYTHONPATH": "/checkout", "PYTHONSAFEPATH": "1", "A": "b"}, why="w")
 
     monkeypatch.setattr(job, "native_job", native_job)
 
     def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
         options = {"output": str(tmp_path / "runs"), **options}
-        wanted = JobRequest(program=TRAIN, request=Request(), where="", options=options)
+        job_request = JobRequest(program=TRAIN, request=Request(), where="", options=options)
         hardware = survey(machine(tmp_path / "machine"))
-        return submit.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
+        return submit.prepare(job_request, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
 
     return prepare
 

@@ -17,7 +17,7 @@ from tests.fixtures import cells, sysfs
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 
 
-def wanted(program="train", **choices):
+def job_request(program="train", **choices):
     given = {"request": Request(), "where": "auto", "options": {}, "dry_run": True} | choices
     return JobRequest(program=PROGRAMS[program], **given)
 
@@ -39,7 +39,7 @@ def own_python(monkeypatch):
 def test_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prepared = job.native_job(
-        wanted(options={"epochs": "3"}),
+        job_request(options={"epochs": "3"}),
         matrix=MATRIX,
         cell=cells.CPU,
         hardware=survey(sysfs.no_driver(tmp_path / "host")),
@@ -55,7 +55,7 @@ def test_places_move_into_the_container(tmp_path):
     options = {"output": str(tmp_path / "out"), "data": str(tmp_path / "bars.csv")}
     (tmp_path / "bars.csv").write_text("stand-in")
     prepared = job.container_job(
-        wanted(options=options),
+        job_request(options=options),
         cell=cells.CPU,
         hardware=survey(sysfs.no_driver(tmp_path / "host")),
         image="rocmatrix:cpu-torch2.13.0",
@@ -70,7 +70,7 @@ def test_places_move_into_the_container(tmp_path):
 def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
     hardware = survey(host(tmp_path))
     cell = next(c for c in MATRIX.cells if c.architecture == hardware.architectures[0])
-    options, note = job.probes_for(wanted("smoke"), cell=cell, hardware=hardware)
+    options, note = job.probes_for(job_request("smoke"), cell=cell, hardware=hardware)
     assert ("probe" in options) == left_out
     assert ("the probes of two are left out: p2p, collectives, two_gpu_step" in note) == left_out
     assert not left_out or not {"p2p", "collectives", "two_gpu_step"} & set(options["probe"])
@@ -80,13 +80,13 @@ def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
 def test_cards_that_are_chosen_decide_which_probes_run(cards, left_out, tmp_path):
     hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
     cell = next(c for c in MATRIX.cells if c.architecture == "gfx1100")
-    options, note = job.probes_for(wanted("smoke", cards=cards), cell=cell, hardware=hardware)
+    options, note = job.probes_for(job_request("smoke", cards=cards), cell=cell, hardware=hardware)
     assert ("probe" in options) == left_out
     assert ("one card, so the probes of two are left out" in note) == left_out
 
 
 def test_probes_named_by_hand_are_kept(tmp_path):
-    chosen = wanted("smoke", options={"probe": ["two_gpu_step"]})
+    chosen = job_request("smoke", options={"probe": ["two_gpu_step"]})
     cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906")
     assert job.probes_for(chosen, cell=cell, hardware=survey(sysfs.mi50(tmp_path))) == ({"probe": ["two_gpu_step"]}, "")
 
@@ -105,7 +105,7 @@ def cpu_build_only(monkeypatch):
 
 def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
     host = survey(sysfs.mi50(tmp_path))
-    prepared = job.native_job(wanted("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+    prepared = job.native_job(job_request("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
     assert "--expect=rocm" in prepared.argv
 
 
@@ -113,11 +113,11 @@ def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_
 def test_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM403"):
-        job.native_job(wanted(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+        job.native_job(job_request(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
 
 
 def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
-    missing = wanted(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
+    missing = job_request(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
     host = survey(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM404"):
         job.container_job(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
@@ -125,18 +125,18 @@ def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
 
 def test_cards_are_chosen_natively_too(tmp_path):
     host = survey(sysfs.two_rx_7900_xt(tmp_path))
-    one = wanted("smoke", cards=(1,))
+    one = job_request("smoke", cards=(1,))
     assert job.visible(one, cell=cells.GFX1100, hardware=host) == {"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}
-    assert job.visible(wanted("smoke"), cell=cells.GFX1100, hardware=host) == {}
+    assert job.visible(job_request("smoke"), cell=cells.GFX1100, hardware=host) == {}
     with pytest.raises(RocmatrixError, match="RM303"):
-        job.visible(wanted("smoke", cards=(5,)), cell=cells.GFX1100, hardware=host)
+        job.visible(job_request("smoke", cards=(5,)), cell=cells.GFX1100, hardware=host)
 
 
 FOREIGN = native_env.Native(python="python3", cell=None, why="the active environment's torch 2.13.0")
 
 
 def test_foreign_environment_has_no_cell_and_reports_why():
-    told = job.native_provenance(wanted(forced=("rule-a",)), runner=FOREIGN, asked=cells.CPU)
+    told = job.native_provenance(job_request(forced=("rule-a",)), runner=FOREIGN, asked=cells.CPU)
     assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in told
     assert not any(word.startswith(("--cell=", "--forced=")) for word in told)
 
@@ -144,16 +144,18 @@ def test_foreign_environment_has_no_cell_and_reports_why():
 def test_overridden_rules_are_reported_for_their_cell():
     own = native_env.Native(python="python3", cell=cells.CPU, why="stand-in")
     assert "--forced=rule-a,rule-b" in job.native_provenance(
-        wanted(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
+        job_request(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
     )
     other = next(cell for cell in MATRIX.cells if cell.name != cells.CPU.name)
-    assert not any("--forced" in word for word in job.native_provenance(wanted(forced=("x",)), runner=own, asked=other))
+    assert not any(
+        "--forced" in word for word in job.native_provenance(job_request(forced=("x",)), runner=own, asked=other)
+    )
 
 
 def container_argv(tmp_path, **choices):
-    job_wanted = wanted(**choices)
+    chosen_job = job_request(**choices)
     host = survey(sysfs.no_driver(tmp_path / "host"))
-    return job.container_job(job_wanted, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
+    return job.container_job(chosen_job, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
 
 
 def test_overridden_rules_are_reported_in_a_container(tmp_path):
@@ -198,7 +200,7 @@ def test_second_file_and_pretrained_folder_move_into_the_container(tmp_path):
     machine = survey(sysfs.no_driver(tmp_path / "host"))
 
     def argv(**more):
-        asked = wanted(options=options | more)
+        asked = job_request(options=options | more)
         return job.container_job(asked, cell=cells.CPU, hardware=machine, image="rocmatrix:cpu").argv
 
     prepared = argv(model=str(tmp_path / "llama"))

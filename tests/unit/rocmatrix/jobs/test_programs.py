@@ -46,10 +46,10 @@ def comparisons_by_name(text: str) -> list[int]:
 @pytest.mark.parametrize(
     "line",
     [
-        'if wanted.program == "train": pass',
-        'if wanted.program.name in ("smoke", "bench"): pass',
+        'if job_request.program == "train": pass',
+        'if job_request.program.name in ("smoke", "bench"): pass',
         'x = "features" != program',
-        "if wanted.program is TRAIN: pass",
+        "if job_request.program is TRAIN: pass",
         'match program:\n    case "bench":\n        pass',
     ],
 )

@@ -68,8 +68,8 @@ class Chain:
             "REHEARSAL_FOLDER": str(self.folder),
             "REHEARSAL_DEVICES": str(self.folder / "machine/dev"),
         }
-        wanted = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
-        with recorder.watched(wanted, replace(self.place, image=image)) as keep:
+        job_request = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
+        with recorder.watched(job_request, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
             return keep(runner.run(argv, environment=environment, show=lambda _: None))
 

@@ -41,9 +41,9 @@ def bench(monkeypatch, tmp_path):
         log = tmp_path / "bench.log"
         log.write_text("".join(json.dumps(event) + "\n" for event in events))
         monkeypatch.setattr(runner, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
-        wanted = JobRequest(program=BENCH, request=Request(), where="native", options=options)
+        job_request = JobRequest(program=BENCH, request=Request(), where="native", options=options)
         try:
-            command.bench(wanted, command.Bench(as_json=as_json))
+            command.bench(job_request, command.Bench(as_json=as_json))
         finally:
             run.records = store.read(path)
 
@@ -152,5 +152,5 @@ def test_bench_never_raises_a_level_nor_takes_one_away():
     ],
 )
 def test_cell_of_a_card_must_measure_a_card(cell, options, expected):
-    wanted = JobRequest(program=BENCH, request=Request(), where="container", options=options)
-    assert job.expected(wanted, cell) == expected
+    job_request = JobRequest(program=BENCH, request=Request(), where="container", options=options)
+    assert job.expected(job_request, cell) == expected

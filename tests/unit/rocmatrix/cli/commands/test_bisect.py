@@ -38,8 +38,10 @@ def simulated(monkeypatch):
     def simulated(first_bad, *, unbuildable=()):
         asked = []
 
-        def run(wanted):
-            name = next(c.name for c, _ in VERSIONS if _axes(c) == (wanted.request.rocm, wanted.request.torch))
+        def run(job_request):
+            name = next(
+                c.name for c, _ in VERSIONS if _axes(c) == (job_request.request.rocm, job_request.request.torch)
+            )
             asked.append(name)
             if name in unbuildable:
                 raise RocmatrixError("RM202", what="simulated")

@@ -22,8 +22,8 @@ SUBMIT = known()["submit"].options
 def submit(tmp_path, *, explain=False, **place):
     options = {"output": str(tmp_path), "run": "r"}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
-    wanted = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
-    cluster.submit(wanted, SUBMIT(engine="kubernetes", explain=explain, **NODES, **CLAIM, **place))
+    job_request = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
+    cluster.submit(job_request, SUBMIT(engine="kubernetes", explain=explain, **NODES, **CLAIM, **place))
 
 
 def test_dry_run_prints_the_files_and_the_command_and_leaves_nothing(tmp_path, capsys):

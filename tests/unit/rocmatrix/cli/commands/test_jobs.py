@@ -120,16 +120,18 @@ def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container
 def test_card_that_is_missing_is_reported_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
-        wanted = JobRequest(program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,))
-        jobs.smoke(wanted, Smoke())
+        job_request = JobRequest(
+            program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(7,)
+        )
+        jobs.smoke(job_request, Smoke())
     assert "RM303" in capsys.readouterr().err
 
 
 def test_job_gets_the_cards_that_were_chosen(in_container):
-    wanted = JobRequest(
+    job_request = JobRequest(
         program=SMOKE, request=Request(gpu="gfx1100"), where="container", options={}, cards=(1,), dry_run=True
     )
-    argv = jobs.prepared_job(wanted)[0].argv
+    argv = jobs.prepared_job(job_request)[0].argv
     assert [word for word in argv if word.startswith("--device=/dev/dri")] == [
         "--device=/dev/dri/renderD129:/dev/dri/renderD129:rw"
     ]
@@ -165,7 +167,7 @@ def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_pa
     verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
     done = Finished(status=1, events=(verdict,))
     place = recorder.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
-    monkeypatch.setattr(jobs, "run_and_record", lambda wanted: (done, place))
+    monkeypatch.setattr(jobs, "run_and_record", lambda job_request: (done, place))
     with pytest.raises(SystemExit, match="2"):
         jobs.smoke(CPU_JOB, Smoke())
     told = capsys.readouterr().err

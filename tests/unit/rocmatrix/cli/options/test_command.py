@@ -54,20 +54,20 @@ def test_facts_of_the_host_are_no_flags():
 
 def test_option_that_may_be_repeated_arrives_as_a_list():
     assert flags_of("train")["set"].kind is list
-    wanted, _ = known()["train"].arguments({"set": ["train.epochs=3", "train.seed=1"]})
-    assert job.flags(wanted.options) == ["--set=train.epochs=3", "--set=train.seed=1"]
+    job_request, _ = known()["train"].arguments({"set": ["train.epochs=3", "train.seed=1"]})
+    assert job.flags(job_request.options) == ["--set=train.epochs=3", "--set=train.seed=1"]
 
 
 def test_trainers_options_arrive_together_and_the_others_by_name():
-    wanted, _ = known()["train"].arguments({"gpu": "cpu", "epochs": "3", "batch_size": "7", "in": "native"})
-    assert (wanted.request.gpu, wanted.where) == ("cpu", "native")
-    assert wanted.options == {"epochs": "3", "batch_size": "7"}
+    job_request, _ = known()["train"].arguments({"gpu": "cpu", "epochs": "3", "batch_size": "7", "in": "native"})
+    assert (job_request.request.gpu, job_request.where) == ("cpu", "native")
+    assert job_request.options == {"epochs": "3", "batch_size": "7"}
 
 
 def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
     listed = []
     monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", listed.append)
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda wanted: listed.append("ran"))
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda job_request: listed.append("ran"))
     known()["smoke"].run({"list": True, "probe": ["blas"]})
     assert listed == [["blas"]]
 
@@ -81,7 +81,7 @@ def test_smoke_hands_probes_and_limit_to_the_trainer(monkeypatch):
 
 def test_evidence_that_is_named_is_used(monkeypatch, tmp_path):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", "another")
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda wanted: None)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda job_request: None)
     known()["smoke"].run({"evidence": str(tmp_path / "e.db")})
     from rocmatrix.evidence import recorder
 
@@ -102,17 +102,17 @@ def test_options_of_a_job_are_flags_with_a_help_text(each):
 
 @pytest.mark.parametrize("name", ["train", "smoke", "bench", "features", "submit"])
 def test_job_without_options_is_the_same_for_every_command(name):
-    wanted, _ = known()[name].arguments({})
+    job_request, _ = known()[name].arguments({})
     program = PROGRAMS["train" if name == "submit" else name]
-    assert wanted == JobRequest(program=program, request=Request(), where="auto", options={})
+    assert job_request == JobRequest(program=program, request=Request(), where="auto", options={})
 
 
 def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
     typed = {"in": "container", "base": "b", "cards": "0,1", "expandable_segments": True, "force": True}
     typed |= {"rocm": "6.3", "wheelhouse": "w", "dry_run": True, "json": True, "seconds": "2"}
-    wanted, asked = known()["bench"].arguments(typed)
+    job_request, asked = known()["bench"].arguments(typed)
     assert asked.as_json
-    assert wanted == JobRequest(
+    assert job_request == JobRequest(
         program=BENCH,
         request=Request(rocm="6.3"),
         where="container",
@@ -127,8 +127,8 @@ def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
 
 
 def test_cards_of_a_node_are_a_number_next_to_the_job():
-    wanted, asked = known()["submit"].arguments({"cards": 4, "epochs": "3"})
-    assert (wanted.cards, wanted.options, asked.cards) == ((), {"epochs": "3"}, 4)
+    job_request, asked = known()["submit"].arguments({"cards": 4, "epochs": "3"})
+    assert (job_request.cards, job_request.options, asked.cards) == ((), {"epochs": "3"}, 4)
 
 
 def test_list_of_features_is_the_trainers_own(monkeypatch):

@@ -48,7 +48,7 @@ def test_cell_fits_by_every_axis_that_is_named(cell, axes, fit):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "version", "same"),
+    ("requested", "version", "same"),
     [
         (None, None, True),
         (None, "6.3", True),
@@ -59,8 +59,8 @@ def test_cell_fits_by_every_axis_that_is_named(cell, axes, fit):
         ("6.3", "", False),
     ],
 )
-def test_versions_are_compared_as_versions_and_an_open_axis_fits_all(wanted, version, same):
-    assert same_version(wanted, version) is same
+def test_versions_are_compared_as_versions_and_an_open_axis_fits_all(requested, version, same):
+    assert same_version(requested, version) is same
 
 
 def changed(name, **fields):

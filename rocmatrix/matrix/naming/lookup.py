@@ -134,7 +134,7 @@ class Index:
         return [], 0
 
     def _called(self, typed: tuple[str, ...], lines: frozenset[str]) -> list[Model]:
-        """Return the models of exactly these words; else of these with a plural's s, or with letters left out at the end."""
+        """Return the models of exactly these words, else with a plural's s, or with letters left out at the end."""
         exact = self.models.get(typed, [])
         if exact and (not _bare(typed, lines) or all(model.chip for model in exact)):
             return exact
@@ -210,7 +210,7 @@ def _continued(words: list[Word], end: int, typed: tuple[str, ...], *, chip: boo
 
 
 def _unexplained(words: list[Word], used: set[int]) -> list[str]:
-    """Return the words left over that look like part of a model: long numbers, suffixes, letters before a number.
+    """Return the words left over that look like part of a model: long numbers, suffixes, letters before one.
 
     What stands before the first line is a board's own: the 310 of "MERC 310 Radeon RX 7900 XT".
     """
@@ -226,7 +226,7 @@ def _unexplained(words: list[Word], used: set[int]) -> list[str]:
 
 
 def _prefix(before: Word, word: Word) -> bool:
-    """Return whether letters stand before a number as a part of it: the V of V7600, the HD of HD 7600, RT of RT 9070."""
+    """Return whether letters stand before a number as a part of it: the V of V7600, the HD of HD 7600."""
     if not before.text.isalpha() or not word.text.isdigit() or before.text in LINES:
         return False
     if before.text in ("vega", "navi", "polaris", "hd"):

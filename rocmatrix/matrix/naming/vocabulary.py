@@ -10,99 +10,12 @@ import re
 # Brands and lines. They change nothing about the model, but a Ryzen is no Radeon RX.
 LINES = frozenset(["amd", "ati", "radeon", "rx", "pro", "instinct", "ryzen", "ai", "graphics", "firepro"])
 # What a person writes between a line and a model, or after it, in a sentence or a table.
-SMALL_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "apu",
-        "are",
-        "as",
-        "at",
-        "by",
-        "card",
-        "cards",
-        "cpu",
-        "de",
-        "dgpu",
-        "egpu",
-        "el",
-        "for",
-        "from",
-        "gpu",
-        "gpus",
-        "has",
-        "het",
-        "i",
-        "ich",
-        "igpu",
-        "im",
-        "in",
-        "is",
-        "it",
-        "la",
-        "le",
-        "les",
-        "lp",
-        "mine",
-        "mit",
-        "mon",
-        "my",
-        "new",
-        "node",
-        "of",
-        "oc",
-        "oem",
-        "old",
-        "on",
-        "one",
-        "or",
-        "our",
-        "own",
-        "set",
-        "the",
-        "to",
-        "und",
-        "une",
-        "van",
-        "vf",
-        "via",
-        "vs",
-        "w",
-        "we",
-        "with",
-        "xl",
-        "aib",
-        "mba",
-        "gen",
-        "ref",
-        "box",
-        "pc",
-        "no",
-        "not",
-        "yes",
-        "le",
-        "un",
-        "eth",
-        "via",
-        "mxm",
-        "hp",
-        "das",
-        "die",
-        "der",
-        "ein",
-        "dell",
-        "evo",
-        "red",
-        "tuf",
-        "rog",
-        "msi",
-        "xfx",
-        "sff",
-        "hbm",
-        "usb",
-    ]
-)
+_SMALL = """
+a aib an and apu are as at box by card cards cpu das de dell der dgpu die egpu ein el eth evo for from gen gpu gpus
+has hbm het hp i ich igpu im in is it la le les lp mba mine mit mon msi mxm my new no node not oc oem of old on one
+or our own pc red ref rog set sff the to tuf un und une usb van vf via vs w we with xfx xl yes
+"""
+SMALL_WORDS = frozenset(_SMALL.split())
 # Letters behind a number that make it another model, wherever they stand.
 STRONG_SUFFIXES = frozenset(["xt", "xtx", "gre"])
 # Words of three letters and more that makers put behind a number for another model; shorter ones all count as such.
@@ -112,8 +25,10 @@ LAPTOP = frozenset(["mobile", "laptop", "notebook"])
 CLASS = re.compile(r"[3579]")
 
 OTHER_MAKERS = re.compile(
-    r"\b(nvidia|geforce|quadro|tesla|titan|(?:rtx|gtx|gt)(?=[\s\d]|$)|[abhl]\d{2,3}[a-z]?|[tpkmv]100|[pm]40|k80|t4|gh?200|gb\d{3}|dgx"
-    r"|^\s*(?:[2-5]0[5-9]0|1[06][3-8]0)(?:\s?ti|\s?super)?\s*$|intel|arc|gaudi|xeon|apple|adreno|mali|snapdragon|tpu|ascend)(?=\b|\d)"
+    r"\b(nvidia|geforce|quadro|tesla|titan|(?:rtx|gtx|gt)(?=[\s\d]|$)|[abhl]\d{2,3}[a-z]?|[tpkmv]100|[pm]40|k80|t4"
+    r"|gh?200|gb\d{3}|dgx"
+    r"|^\s*(?:[2-5]0[5-9]0|1[06][3-8]0)(?:\s?ti|\s?super)?\s*$|intel|arc|gaudi|xeon|apple|adreno|mali"
+    r"|snapdragon|tpu|ascend)(?=\b|\d)"
 )
 # Processors of other makers, and AMD's without graphics, next to a card; another maker's card next to one.
 NEIGHBOURS = re.compile(
@@ -123,8 +38,8 @@ NEIGHBOURS = re.compile(
 )
 NO_GRAPHICS = re.compile(r"\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[1-57]\d[05]0(?:x3d|xt|x|f|af)?\b")
 
-# What no release was built for, by LLVM's AMDGPUUsage.rst; the BC-250 by ROCm/rocm-libraries PR #8838; Vega in processors
-# by pciutils/pciids (15d8, 15dd) and the Linux kernel.
+# What no release was built for, by LLVM's AMDGPUUsage.rst; the BC-250 by ROCm/rocm-libraries PR #8838; Vega in
+# processors by pciutils/pciids (15d8, 15dd) and the Linux kernel.
 UNSERVED = {
     "gfx1013": re.compile(r"\bbc-?250\b|\bcyan skillfish\b"),
     "gfx902": re.compile(

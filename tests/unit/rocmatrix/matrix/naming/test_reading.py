@@ -1,4 +1,4 @@
-"""Names as people type them: two draws of names whose answers were decided first, and no card of another architecture."""
+"""Names as people type them: draws whose answers were decided first, and no card of another architecture."""
 
 import itertools
 from pathlib import Path
@@ -58,7 +58,8 @@ def test_draws_are_large_and_from_other_sources():
 
 
 AROUND = [
-    "{}", "AMD {}", "my {}", "2x {}", "dual {}", "{} x2", "(8x {})", "Sapphire Nitro+ {} OC", "{} 16GB GDDR6", "{} (rev c8)",
+    "{}", "AMD {}", "my {}", "2x {}", "dual {}", "{} x2", "(8x {})", "Sapphire Nitro+ {} OC", "{} 16GB GDDR6",
+    "{} (rev c8)",
     "{} on Ubuntu 24.04, ROCm 6.4", "GPU: {}", "Intel Core i7-7700K with {}", "GeForce RTX 3090 and {}",
 ]  # fmt: skip
 
@@ -98,10 +99,10 @@ def test_letters_behind_a_model_lead_to_a_card_of_that_model_or_to_none(gfx):
         ("XFX MERC 310 Radeon RX 7900XT", "gfx1100"),
         ("RX 7900 XTX + Ryzen 9 5950X", "gfx1100"),
         ("Aqua Vanjaram [Instinct MI350X]", "gfx950"),
-        ("RX 9070ꓸ RX 9070 XT".replace("ꓸ", ","), "gfx1201"),
+        ("RX 9070, RX 9070 XT", "gfx1201"),
         ("Ryzen AI 9 HX370", "gfx1150"),
         ("Ryzen 7600X", "gfx1036"),
-        ("ｒｘ ７９００ ＸＴＸ", "gfx1100"),
+        ("\uff32\uff38 \uff17\uff19\uff10\uff10 XTX", "gfx1100"),
     ],
 )
 def test_name_of_each_kind_is_read(name, gfx):

@@ -9,7 +9,8 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("6.4", "6.4"), ("ROCm 6.4", "6.4"), ("rocm6.4.1", "6.4.1"), ("ROCm7", "7"), ("rocm-v7.2", "7.2"), ("nightly", "nightly")],
+    [("6.4", "6.4"), ("ROCm 6.4", "6.4"),
+     ("rocm6.4.1", "6.4.1"), ("ROCm7", "7"), ("rocm-v7.2", "7.2"), ("nightly", "nightly")],
 )  # fmt: skip
 def test_rocm_in_any_spelling_is_its_number(text, number):
     assert versions.rocm(text) == number
@@ -33,7 +34,8 @@ def test_torch_in_any_spelling_is_its_number_and_its_build(text, both):
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("3.12", "3.12"), ("py3.12", "3.12"), ("cp312", "3.12"), ("python 3.11.9", "3.11"), ("313t", "3.13t"), ("2.7", "2.7")],
+    [("3.12", "3.12"), ("py3.12", "3.12"), ("cp312", "3.12"), ("python 3.11.9", "3.11"),
+     ("313t", "3.13t"), ("2.7", "2.7")],
 )  # fmt: skip
 def test_python_in_any_spelling_is_its_number(text, number):
     assert versions.python(text) == number

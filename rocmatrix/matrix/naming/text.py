@@ -16,7 +16,7 @@ _OTHER_ID = re.compile(r"\b(10de|8086):[0-9a-f]{4}\b")
 # What stands around a model and has digits of its own: places, versions, sizes, counts and rates.
 _AROUND = re.compile(
     r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b|\[[0-9a-f]{4}\]|\(?\brev \w+\)?"
-    r"|\b\d+\s*[gm]i?bs?\b|\b\d{1,3}\s*(?:g|gigs?)\b|\bg?ddr\s?\d\w?\b|\bhbm\d?e?\b|\bpci-?e?\s?\d(?:\.\d)?|\bx16\b"
+    r"|\b\d+\s*[gm]i?bs?\b|\b[1-9]\d?\s*(?:g|gigs?)\b|\b\d{3}g\b|\bg?ddr\s?\d\w?\b|\bhbm\d?e?\b|\bpci-?e?\s?\d(?:\.\d)?|\bx16\b"
     r"|\brocm\s?-?\d[\d.]*|\b(?:torch|pytorch|python|ubuntu|linux|kernel|windows|debian|fedora)\s?-?\d[\w.]*"
     r"|\b\d+(?:\.\d+)+\w*|\b\d+\s*-?\s*(?:core|cores|threads?|cus?|mhz|ghz|w(?!/)|watts?|bit|nm|tflops|fps)\b|#\d+|\b\d+(?:th|nd|st|rd)\b"
     r"|\b(?:19|20)\d\d\b(?=\s*$)"

@@ -18,7 +18,10 @@ _FORMS = (
     (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}(?![\w:])|(?<![\w:])fe80::[0-9a-f:%\w]{1,60}", re.IGNORECASE), "<address>"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     (re.compile(r"(?P<name>\b(?:Serial(?: Number)?|Unique ID|Hostname)\s{0,30}: ?)\S{1,100}", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"(?<![\w.@/-])[\w.-]{1,32}@[\w.-]{1,63}(?=:[~/][^\s]{0,200}[$#] | [^\s\]]{1,200}\][$#] )"), "<user>@<host>"),
     (re.compile(r"(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
+    (re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z) )[\w.-]{1,64}(?= (?:kernel|[\w./@-]{1,64}\[\d{1,9}\]): )"), r"\g<time><host>"),
+    (re.compile(r"(?P<name>\"(?:_HOSTNAME|Hostname|_MACHINE_ID|_BOOT_ID|nodeName|Domainname)\" ?: ?\")[^\"]{1,100}"), r"\g<name><id>"),
     (re.compile(r"\b[\w-]{1,63}(?=:\d{2,9}:\d{2,9} \[\d{1,3}\])"), "<host>"),
 )  # fmt: skip
 

@@ -9,7 +9,6 @@ import pytest
 from rocmatrix.doctor import examination, host, knowledge
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.doctor.host import Disk, Engine, User
-from rocmatrix.doctor.state import throttled_by
 from rocmatrix.host.hardware import survey
 from tests.fixtures import machines, sysfs
 from tests.fixtures.cells import CPU, GFX1100, GFX1151
@@ -273,28 +272,6 @@ def test_root_opens_everything(tmp_path):
 def test_sound_fixtures_have_no_error(tmp_path, build):
     found = look(build(tmp_path), user=User(uid=1000, groups=frozenset({992, 109, 44})))
     assert [f for f in found.values() if f.status == "error"] == []
-
-
-@pytest.mark.parametrize(
-    ("table", "cause"),
-    [
-        (machines.metrics(), ()),
-        (machines.metrics(status=1 << 20 | 1 << 47), ("current", "temperature")),
-        (machines.metrics(status=1 << 57), ("other",)),
-        (machines.metrics(status=(1 << 64) - 1), None),
-        (machines.metrics(version=(1, 4), status=5), ("status 0x5 of this chip",)),
-        (machines.metrics(version=(1, 4)), ()),
-        (machines.metrics(version=(2, 1), status=2), ("status 0x2 of this chip",)),
-        (machines.metrics(version=(2, 2), status=1 << 33), ("temperature",)),
-        (machines.metrics(version=(1, 4), status=(1 << 32) - 1), None),
-        (bytes.fromhex("3c000103") + bytes(56), None),
-        (machines.metrics()[:-1], None),
-        (b"", None),
-        (b"\xff" * 4, None),
-    ],
-)
-def test_metrics_table_is_read_by_its_format_and_length(table, cause):
-    assert throttled_by(table) == cause
 
 
 def test_recorded_mi210_tree_is_examined_without_an_error():

@@ -12,21 +12,18 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
 from rocmatrix.cli.commands.dashboard import Dashboard
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
-from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
 from rocmatrix.evidence.record import Hardware, Number, Trouble
 from rocmatrix.matrix.card_names import same
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.browser import chromium, dom, violations
 from tests.fixtures.cells import MATRIX
-from tests.fixtures.evidence import CARD, at, record, rocm, smoke
+from tests.fixtures.evidence import CARD, record, rocm, smoke
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CELL = "rocm6.3-torch2.7.1-gfx1100"
@@ -207,24 +204,6 @@ def test_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(texts)
     assert 'aria-label="AMD Radeon RX 7900 XT: matmul fp16 4096x4096x4096: 71 TFLOP/s' in text
     assert "4096 spread" not in text
     assert "a bench shows how fast it is, and raises no level" in text
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 10_000), st.floats(-1e9, 1e9)), min_size=1, max_size=20, unique_by=lambda m: m[0])
-)
-def test_larger_values_are_drawn_higher_and_later_ones_further_right(measured):
-    drawn = plot("x", "s", [(at(hours), value) for hours, value in measured])
-    for point in drawn.points:
-        assert 0 <= point.x <= WIDTH
-        assert 0 <= point.y <= HEIGHT
-    for a, b in pairwise(drawn.points):
-        assert a.x <= b.x
-        assert (b.y <= a.y) if b.value > a.value else (b.y >= a.y)
-
-
-def test_plot_without_measurements_is_refused():
-    with pytest.raises(ValueError, match="nothing"):
-        plot("x", "s", [])
 
 
 def test_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):

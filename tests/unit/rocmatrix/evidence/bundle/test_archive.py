@@ -1,0 +1,8 @@
+"""Parts are bounded, and packed to the same bytes each time."""
+
+from rocmatrix.evidence.bundle import archive, contents
+
+
+def test_bounded_leaves_out_a_part_that_does_not_fit():
+    parts = [contents.Part(name=str(n), text="x" * 60) for n in range(3)]
+    assert [part.name for part in archive.bounded(parts, most=130)] == ["0", "1"]

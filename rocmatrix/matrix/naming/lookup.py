@@ -119,7 +119,7 @@ class Index:
         return found
 
     def _at(self, words: list[Word], at: int, lines: frozenset[str]) -> tuple[list[Model], int]:
-        """Return the longest model that begins at a word, and its length in words."""
+        """Return the longest model that begins at a word, and its length in runs of letters or digits."""
         if _marked_as_older(words, at):
             return [], 0
         rest = [(i, words[i].text) for i in range(at, len(words)) if i == at or words[i].text not in LINES]

@@ -128,8 +128,8 @@ def strange_certificates(tree: Tree, rows: Mapping[str, Row]) -> Iterator[str]:
     bundle = tree.texts.get(BUNDLE, b"")
     held = certificates(bundle)
     added, missing = len(set(held) - own), len(own - set(held))
-    if added or missing or _beside(bundle):
-        yield f"{BUNDLE}: {added} certificates of no package, {missing} missing{', other text' * _beside(bundle)}"
+    if added or missing or _more_text(bundle):
+        yield f"{BUNDLE}: {added} certificates of no package, {missing} missing{', other text' * _more_text(bundle)}"
 
 
 def certificates(text: bytes) -> list[str]:
@@ -141,10 +141,16 @@ def certificates(text: bytes) -> list[str]:
     return ["".join(body.split()) for body in _CERTIFICATE.findall(text.decode(errors="replace"))]
 
 
-def _beside(text: bytes) -> bool:
+def _more_text(text: bytes) -> bool:
     return bool(_CERTIFICATE.sub("", text.decode(errors="replace")).strip())
 
 
 def differing(paths: Iterable[str], rows: Mapping[str, Row], base: Mapping[str, Row]) -> bool:
-    """Return whether any of some paths is not as in the base."""
+    """Return whether any of some paths is not as in the base.
+
+    Args:
+        paths: paths to compare.
+        rows: paths of the image with their rows.
+        base: paths of the base with their rows.
+    """
     return any(path in rows and (path not in base or rows[path].sha256 != base[path].sha256) for path in paths)

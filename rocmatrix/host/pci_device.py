@@ -32,6 +32,11 @@ class PciDevice:
     driver: str | None
 
     @property
+    def taken(self) -> bool:
+        """Whether another driver than amdgpu has the device."""
+        return self.driver not in (None, "amdgpu")
+
+    @property
     def words(self) -> str:
         """The device as text: "0000:03:00.0, PCI device 0x744c, gfx1100"."""
         number = f", PCI device 0x{self.device_id:04x}" if self.device_id is not None else ""

@@ -342,7 +342,7 @@ def test_partitioned_card_that_shows_a_single_partition_is_a_warning(tmp_path):
     machine = machines.mi300x_cpx(tmp_path, cards=1)
     for node in range(2, 9):
         shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/{node}")
-    assert "shows 1 of 2" in look(machine)["D207"].seen
+    assert "shows 1 of at least 2" in look(machine)["D207"].seen
 
 
 def test_partition_that_is_missing_is_found_where_no_mode_is_reported(tmp_path):

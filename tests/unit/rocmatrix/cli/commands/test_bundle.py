@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import tarfile
 
 import pytest
@@ -104,6 +105,18 @@ def test_bundle_of_large_logs_and_records_is_bounded(place):
     assert sum(len(text.encode()) for text in found.values()) <= contents.MOST_BYTES
     assert any("left_out" in text for text in found.values())
     assert len([name for name in found if name.startswith("bundle/logs/")]) == contents.MOST_LOGS
+
+
+def test_part_that_is_left_out_is_listed(place, capsys, monkeypatch):
+    for number in range(3):
+        (place / "logs" / f"train-{CELL}-{number}.log").write_text("z" * 900)
+    monkeypatch.setattr(archive.bounded, "__kwdefaults__", {"most": 2_000})
+    found = texts(made(place))
+    shown = capsys.readouterr().err
+    _, _, rest = shown.partition("left out")
+    listed = re.findall(r"bytes  (\S+)$", rest, re.MULTILINE)
+    assert listed
+    assert not {f"bundle/{name}" for name in listed} & found.keys()
 
 
 def test_bundle_without_terminal_or_yes_is_shown_and_not_written(place, capsys, monkeypatch):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rocmatrix.host import device_ids
 from rocmatrix.host.link import Link
 from rocmatrix.host.pci_device import Adapter, PciDevice, amd_display_devices, read_adapter, served_devices
 from rocmatrix.host.processors import INTEGRATED
 from rocmatrix.host.sysfs import DeviceNode, Files, TopologyNode, read_nodes
 from rocmatrix.matrix import gfx
+from rocmatrix.matrix.naming import device_ids
 
 SYSTEM_HEAP = 0
 FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h

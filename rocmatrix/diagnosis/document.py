@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rocmatrix.diagnosis.diagnosis import seen_with
 from rocmatrix.diagnosis.signature import Signature
+from rocmatrix.matrix.resolver.statements import dated
 
 HEAD = """# Known failures
 
@@ -47,10 +48,10 @@ as certain; one that states no identified cause is neither.
 
 The last four rows were measured at their freeze (benchmarks/results/diagnose_frozen.json); these threads have been
 learned from since. So of new logs, expect three in five to be right at once, hardly one to be given another cause as
-certain, and one in three to match nothing. Of the 12 misses of the last row 10 matched nothing: builds (five), programs
-other than PyTorch such as hashcat (four), and a wheel of CTranslate2. Of the last row's threads about half were read while
-the last signatures were written, from other threads; four of them repeat a message that another of them has. The lines
-of two were put together from the thread's words. In 220 logs of runs that went well (60 of real tools, 160 synthetic,
+certain, and one in three to match nothing. Of the 12 misses of the last row 10 matched nothing: builds, programs other
+than PyTorch such as hashcat, and a wheel of CTranslate2. About half of its threads were read while the last signatures
+were written, from other threads; four repeat a message that another of them has; the lines of two were put together
+from the thread's words. In 220 logs of runs that went well (60 of real tools, 160 synthetic,
 benchmarks/diagnose_healthy.py) no cause was named.
 """
 
@@ -66,7 +67,8 @@ def _entry(signature: Signature) -> str:
     return (
         f"\n## {signature.id}\n\n{signature.title} ({signature.kind}, {signature.area}; {seen_with(signature)}).\n\n"
         f"{sample}\n**Cause:** {signature.cause}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
-        f"**Source:** {signature.evidence.words}; words compared: {signature.checked}.\n"
+        f"**Source:** {signature.evidence.words}; words compared: {signature.checked}; "
+        f"to look at again from {dated('', signature.id, '', signature.evidence).expires}.\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +203,7 @@ class Outdated:
 @command(Outdated, about="List expired statements, and releases newer than the recommended ones.")
 def outdated(asked: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
+    from rocmatrix.diagnosis import signature
     from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness
 
@@ -210,7 +212,8 @@ def outdated(asked: Outdated) -> None:
         _list_statements(known, as_json=asked.json)
         return
     answers = [freshness.ask(known, index) for index in freshness.indexes(known)] if asked.online else []
-    found = freshness.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
+    others = chain(doctors.statements(ROOT), signature.statements(ROOT))
+    found = freshness.outdated(known, today=today(), answers=answers, others=others)
     if asked.json:
         print_json(found.described())
         return

@@ -19,6 +19,9 @@ def report(found: Diagnosis, trackers: Sequence[Tracker], facts: Facts, quoted: 
     """Return the report as Markdown, without names of people and machines. `trackers` are the fitting ones, best first.
 
     A field that neither log nor host states is `unknown`, with the command that shows it.
+
+    Args:
+        trackers: those that the failure may belong to, best first, at least one.
     """
     first, *others = trackers
     lines = [*_advice(found, first, others), "", f"# {_title(found, facts)}", ""]

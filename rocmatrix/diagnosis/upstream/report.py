@@ -16,9 +16,12 @@ OTHERS, THREADS = 2, 5
 
 
 def report(found: Diagnosis, trackers: Sequence[Tracker], facts: Facts, quoted: Excerpt) -> str:
-    """Return the report as Markdown, without names of people and machines. `trackers` are the fitting ones, best first.
+    """Return the report as Markdown, without names of people and machines.
 
     A field that neither log nor host states is `unknown`, with the command that shows it.
+
+    Args:
+        trackers: those that the failure may belong to, best first.
     """
     first, *others = trackers
     lines = [*_advice(found, first, others), "", f"# {_title(found, facts)}", ""]

@@ -56,6 +56,7 @@ def chosen(known: Sequence[Tracker], *, line: str, named: Iterable[str], signatu
     A kernel's line belongs to the driver. Else the program that the log names, then the area of the failure.
 
     Args:
+        known: every tracker, the most specific first.
         line: text of the failure's line.
         named: ids of the trackers whose programs the log names.
     """

@@ -136,11 +136,12 @@ class Explain(Axes):
 @command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
 def explain(asked: Explain) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
+    from rocmatrix.matrix.naming import versions
     from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
     here = hardware_here()
-    request, python = replace(asked, python="").request, asked.python or None
+    request, python = replace(asked, python="").request, versions.python(asked.python) or None
     explained = explanation.explain(
         known,
         request,

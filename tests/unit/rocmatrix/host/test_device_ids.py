@@ -1,8 +1,8 @@
 """PCI device ids to gfx names: one name an id, each name known to the matrix."""
 
 import pytest
-
 from rocmatrix.host.device_ids import _BY_NAME, architecture
+
 from tests.fixtures.cells import MATRIX
 
 

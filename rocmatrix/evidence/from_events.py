@@ -157,11 +157,11 @@ def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -
 
 
 def _of_verdicts(
-    kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any
+    kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, requested: Sequence[str] = (), **place: Any
 ) -> Record:
     reported = [event for event in done.events if event.get("event") == "probe"]
     stated = [_verdict(event) for event in reported]
-    verdicts = (*stated, *_unstated(asked, stated, done))
+    verdicts = (*stated, *_unstated(requested, stated, done))
     versions: dict[str, str] = {}
     for event in reported:
         versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
@@ -173,21 +173,23 @@ def _of_verdicts(
     )  # fmt: skip
 
 
-def _unstated(asked: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:
+def _unstated(requested: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:
     """Yield a failure for each probe that was asked for and gave no verdict; none where the host ended the suite."""
     known = {verdict.probe for verdict in stated}
-    for probe in asked if done.trouble is None else ():
+    for probe in requested if done.trouble is None else ():
         if probe not in known:
             yield Verdict(probe=probe, status=NO_VERDICT, summary=f"The suite ended with status {done.status} before.")
 
 
-def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any) -> Record:
+def of_train(
+    cell: Cell, done: Finished, host: machine.Hardware, *, requested: Sequence[str] = (), **place: Any
+) -> Record:
     """Make the record of a training run: its device, its data, its last figures.
 
     Args:
         done: end of the run: status and events.
         host: hardware of the machine that it ran on.
-        asked: names of the probes that must give a verdict; one without counts as failed.
+        requested: names of the probes that must give a verdict; one without counts as failed.
         place: fields of the record, as for a smoke suite.
     """
     start, end = done.last("start") or {}, done.last("done")

@@ -51,7 +51,7 @@ def harmless(keep: Callable[P, R]) -> Callable[P, R | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and the probes asked.
+    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and probes.
 
     What a record names is read from the container itself; this is what stands where it was lost.
     """
@@ -62,7 +62,7 @@ class Place:
     image: str | None = None
     labels: Mapping[str, str] | None = None
     forced: bool = False
-    asked: tuple[str, ...] = ()
+    requested_probes: tuple[str, ...] = ()
 
 
 def evidence_file(named: str = "") -> Path:
@@ -263,7 +263,7 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
         ),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),
-        "asked": place.asked,
+        "requested": place.requested_probes,
     }
     record = make(place.cell, done, place.hardware, **about)
     derived = done.container is not None and not done.container.sealed

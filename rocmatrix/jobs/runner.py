@@ -136,21 +136,21 @@ class Finished:
         return statuses == {"not-applicable"} and self.last(BENCH.name) is not None and self.status in (0, 1)
 
 
-def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
-    """Choose where to run. Raises RM404 for another value of `asked`.
+def decide(requested: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
+    """Choose where to run. Raises RM404 for another value of `requested`.
 
     Args:
-        asked: container, native, or auto: the container where an AMD card and an engine are found.
+        requested: container, native, or auto: the container where an AMD card and an engine are found.
         cards: gfx names of the AMD cards found; empty for none.
         engine: what prevents a container; None if nothing does.
         why_none: why no card was found, for the reason printed; None where that is not known.
     """
-    if asked == "container":
+    if requested == "container":
         return Decision(where="container", why="asked for with --in container")
-    if asked == "native":
+    if requested == "native":
         return Decision(where="native", why="asked for with --in native")
-    if asked != "auto":
-        raise RocmatrixError("RM404", what=f"--in takes container, native or auto, not {asked!r}")
+    if requested != "auto":
+        raise RocmatrixError("RM404", what=f"--in takes container, native or auto, not {requested!r}")
     if not cards:
         return Decision(
             where="native",

@@ -126,12 +126,12 @@ def _meant(known: list[tuple[str, str]], name: str) -> list[tuple[str, str]]:
     exact = exact or [row for row in known if _short(name) and _short(row[0]) == _short(name)]
     if exact:
         return exact
-    asked = _pieces(name)
+    typed = _pieces(name)
     held = [(row, _pieces(_SERIES_WORDS.sub("", _MAKER.sub("", row[0].casefold())))) for row in known]
-    found = [(row, pieces) for row, pieces in held if pieces and _around(asked, pieces) <= _AROUND]
+    found = [(row, pieces) for row, pieces in held if pieces and _around(typed, pieces) <= _AROUND]
     longest = max((len(pieces) for _, pieces in found), default=0)
     best = [row for row, pieces in found if len(pieces) == longest]
-    return [row for row in best if set(_pieces(_MAKER.sub("", row[0].casefold()))) <= set(asked)] or best
+    return [row for row in best if set(_pieces(_MAKER.sub("", row[0].casefold()))) <= set(typed)] or best
 
 
 def _pieces(name: str) -> tuple[str, ...]:
@@ -140,11 +140,11 @@ def _pieces(name: str) -> tuple[str, ...]:
     return tuple(word for piece in found for word in _SPELLED.get(piece, (piece,)))
 
 
-def _around(asked: tuple[str, ...], pieces: tuple[str, ...]) -> frozenset[str]:
-    """Return what stands around `pieces` in `asked`; what no card's name has where they are not in it."""
-    for start in range(len(asked) - len(pieces) + 1):
-        if asked[start : start + len(pieces)] == pieces:
-            return frozenset((*asked[:start], *asked[start + len(pieces) :]))
+def _around(typed: tuple[str, ...], pieces: tuple[str, ...]) -> frozenset[str]:
+    """Return what stands around `pieces` in `typed`; what no card's name has where they are not in it."""
+    for start in range(len(typed) - len(pieces) + 1):
+        if typed[start : start + len(pieces)] == pieces:
+            return frozenset((*typed[:start], *typed[start + len(pieces) :]))
     return frozenset({""})
 
 

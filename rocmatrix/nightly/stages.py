@@ -197,7 +197,7 @@ class OnEngine:
             where="container",
             image=image.id if image else None,
             labels=image.labels if image else None,
-            asked=job.asked_probes(job_request, cell=cell, hardware=self.hardware),
+            requested_probes=job.requested_probes(job_request, cell=cell, hardware=self.hardware),
         )
         with recorder.watched(job_request, place) as keep:
             done = runner.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))

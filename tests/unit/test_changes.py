@@ -132,7 +132,7 @@ class PbsDestination(Destination):
         return Job(argv=["qsub", str(path)], environment=None, why="pbs", files={path: text})
 
 
-SCHEDULER = Scheduler(name="pbs", options=PbsOptions, destination=lambda asked: PbsDestination(**asked.about_nodes))
+SCHEDULER = Scheduler(name="pbs", options=PbsOptions, destination=lambda options: PbsDestination(**options.about_nodes))
 '''
 
 

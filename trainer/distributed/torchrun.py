@@ -49,11 +49,11 @@ def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     """
     argv = command(words, ranks=ranks, max_restarts=max_restarts)
     with subprocess.Popen(argv, preexec_fn=ended_with_this_process()) as process:  # noqa: PLW1509 -- the only thread
-        with passing_on(process) as asked:
+        with passing_on(process) as requested:
             status = process.wait()
         if status == 0:
             return 0
-        if asked:
+        if requested:
             return TrainerError("RM554", what="stopped among ranks").exit_status
         if status < 0:
             raise TrainerError("RM588", what=f"torchrun was ended by {signal.Signals(-status).name}")

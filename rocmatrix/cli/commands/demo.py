@@ -67,17 +67,17 @@ class Demo:
     Demo,
     about="Train, report, explain a card and diagnose a log: one page links the results. Natively, in two minutes.",
 )
-def demo(asked: Demo) -> None:
+def demo(args: Demo) -> None:
     """Run every stage and write the page. Raises RM653 for a folder of something else, RM654 where a stage failed."""
-    folder = Path(asked.out).absolute()
+    folder = Path(args.out).absolute()
     began = time.monotonic()
     with writing(folder, flag="--out"):
         _clear(folder)
         (folder / LOG).write_text(SYNTHETIC_LOG, encoding="utf-8")
-    ended = [_ran(stage) for stage in stages(Path(asked.out), asked.gpu)]
+    ended = [_ran(stage) for stage in stages(Path(args.out), args.gpu)]
     with writing(folder, flag="--out"):
         (folder / PAGE).write_text(page(ended), encoding="utf-8")
-    print(f"page    {Path(asked.out) / PAGE} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"page    {Path(args.out) / PAGE} ({time.monotonic() - began:.0f} s)", flush=True)
     if failed := [each.stage.title for each in ended if each.status != 0]:
         raise RocmatrixError("RM654", what=f"failed: {', '.join(failed)}", where=str(folder / PAGE))
 

@@ -35,11 +35,11 @@ class Diagnose:
 
 
 @command(Diagnose, about="Find the likely cause of a failure in its log: cause, remedy, source, and what to try next.")
-def diagnose(asked: Diagnose) -> None:
+def diagnose(args: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     from rocmatrix.diagnosis import diagnosis, explain_failure, project_errors, signature
 
-    log, cell, gpu, share = asked.log, asked.cell, asked.gpu, asked.share
+    log, cell, gpu, share = args.log, args.cell, args.gpu, args.share
     matrix = known_matrix()
     here = _here(matrix, cell, gpu)
     with closing(_blocks(log)) as blocks:
@@ -53,7 +53,7 @@ def diagnose(asked: Diagnose) -> None:
             matrix=matrix,
             failed_checks=() if cell or gpu not in ("", "auto") else _failed_checks(),
         )
-    if asked.json:
+    if args.json:
         print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
         text = "\n".join(diagnosis.words(found))

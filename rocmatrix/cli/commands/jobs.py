@@ -91,11 +91,11 @@ class Smoke(Kept):
     trainer="smoke",
     about="Prove that card, libraries and torch work, alone and by twos; fail closed.",
 )
-def smoke(job_request: JobRequest, asked: Smoke) -> None:
+def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
-    if asked.listing:
-        return list_probes(asked.probe)
-    if (ended := run_and_record(replace(job_request, options={**job_request.options, **asked.chosen}))) is None:
+    if args.listing:
+        return list_probes(args.probe)
+    if (ended := run_and_record(replace(job_request, options={**job_request.options, **args.chosen}))) is None:
         return
     done, place = ended
     if done.misused:  # told already
@@ -186,8 +186,8 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
         raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
     decision = job.decide("native" if job_request.use_installed_torch else job_request.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
-    asked = job.asked_probes(job_request, cell=choice.cell, hardware=hardware)
-    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
+    requested = job.requested_probes(job_request, cell=choice.cell, hardware=hardware)
+    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), requested_probes=requested)
     if decision.where == "native":
         return job.native_job(job_request, matrix=matrix, cell=choice.cell, hardware=hardware), place
     job.check_cards(job_request, cell=choice.cell, hardware=hardware)

@@ -47,7 +47,7 @@ WHAT = {
 }
 
 
-def run(program: str, asked: OfTrainer, options: TrainerOptions) -> None:
+def run(program: str, args: OfTrainer, options: TrainerOptions) -> None:
     """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
 
     Args:
@@ -58,7 +58,7 @@ def run(program: str, asked: OfTrainer, options: TrainerOptions) -> None:
     if missing:
         needs = ", and ".join(f"--{name}, {WHAT[name]}" for name in missing)
         raise RocmatrixError("RM404", what=f"{program} needs {needs}", next=f"See ./invokew --help {program}.")
-    after_training(program, [], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training(program, [], options, dry_run=args.dry_run, as_json=args.as_json)
 
 
 for _name, (_, _about) in COMMANDS.items():

@@ -16,11 +16,11 @@ from rocmatrix.runtime.option import positional
     trainer="compress",
     about="Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after.",
 )
-def compress(asked: OfTrainer, options: TrainerOptions) -> None:
+def compress(args: OfTrainer, options: TrainerOptions) -> None:
     """Run the trainer's `compress`."""
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
-    after_training("compress", [], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training("compress", [], options, dry_run=args.dry_run, as_json=args.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,6 @@ class Report(OfTrainer):
     trainer="report",
     about="Write one page on a finished run: losses, errors, what the model looks at, the split, the conventions.",
 )
-def report(asked: Report, options: TrainerOptions) -> None:
+def report(args: Report, options: TrainerOptions) -> None:
     """Run the trainer's `report` on the folder of a run."""
-    after_training("report", [asked.run], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training("report", [args.run], options, dry_run=args.dry_run, as_json=args.as_json)

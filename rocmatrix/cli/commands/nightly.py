@@ -70,26 +70,26 @@ class Nightly(Kept):
     about="Build, prove and smoke the matrix, move tags after smoke only, and say what regressed since the last good "
     "night.\n\nA night that was killed goes on where it was.",
 )
-def nightly(asked: Nightly) -> None:
+def nightly(args: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
     from rocmatrix.images.base import refuse_known
     from rocmatrix.nightly import plan
 
     matrix = common.known_matrix()
-    cells, left_out = plan.choose(matrix, asked.names)
+    cells, left_out = plan.choose(matrix, args.names)
     for line in left_out:
         say(f"left out {line}")
-    packages = asked.packages
+    packages = args.packages
     cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
     for cell in cells:
-        refuse_known(cell, asked.base)
-    if asked.dry_run:
-        _print(cells, asked)
+        refuse_known(cell, args.base)
+    if args.dry_run:
+        _print(cells, args)
         return
     path = recorder.evidence_file()
     try:
         with alone(path), alone_on_engine(cells):
-            _night(cells, asked, path)
+            _night(cells, args, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
 
@@ -133,7 +133,7 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
         yield
 
 
-def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
+def _night(cells: list[Cell], args: Nightly, path: Path) -> None:
     from rocmatrix.host import simulated
     from rocmatrix.images import build
     from rocmatrix.nightly import bake
@@ -142,31 +142,31 @@ def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
     from rocmatrix.nightly.plan import Plan
     from rocmatrix.nightly.stages import OnEngine
 
-    base = _base(asked.base or None)
+    base = _base(args.base or None)
     inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
     names = tuple(cell.name for cell in cells)
-    planned = Plan(cells=names, inputs=inputs, base=asked.base or None, simulated=simulated.root() is not None)
-    night, goes_on = journal.begin(planned, name=asked.night or None, fresh=asked.fresh)
-    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(asked)} at a time")
+    planned = Plan(cells=names, inputs=inputs, base=args.base or None, simulated=simulated.root() is not None)
+    night, goes_on = journal.begin(planned, name=args.night or None, fresh=args.fresh)
+    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(args)} at a time")
     os.environ[recorder.NIGHT] = night.name
     recorder.settle()
     stages = OnEngine(
         matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
-        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=asked.budget * GB,
-        today=common.today(), base=asked.base or None, wheels=_wheels(asked), builder=asked.builder or None,
+        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=args.budget * GB,
+        today=common.today(), base=args.base or None, wheels=_wheels(args), builder=args.builder or None,
     )  # fmt: skip
-    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=_jobs(asked))
+    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=_jobs(args))
     running.run()
     report(running, path)
 
 
-def _jobs(asked: Nightly) -> int:
-    return max(asked.jobs, 1)
+def _jobs(args: Nightly) -> int:
+    return max(args.jobs, 1)
 
 
-def _wheels(asked: Nightly) -> Path | None:
-    return Path(asked.wheelhouse).resolve() if asked.wheelhouse else None
+def _wheels(args: Nightly) -> Path | None:
+    return Path(args.wheelhouse).resolve() if args.wheelhouse else None
 
 
 def _base(name: str | None) -> OtherBase | None:
@@ -217,15 +217,15 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
     return compare(cell, [r for r in records if r.night == good], [r for r in records if r.night == night])
 
 
-def _print(cells: list[Cell], asked: Nightly) -> None:
+def _print(cells: list[Cell], args: Nightly) -> None:
     """Print each wave's command, and as JSON the file that it reads."""
     from rocmatrix.images import wheelhouse
     from rocmatrix.nightly import bake, plan
 
-    folders = {cell.name: _wheels(asked) or wheelhouse.default_folder(ROOT, cell) for cell in cells}
+    folders = {cell.name: _wheels(args) or wheelhouse.default_folder(ROOT, cell) for cell in cells}
     file = ROOT / ".rocmatrix" / "nightly" / "NIGHT.json"
-    for wave in plan.waves(cells, _jobs(asked)):
-        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=asked.builder or None)
+    for wave in plan.waves(cells, _jobs(args)):
+        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=args.builder or None)
         say(f"$ {shlex.join(argv)}")
-        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=asked.base or None)
+        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=args.base or None)
         print(json.dumps(content, indent=1))

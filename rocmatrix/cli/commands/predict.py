@@ -19,9 +19,9 @@ from rocmatrix.runtime.paths import ROOT
     trainer="predict",
     about="Forecast with a finished run's model: natively on the CPU, where such a network takes milliseconds.",
 )
-def predict(asked: OfTrainer, options: TrainerOptions) -> None:
+def predict(args: OfTrainer, options: TrainerOptions) -> None:
     """Run the trainer's `predict`."""
-    after_training("predict", [], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training("predict", [], options, dry_run=args.dry_run, as_json=args.as_json)
 
 
 def after_training(

@@ -37,22 +37,22 @@ class Prove(WithCompanions, Kept):
     Prove,
     about="Compare what an image really holds with its cell: every file by its bytes, and device code. Needs no card.",
 )
-def prove(asked: Prove) -> None:
+def prove(args: Prove) -> None:
     """Prove an image of a cell, or the device code in a folder. Raises RM210 where anything is wrong."""
     from rocmatrix.images import build
     from rocmatrix.verify import proof
 
     matrix = known_matrix()
     # a rule against the cell is no reason against looking into its image
-    chosen = choose(matrix, asked.request, hardware_here(), force=True).cell
-    if chosen.companions and not asked.tree:
+    chosen = choose(matrix, args.request, hardware_here(), force=True).cell
+    if chosen.companions and not args.tree:
         chosen = made_ready(matrix, chosen)
-    if asked.tree:
-        proven = proof.of_tree(matrix, chosen, Path(asked.tree), only=words(asked.only))
+    if args.tree:
+        proven = proof.of_tree(matrix, chosen, Path(args.tree), only=words(args.only))
     else:
-        wheels = Path(asked.wheelhouse).expanduser().resolve() if asked.wheelhouse else None
-        proven = _of_image(matrix, chosen, asked.image or build.tag(chosen), wheels=wheels, accept=asked.accept_size)
-    if asked.json:
+        wheels = Path(args.wheelhouse).expanduser().resolve() if args.wheelhouse else None
+        proven = _of_image(matrix, chosen, args.image or build.tag(chosen), wheels=wheels, accept=args.accept_size)
+    if args.json:
         print_json(proven.described())
     else:
         _show(proven)

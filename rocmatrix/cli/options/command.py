@@ -1,7 +1,7 @@
 """A command as data: its name, help, options and body, written together where it is defined.
 
     @command(Topology, about="Draw cards, the links between them, and NUMA nodes.")
-    def topology(asked: Topology) -> None: ...
+    def topology(args: Topology) -> None: ...
 
 Both command lines are made of this table: the tasks of `./invokew` (`invoke_tasks`) and `python -m rocmatrix`
 (`argparse_program`). The trainer states the options of its own commands (`python -m trainer options`, kept in
@@ -93,11 +93,11 @@ class Command:
         """
         names = {each.typed: name for name, each in self.own.items()}
         known = {names.get(key, key): value for key, value in typed.items()}
-        asked, foreign = _object(self.options, known), {key: known[key] for key in known if key not in self.own}
+        args, foreign = _object(self.options, known), {key: known[key] for key in known if key not in self.own}
         if self.job:
             shared = {key: value for key, value in known.items() if key not in options_of(self.options)}
-            return _object(self.job, shared).job_request(self.trainer, foreign), asked
-        return (asked, foreign) if self.trainer else (asked,)
+            return _object(self.job, shared).job_request(self.trainer, foreign), args
+        return (args, foreign) if self.trainer else (args,)
 
 
 def command(

@@ -71,21 +71,21 @@ class KubernetesDestination(Destination):
         return _job(self, sending)
 
 
-def _destination(asked: KubernetesOptions) -> KubernetesDestination:
+def _destination(options: KubernetesOptions) -> KubernetesDestination:
     from rocmatrix.containers.emit.cluster.kubernetes_site import CARD, Site
 
-    selector = (word.partition("=") for word in words(asked.node_selector))
+    selector = (word.partition("=") for word in words(options.node_selector))
     site = Site(
-        pull_secrets=words(asked.pull_secrets),
+        pull_secrets=words(options.pull_secrets),
         node_selector={key: value for key, _, value in selector},
-        tolerations=words(asked.tolerations),
-        cpu=str(asked.cpus) if asked.cpus else None,
-        card=asked.card_resource or CARD,
-        rdma=asked.rdma_resource or None,
-        **asked.named("claim", "data_claim", "namespace", "queue", "memory"),
+        tolerations=words(options.tolerations),
+        cpu=str(options.cpus) if options.cpus else None,
+        card=options.card_resource or CARD,
+        rdma=options.rdma_resource or None,
+        **options.named("claim", "data_claim", "namespace", "queue", "memory"),
     )
-    groups = _group_numbers(asked.groups)
-    return KubernetesDestination(**asked.about_nodes, **asked.named("user"), groups=groups, site=site)
+    groups = _group_numbers(options.groups)
+    return KubernetesDestination(**options.about_nodes, **options.named("user"), groups=groups, site=site)
 
 
 def _group_numbers(text: str) -> tuple[int, ...] | None:

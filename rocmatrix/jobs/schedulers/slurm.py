@@ -75,12 +75,12 @@ class SlurmDestination(Destination):
         return _job(self, sending)
 
 
-def _destination(asked: SlurmOptions) -> SlurmDestination:
+def _destination(options: SlurmOptions) -> SlurmDestination:
     from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 
     names = ("partition", "account", "qos", "reservation", "constraint", "cpus", "gres", "gpus_per_node", "memory")
-    request = SlurmRequest(time_limit=asked.time or None, modules=words(asked.modules), **asked.named(*names))
-    return SlurmDestination(**asked.about_nodes, **asked.named("under", "checkout", "python"), slurm=request)
+    request = SlurmRequest(time_limit=options.time or None, modules=words(options.modules), **options.named(*names))
+    return SlurmDestination(**options.about_nodes, **options.named("under", "checkout", "python"), slurm=request)
 
 
 SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destination)

@@ -110,7 +110,7 @@ def explain(
         judged=_judged(matrix, subject, python, measured),
         choice=choice,
         refusal=refusal,
-        sections=tuple(sections(matrix, subject, today=today, asked=_asked(matrix, request, subject))),
+        sections=tuple(sections(matrix, subject, today=today, allowed=_allowed_releases(matrix, request, subject))),
         chosen=_chosen(matrix, request, subject, cell, python, found=_found(matrix, request, cards, unusable)),
         python=python or (cell.python if cell else None),
     )
@@ -143,7 +143,7 @@ def _found(matrix: Matrix, request: Request, cards: tuple[str, ...], unusable: s
     return "" if request.cell else with_hardware(matrix, request, cards, unusable=unusable)[1]
 
 
-def _asked(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
+def _allowed_releases(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
     """Return the releases that a request allows, where it narrows them at all."""
     if request.rocm is None and request.torch is None:
         return ()
@@ -172,10 +172,10 @@ def _subject(matrix: Matrix, request: Request, choice: Choice | None, cards: tup
     request, _ = with_hardware(matrix, request, cards)
     gfx = None if request.gpu == "cpu" else request.gpu
     named_card = _card(matrix, Request(gpu=card), gfx)
-    asked = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
-    sound = (subject for subject in asked if verdict_of(rules_on(matrix, subject)) != "broken")
+    allowed = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
+    sound = (subject for subject in allowed if verdict_of(rules_on(matrix, subject)) != "broken")
     never_built = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=named_card)
-    return next(sound, asked[0] if asked else never_built)
+    return next(sound, allowed[0] if allowed else never_built)
 
 
 def _built(architecture: str | None, release: Release, card: str | None) -> Subject:

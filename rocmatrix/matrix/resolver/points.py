@@ -78,19 +78,19 @@ class Subject:
         return f"{card}, {rocm}, torch {self.torch or 'of any version'}"
 
 
-def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Release, ...] = ()) -> Iterator[Section]:
+def sections(matrix: Matrix, subject: Subject, *, today: str, allowed: tuple[Release, ...] = ()) -> Iterator[Section]:
     """Yield all that is known of a combination: rules, neighbours, cautions, support, overrides, libraries.
 
     Args:
         today: date that statements expire by, such as 2026-11-21.
-        asked: releases that the request would have allowed, for the section on neighbours.
+        allowed: releases that the request would have allowed, for the section on neighbours.
     """
     rules = rules_on(matrix, subject)
     cautions = [rule for rule in rules if not rule.decides]
     architecture = matrix.architectures.get(subject.architecture or "")
     found = (
         ("rules", "What judges it", [_rule(rule, today) for rule in rules if rule.decides]),
-        ("neighbours", "What is known of the neighbouring releases", _neighbours(matrix, subject, asked, today)),
+        ("neighbours", "What is known of the neighbouring releases", _neighbours(matrix, subject, allowed, today)),
         ("cautions", "What to beware of", [_rule(rule, today) for rule in cautions if rule.when.architectures]),
         ("support", "Who builds and supports it", _support(matrix, subject, today)),
         ("overrides", "HSA_OVERRIDE_GFX_VERSION", _overrides(architecture, subject, today)),
@@ -130,8 +130,8 @@ def _point(about: str, says: str, evidence: Evidence, today: str) -> Point:
     return Point(about=about, says=says, evidence=evidence, expires=expires, expired=expires < today)
 
 
-def _neighbours(matrix: Matrix, subject: Subject, asked: tuple[Release, ...], today: str) -> Iterator[Point]:
-    near = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, asked=asked)
+def _neighbours(matrix: Matrix, subject: Subject, allowed: tuple[Release, ...], today: str) -> Iterator[Point]:
+    near = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, allowed=allowed)
     for release, rule in near:
         point = _rule(rule, today)
         yield replace(point, says=f"{release.name}: {point.says}")

@@ -152,12 +152,12 @@ def with_hardware(
         cards: gfx names of the machine's cards, best first.
         unusable: what AMD card is there that serves no run, and why; None where there is none.
     """
-    asked = request.gpu.strip().casefold() if request.gpu else None
-    if asked in CPU_WORDS or request.rocm in CPU_WORDS:
-        _require_one_kind(matrix, request, asked)
+    requested = request.gpu.strip().casefold() if request.gpu else None
+    if requested in CPU_WORDS or request.rocm in CPU_WORDS:
+        _require_one_kind(matrix, request, requested)
         return replace(request, gpu="cpu", rocm=None), ""
-    if asked not in (None, "auto"):
-        known_name = asked if asked in matrix.architectures else str(request.gpu)
+    if requested not in (None, "auto"):
+        known_name = requested if requested in matrix.architectures else str(request.gpu)
         return replace(request, gpu=architecture_of(matrix, known_name)), ""
     if cards:
         return _for_these_cards(matrix, replace(request, gpu=None), cards)
@@ -167,10 +167,10 @@ def with_hardware(
     return replace(request, gpu=None), f"{none}, so the best-supported architecture was taken; "
 
 
-def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> None:
+def _require_one_kind(matrix: Matrix, request: Request, requested: str | None) -> None:
     """Raise RM011 where a request names the CPU on one axis and a card, or a ROCm, on the other."""
-    if {asked, request.rocm} - {None, "auto", *CPU_WORDS}:
-        card = replace(request, gpu=None if asked in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
+    if {requested, request.rocm} - {None, "auto", *CPU_WORDS}:
+        card = replace(request, gpu=None if requested in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
         open_axes = replace(card, rocm=None if request.rocm in CPU_WORDS else request.rocm)
         near = next_step(nearest_cells(matrix, open_axes))
         raise RocmatrixError("RM011", what=f"{request} contradict each other", next=f"leave out one of them\n{near}")

@@ -105,9 +105,9 @@ def listed() -> list[dict[str, str]]:
 def run(command: str, arguments: dict[str, Any]) -> int:
     """Run one of the commands by its name."""
     if command == "plan":
-        from trainer.analysis.language.plan import Asked, plan
+        from trainer.analysis.language.plan import PlanRequest, plan
 
-        return plan(Asked(**arguments))
+        return plan(PlanRequest(**arguments))
     from trainer.analysis.language import command as commands
 
     status: int = getattr(commands, command.replace("-", "_"))(**arguments)

@@ -24,7 +24,7 @@ CHECKPOINTING = ("off", "full")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PlanRequest:
     """What to plan for, by the names of the options.
 
     model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
@@ -74,19 +74,19 @@ def _as(kind: str, program: Program) -> Program:
     return replace(program, adapter=METHODS[kind]["adapter"], method=METHODS[kind]["method"])
 
 
-def plan(asked: Asked) -> int:
+def plan(requested: PlanRequest) -> int:
     """Print a table of what fits, or with one configuration its memory by part; return the exit status.
 
     Raises:
         TrainerError: RM736, RM738, and RM737 where nothing of it fits.
     """
-    card = asked.card()
-    programs = asked.programs(card)
-    assumed(asked.model, programs[0], card, asked.cards)
-    if asked.micro_batch is not None and len(programs) == 1:
-        one(replace(programs[0], rows=asked.micro_batch), card, asked.cards)
+    card = requested.card()
+    programs = requested.programs(card)
+    assumed(requested.model, programs[0], card, requested.cards)
+    if requested.micro_batch is not None and len(programs) == 1:
+        one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
     else:
-        table(programs, card, asked.cards, asked.micro_batch)
+        table(programs, card, requested.cards, requested.micro_batch)
     return 0
 
 

@@ -127,7 +127,7 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         if wanted not in (None, name):
             continue
         trials.append(_tried(blocks[0], make, request, plain, name))
-        if _better(trials[-1], plain, asked=wanted is not None):
+        if _better(trials[-1], plain, requested=wanted is not None):
             kept = name
             break
     decoder.model.stream = request.stream if request.dtype.itemsize == 2 else None
@@ -146,10 +146,10 @@ def _plain(block: Block, request: Request) -> Trial:
         return Trial(name="plain", refused=first_line(error))
 
 
-def _better(trial: Trial, plain: Trial, *, asked: bool) -> bool:
+def _better(trial: Trial, plain: Trial, *, requested: bool) -> bool:
     if trial.refused or trial.seconds is None:
         return False
-    return asked or plain.seconds is None or trial.seconds * FASTER < plain.seconds
+    return requested or plain.seconds is None or trial.seconds * FASTER < plain.seconds
 
 
 def _ways(blocks: list[Block], activation: str, request: Request) -> tuple[dict[str, Callable[[Block], Work]], str]:
@@ -222,7 +222,7 @@ def _tried(block: Block, make: Callable[[Block], Work], request: Request, plain:
         found = _examined(block, plain, request, name=name)
     except Exception as error:  # a compiler may raise whatever its back end raises
         found = Trial(name=name, refused=first_line(error))
-    if not _better(found, plain, asked=request.earlier("blocks") is not None):
+    if not _better(found, plain, requested=request.earlier("blocks") is not None):
         block.fast = None
     return found
 

@@ -14,15 +14,15 @@ from trainer.tasks.task import Computing
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageTuner:
-    """See `Tuner`. `asked` is the value of --fast, `tokens` those of a row; pairs: a row is two sequences."""
+    """See `Tuner`. `requested` is the value of --fast, `tokens` those of a row; pairs: a row is two sequences."""
 
-    asked: str
+    requested: str
     tokens: int
     pairs: bool
 
     def why_not(self, computing: Computing) -> str | None:
         """Return why plain torch is used throughout, or None where more is tried."""
-        if self.asked == "off":
+        if self.requested == "off":
             return "--fast off"
         if torch.device(computing.device).type == "cpu":
             return "on a CPU plain torch is the reference and the only way"

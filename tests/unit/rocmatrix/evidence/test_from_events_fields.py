@@ -126,7 +126,9 @@ def test_record_of_verdicts_holds_the_machine_what_was_asked_and_what_was_not_an
     )  # fmt: skip
     later = {**stated, "event": "other", "probe": "later"}
     events = (stated, later, event("first", "not-applicable", versions={"rocm": "6"}))
-    made = make(cells.GFX1100, Finished(status=3, events=events), host, asked=("blas", "conv"), whole=False, **PLACE)
+    made = make(
+        cells.GFX1100, Finished(status=3, events=events), host, requested=("blas", "conv"), whole=False, **PLACE
+    )
     assert [line[:10] for line in made.log.splitlines()] == ['{"event": '] * 3
     assert fields(made) == expected(
         kind=kind, where="container", passed=False, whole=False, commit="abc", log=made.log,
@@ -168,7 +170,7 @@ def test_machine_without_a_driver_records_none(tmp_path):
 
 def test_trouble_of_the_host_is_recorded_with_its_words_cut(host):
     lost = Finished(status=125, events=(), trouble=host_trouble.Trouble(stage="engine", words=LONG))
-    made = of_smoke(cells.GFX1100, lost, host, asked=("blas",), **PLACE)
+    made = of_smoke(cells.GFX1100, lost, host, requested=("blas",), **PLACE)
     assert made.trouble == Trouble(stage="engine", words="w" * 4000)
     assert (made.passed, made.whole, made.verdicts) == (False, False, ())
     assert f"host: engine: {LONG}" in made.log.splitlines()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from trainer.analysis.language.plan import Asked, plan
+from trainer.analysis.language.plan import PlanRequest, plan
 from trainer.cli import main
 from trainer.runtime.errors import TrainerError
 
@@ -48,7 +48,7 @@ def test_plan_of_one_configuration_reports_its_parts(model, capsys):
 
 
 def test_table_has_more_rows_with_checkpointing(model, capsys):
-    plan(Asked(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.05))
+    plan(PlanRequest(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.05))
     assumed, off, full = events(capsys.readouterr().out)
     assert assumed["attention"] == ["math", "math"]
     assert off["precision"] == "fp16"  # gfx906 has no bf16
@@ -56,7 +56,7 @@ def test_table_has_more_rows_with_checkpointing(model, capsys):
 
 
 def test_plan_that_does_not_fit_names_what_would(model, capsys):
-    asked = Asked(
+    requested = PlanRequest(
         model=model,
         gpu="RX 7900 XTX",
         method="lora",
@@ -67,7 +67,7 @@ def test_plan_that_does_not_fit_names_what_would(model, capsys):
         fast="off",
     )
     with pytest.raises(TrainerError, match="RM737") as caught:
-        plan(asked)
+        plan(requested)
     words = str(caught.value)
     assert "GiB are needed, 0.3 are there" in words
     assert "This would fit: lora in bf16" in words
@@ -75,14 +75,14 @@ def test_plan_that_does_not_fit_names_what_would(model, capsys):
 
 def test_plan_for_more_memory_than_any_way_leaves_names_the_least(model, capsys):
     with pytest.raises(TrainerError, match="RM737") as caught:
-        plan(Asked(model=model, gpu="RX 7900 XTX", method="qlora", sequence=64, memory_gib=0.9, fast="off"))
+        plan(PlanRequest(model=model, gpu="RX 7900 XTX", method="qlora", sequence=64, memory_gib=0.9, fast="off"))
     assert "a card of at least" in str(caught.value)
 
 
 def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):
     how = {"model": model, "gpu": "RX 7900 XT", "method": "full", "activation_checkpointing": "off", "sequence": 64}
     for cards in (1, 2):
-        plan(Asked(**how, micro_batch=2, cards=cards))
+        plan(PlanRequest(**how, micro_batch=2, cards=cards))
     first, second = (each for each in events(capsys.readouterr().out) if each["event"] == "planned")
     assert first["bytes"] == second["bytes"]
     assert second["tokens_per_second"][1] == pytest.approx(2 * first["tokens_per_second"][1], abs=2)

@@ -127,14 +127,14 @@ class TaskProgram(Program):
                 raise
             from rocmatrix.runtime.console import say
 
-            say(self._words(error))
+            say(self._message(error))
             sys.exit(2)
         except BrokenPipeError:
             from rocmatrix.runtime.console import reader_is_gone
 
             reader_is_gone()
 
-    def _words(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         from rocmatrix.cli.options.synonyms import TRAINING, advice
         from rocmatrix.runtime.errors import RocmatrixError, suggestion
 

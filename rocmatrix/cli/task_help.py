@@ -131,8 +131,8 @@ def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Ite
             yield from [f"{INDENT}{names}", *lines]
 
 
-def _wrapped(words: str, width: int, margin: str) -> list[str]:
+def _wrapped(text: str, width: int, margin: str) -> list[str]:
     # a terminal may begin a new line after its last column, so that one stays free; flags are not taken apart
     wrapper = TextWrapper(max(width - 1, len(margin) + 1), break_on_hyphens=False, break_long_words=False)
     wrapper.initial_indent = wrapper.subsequent_indent = margin
-    return wrapper.wrap(words)
+    return wrapper.wrap(text)

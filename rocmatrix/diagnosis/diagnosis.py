@@ -107,7 +107,7 @@ def every_rule(matrix: Matrix) -> Iterator[Rule]:
     yield from matrix.derived_rules
 
 
-def words(found: Diagnosis) -> list[str]:
+def text_lines(found: Diagnosis) -> list[str]:
     """Return the diagnosis for a person."""
     if found.best is None:
         reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
@@ -128,7 +128,7 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         *_possible(found, best),
         *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
         f"  hint:   {next_step(signature)}",
-        f"  source: {signature.evidence.words}; words compared: {signature.checked}",
+        f"  source: {signature.evidence.summary}; words compared: {signature.checked}",
     ]
     if fit(signature, found.here) < 0:
         reported.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
@@ -148,7 +148,7 @@ def next_step(signature: Signature) -> str:
 
 def _touched(found: Diagnosis, signature: Signature) -> Iterator[str]:
     for rule in touched(found, signature):
-        yield f"{rule.id} ({rule.verdict}): {rule.words}"
+        yield f"{rule.id} ({rule.verdict}): {rule.summary}"
 
 
 def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
@@ -219,5 +219,5 @@ def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
         "confidence": signature.evidence.confidence,
         "checked": signature.checked,
         "fits": fit(signature, found.here),
-        "rules": [{"id": rule.id, "verdict": rule.verdict, "says": rule.words} for rule in touched(found, signature)],
+        "rules": [{"id": rule.id, "verdict": rule.verdict, "says": rule.summary} for rule in touched(found, signature)],
     }

@@ -52,7 +52,7 @@ def reported(done: Finished) -> bytes | Path:
     if done.log is not None:
         return done.log
     failed = (event for event in done.events if event.get("status") != "pass")
-    return done.last_words + b"\n" + b"".join(json.dumps(event).encode() + b"\n" for event in failed)
+    return done.stderr_tail + b"\n" + b"".join(json.dumps(event).encode() + b"\n" for event in failed)
 
 
 def surroundings(cell: Cell | None, architecture: str | None = None, hardware: Hardware | None = None) -> Surroundings:
@@ -90,7 +90,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
         yield f"diagnosis{where}: no known failure in its words (this changes no verdict)"
         return
     yield f"diagnosis{where}, from its words alone (this changes no verdict):"
-    yield from diagnosis.words(found)[:LINES_SHOWN]
+    yield from diagnosis.text_lines(found)[:LINES_SHOWN]
 
 
 def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:

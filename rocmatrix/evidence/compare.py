@@ -31,7 +31,7 @@ class Change:
         return self.what in ("regressed", "vanished")
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The change in one line."""
         card = "" if self.card == "-" else f" on {self.card}"
         return f"{self.cell}{card}: {self.probe} {self.what}: {self.before} before, {self.after} now"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NIGHT = "ROCMATRIX_NIGHT"  # the nightly that started this program
 LOST = "The program that ran it ended without a word: it was killed, or the machine went down."
-WORDS = 4000  # of the host's trouble, as many as a record takes
+TEXT_LIMIT = 4000  # of the host's trouble, as many as a record takes
 
 
 P = ParamSpec("P")
@@ -129,7 +129,7 @@ def record_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROO
         cell, inputs=error.planned.inputs, image=None, seconds=0.0,
         log=error.render() if trouble else _text(build.log_file(cell, root)),
         marks=from_events.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
-        trouble=Trouble(stage=trouble.stage, words=trouble.words[:WORDS]) if trouble else None,
+        trouble=Trouble(stage=trouble.stage, words=trouble.detail[:TEXT_LIMIT]) if trouble else None,
     )  # fmt: skip
     store.save(evidence_file(), record)
 
@@ -180,7 +180,7 @@ def _begin(job_request: JobRequest, place: Place) -> int | None:
 
     from rocmatrix.evidence import store, unfinished_runs
 
-    lost = _record(job_request, place, runner.Finished(status=-1, events=(), last_words=LOST.encode()))
+    lost = _record(job_request, place, runner.Finished(status=-1, events=(), stderr_tail=LOST.encode()))
     try:
         return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
@@ -226,7 +226,7 @@ def keep_job(job_request: JobRequest, place: Place, done: Finished, token: int |
         record = _record(job_request, place, done)
     except Exception as error:
         reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
-        ended = runner.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
+        ended = runner.Finished(status=done.status or -1, events=(), stderr_tail=reason, container=done.container)
         record = _record(job_request, place, ended)
     if token is None:
         store.save(evidence_file(), record)

@@ -23,7 +23,7 @@ class Place:
     cards: tuple[Card, ...]
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The node in a few words."""
         if self.processor is None:
             return "no NUMA node reported"
@@ -130,10 +130,10 @@ def text(drawn: Picture) -> str:
 
 
 def _place_lines(place: Place, drawn: Picture) -> list[str]:
-    lines = [place.words]
+    lines = [place.summary]
     for card in place.cards:
-        slot = f"; slot {card.adapter.link.words}" if card.adapter and card.adapter.link.width else ""
-        host = f"; {drawn.hosts[card.index].words}" if card.index in drawn.hosts else ""
+        slot = f"; slot {card.adapter.link.summary}" if card.adapter and card.adapter.link.width else ""
+        host = f"; {drawn.hosts[card.index].summary}" if card.index in drawn.hosts else ""
         hive = f"; hive {card.hive_id:x}" if card.hive_id else ""
         lines.append(f"  card {card.index}: {name(card)}{host}{slot}{hive}")
     return lines

@@ -48,7 +48,7 @@ class Target:
         return self.release.lock_name(self.architecture)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The target as a person reads it."""
         tried = "; host and device wheels: tried on synthetic indexes only" if self.release.by_architecture else ""
         return f"{self.key}, Python {self.python}{tried}"

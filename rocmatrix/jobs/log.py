@@ -43,7 +43,7 @@ class JobLog:
     def __post_init__(self) -> None:
         self.complete = self.descriptor is not None
 
-    def words(self, block: bytes) -> None:
+    def write(self, block: bytes) -> None:
         """Append what came from standard error."""
         with self.lock:
             self._append(block)

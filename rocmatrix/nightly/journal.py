@@ -27,7 +27,7 @@ class Leg:
     cell: str
     stage: Stage
     state: State
-    words: str
+    summary: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +70,16 @@ class Journal:
             connection.execute("INSERT INTO night VALUES (?, ?, ?, NULL)", (night.name, night.plan, night.began))
             return night, False
 
-    def mark(self, night: str, cell: str, stage: Stage, state: State, words: str = "") -> None:
+    def mark(self, night: str, cell: str, stage: Stage, state: State, summary: str = "") -> None:
         """Record the state of a stage, in place of its earlier one, with the time.
 
         Args:
             night: name of the night.
             cell: name of the cell.
-            words: the reason or the result, for people; empty for none.
+            summary: the reason or the result, for people; empty for none.
         """
         with self._writing() as connection:
-            row = (night, cell, stage, state, now(), words)
+            row = (night, cell, stage, state, now(), summary)
             connection.execute("INSERT OR REPLACE INTO leg VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def end(self, night: str) -> None:
@@ -91,7 +91,7 @@ class Journal:
         """Return what is known of a night."""
         with schema.opened(self.path, write=False) as connection:
             rows = connection.execute("SELECT cell, stage, state, words FROM leg WHERE night = ?", (night,)).fetchall()
-        return {(c, s): Leg(cell=c, stage=s, state=state, words=words) for c, s, state, words in rows}
+        return {(c, s): Leg(cell=c, stage=s, state=state, summary=summary) for c, s, state, summary in rows}
 
     def nights(self) -> list[Night]:
         """Return every night, oldest first; none where there is no file."""

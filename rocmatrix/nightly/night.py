@@ -20,7 +20,7 @@ class Outcome:
     """How a stage ended: passed, failed, or left out with the reason (no such card here, no room)."""
 
     state: State
-    words: str = ""
+    summary: str = ""
 
 
 class Stages(Protocol):
@@ -81,13 +81,13 @@ class Running:
         due = [cell for cell in wave if (cell.name, "build") not in self.legs]
         if due and (full := self._no_room()):
             for cell in due:
-                self._note(cell, "build", Outcome(state="left out", words=full))
+                self._note(cell, "build", Outcome(state="left out", summary=full))
             due = []
         if due:
             self._start(due, "build")
             outcomes = self._built(due)
             for cell in due:
-                missing = Outcome(state="failed", words="the build gave no outcome")
+                missing = Outcome(state="failed", summary="the build gave no outcome")
                 self._note(cell, "build", outcomes.get(cell.name, missing))
         with ThreadPoolExecutor(self.jobs) as pool:
             list(pool.map(lambda cell: self._stage(cell, "prove", self.stages.prove), wave))
@@ -105,7 +105,7 @@ class Running:
         try:
             return self.stages.build(due)
         except Exception as error:
-            return dict.fromkeys((cell.name for cell in due), Outcome(state="failed", words=known(error).brief))
+            return dict.fromkeys((cell.name for cell in due), Outcome(state="failed", summary=known(error).brief))
 
     def _stage(self, cell: Cell, stage: Stage, do: Callable[[Cell], Outcome]) -> None:
         before = self.legs.get((cell.name, STAGES[STAGES.index(stage) - 1]))
@@ -115,7 +115,7 @@ class Running:
         try:
             outcome = do(cell)
         except Exception as error:  # a time-out, a defect: it ends this stage of this cell, never the night
-            outcome = Outcome(state="failed", words=known(error).brief)
+            outcome = Outcome(state="failed", summary=known(error).brief)
         self._note(cell, stage, outcome)
 
     def _start(self, cells: Iterable[Cell], stage: Stage) -> None:
@@ -123,7 +123,7 @@ class Running:
             self.journal.mark(self.name, cell.name, stage, "running")
 
     def _note(self, cell: Cell, stage: Stage, outcome: Outcome) -> None:
-        self.journal.mark(self.name, cell.name, stage, outcome.state, outcome.words)
-        leg = Leg(cell=cell.name, stage=stage, state=outcome.state, words=outcome.words)
+        self.journal.mark(self.name, cell.name, stage, outcome.state, outcome.summary)
+        leg = Leg(cell=cell.name, stage=stage, state=outcome.state, summary=outcome.summary)
         self.legs[cell.name, stage] = leg
-        say(f"{cell.name}: {stage} {outcome.state}{f' ({outcome.words})' if outcome.words else ''}")
+        say(f"{cell.name}: {stage} {outcome.state}{f' ({outcome.summary})' if outcome.summary else ''}")

@@ -92,7 +92,7 @@ def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]
 
 
 def _nothing(steps: Sequence[Step]) -> RocmatrixError:
-    text = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
+    text = "\n".join(step.summary for step in steps) or "no version for this card can be built from checked wheels"
     return RocmatrixError("RM633", what=text, where=str(recorder.evidence_file()))
 
 
@@ -102,7 +102,7 @@ def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None
     for place, step in enumerate(steps):
         position = f"asked {queue.index(place) + 1}. while all are good" if place in queue else "-"
         edge_of = {within.good: "last good", within.bad: "first bad on record"}.get(place, "")
-        rows.append((step.words, known.get(place, "?"), edge_of or position))
+        rows.append((step.summary, known.get(place, "?"), edge_of or position))
     table(("VERSION", "ANSWER", "PLAN"), rows)
     say(f"at most {search.most_questions(within, known)} versions are built and smoked, more where some give no answer")
 

@@ -79,6 +79,6 @@ def built_image(
             allow_unlocked=allow_unlocked,
             forced=forced,
         )
-    say(built.words)
+    say(built.summary)
     recorder.record_build(cell, built)
     return built

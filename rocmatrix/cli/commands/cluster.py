@@ -49,4 +49,4 @@ def submit(job_request: JobRequest, args: Submit) -> None:
     if args.explain:
         run.print_rows(job.rows)
         return
-    print(job.words if job_request.dry_run else runner.send(job))
+    print(job.summary if job_request.dry_run else runner.send(job))

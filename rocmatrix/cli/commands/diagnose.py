@@ -56,7 +56,7 @@ def diagnose(args: Diagnose) -> None:
     if args.json:
         print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
     else:
-        text = "\n".join(diagnosis.words(found))
+        text = "\n".join(diagnosis.text_lines(found))
         print(_shareable(text) if share else text)
     if found.best is None:
         sys.exit(1)

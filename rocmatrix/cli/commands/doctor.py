@@ -139,7 +139,7 @@ def summary(
         subjects: environments that were read; empty leaves out their line.
         findings: findings on variables, of all subjects together.
     """
-    lines = [f"host: {examined.words}"] if examined else []
+    lines = [f"host: {examined.summary}"] if examined else []
     counts = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "nothing to say"
     variables = sum(len(subject.variables) for subject in subjects)

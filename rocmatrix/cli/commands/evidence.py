@@ -181,13 +181,13 @@ def _row(standing: Standing) -> tuple[str, ...]:
     notes += ["of an earlier state of the checkout"] if standing.current is False else []
     notes += [f"{standing.set_aside} records set aside"] if standing.set_aside else []
     notes += [f"{standing.troubles} runs ended by the host's trouble"] if standing.troubles else []
-    age = words_of(standing.age_days(datetime.now(UTC)))
+    age = age_text(standing.age_days(datetime.now(UTC)))
     failing = ", ".join((*standing.failing, *standing.failures)) or "-"
     named = f"simulated: {standing.level}" if standing.simulated else standing.level
     return standing.cell, standing.card, named, age, failing, "; ".join(notes) or "-"
 
 
-def words_of(days: float | None) -> str:
+def age_text(days: float | None) -> str:
     """Say an age: "-" for none, hours below two days."""
     if days is None:
         return "-"

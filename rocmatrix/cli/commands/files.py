@@ -59,7 +59,7 @@ def lock(args: Lock) -> None:
     result = locking.lock(matrix, ROOT, targets=targets, upgrade=args.upgrade)
     generated.write(known_matrix(), ROOT)
     for target in result.done:
-        say(f"locked {target.words}")
+        say(f"locked {target.summary}")
     if result.failed:
         raise RocmatrixError("RM109", what=result.failures)
 

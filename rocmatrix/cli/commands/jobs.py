@@ -153,7 +153,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
     prepared, place = prepared_job(job_request)
     say(prepared.why)
     if job_request.dry_run:
-        print(prepared.words)
+        print(prepared.summary)
         return None
     log = job_log.place(LOGS, job_request.program.name, place.cell.image_name)
     with recorder.watched(job_request, place) as keep:
@@ -171,7 +171,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
 
 def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
     """Return the error of a job that states nothing of its cell."""
-    return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
+    return RocmatrixError("RM651" if started else "RM650", what=trouble.detail, where=f"the host: {trouble.stage}")
 
 
 def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:

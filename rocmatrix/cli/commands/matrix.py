@@ -215,9 +215,9 @@ def outdated(args: Outdated) -> None:
         return
     _print_wrapped(_outdated_summary(found))
     if found.expired:
-        table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.words) for r in found.expired))
+        table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.summary) for r in found.expired))
     if found.aged:
-        rows = ((s.file, s.entry, s.expires, s.evidence.words) for s in found.aged)
+        rows = ((s.file, s.entry, s.expires, s.evidence.summary) for s in found.aged)
         table(("FILE", "ENTRY", "EXPIRED", "SOURCE"), rows)
     table(("GPU", "RECOMMENDED", "NEWEST", "VERDICT", "NEWER", "CELLS"), _newest(found.newer))
     for answer in found.answers:
@@ -265,7 +265,7 @@ def _list_statements(known: Matrix, *, as_json: bool) -> None:
     if as_json:
         print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
         return
-    rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.words) for s in found)
+    rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.summary) for s in found)
     table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
     say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
 

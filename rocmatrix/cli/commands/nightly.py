@@ -19,7 +19,7 @@ from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Nightly(Kept):
     @property
     def names(self) -> tuple[str, ...]:
         """Cells or architectures, as named either way."""
-        return words(f"{self.cells},{self.cell}")
+        return comma_separated(f"{self.cells},{self.cell}")
 
 
 @command(
@@ -187,14 +187,16 @@ def report(running: Running, path: Path) -> None:
     rows = []
     for cell in running.cells:
         legs = [running.legs.get((cell.name, stage)) for stage in STAGES]
-        words = "; ".join(leg.words for leg in legs if leg and leg.words and leg.state != "passed")
-        rows.append((cell.name, *(leg.state if leg else "-" for leg in legs), words or "-"))
+        notes = "; ".join(leg.summary for leg in legs if leg and leg.summary and leg.state != "passed")
+        rows.append((cell.name, *(leg.state if leg else "-" for leg in legs), notes or "-"))
     table(("CELL", *(stage.upper() for stage in STAGES), "WHY"), rows)
     changes = [change for cell in running.cells for change in changes_of(running.journal, running.name, cell.name)]
     for change in changes:
-        say(change.words)
-    failed = [f"{leg.cell}: {leg.stage} failed: {leg.words}" for leg in running.legs.values() if leg.state == "failed"]
-    failed += [change.words for change in changes if change.failure]
+        say(change.summary)
+    failed = [
+        f"{leg.cell}: {leg.stage} failed: {leg.summary}" for leg in running.legs.values() if leg.state == "failed"
+    ]
+    failed += [change.summary for change in changes if change.failure]
     if failed:
         raise RocmatrixError("RM630", what="\n".join(failed), where=f"night {running.name}, {path}")
 

@@ -13,7 +13,7 @@ from rocmatrix.cli.options.common import Kept, WithCompanions
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def prove(args: Prove) -> None:
     if chosen.companions and not args.tree:
         chosen = made_ready(matrix, chosen)
     if args.tree:
-        proven = proof.of_tree(matrix, chosen, Path(args.tree), only=words(args.only))
+        proven = proof.of_tree(matrix, chosen, Path(args.tree), only=comma_separated(args.only))
     else:
         wheels = Path(args.wheelhouse).expanduser().resolve() if args.wheelhouse else None
         proven = _of_image(matrix, chosen, args.image or build.tag(chosen), wheels=wheels, accept=args.accept_size)
@@ -102,5 +102,5 @@ def _mb(size: int) -> str:
 
 
 def _unproven(proven: Proof) -> RocmatrixError:
-    what = "\n".join(finding.words for finding in proven.findings) or "no check applied to it"
+    what = "\n".join(finding.summary for finding in proven.findings) or "no check applied to it"
     return RocmatrixError("RM210", what=what, where=proven.subject)

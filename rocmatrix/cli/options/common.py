@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import edge
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
@@ -32,7 +32,7 @@ def added_packages(companions: str, requirements: str) -> tuple[str, ...]:
         companions: names with commas between.
         requirements: path of a requirements file; empty for none.
     """
-    named = words(companions)
+    named = comma_separated(companions)
     if not requirements:
         return named
     from rocmatrix.images.added import requirements_file

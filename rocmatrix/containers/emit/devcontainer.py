@@ -70,8 +70,8 @@ def document(spec: RunSpec) -> dict[str, Any]:
         },
         "remoteUser": "developer",
         "updateRemoteUserUID": Noted(note="the Dockerfile makes the user with the number of the host", value=False),
-        "init": Noted(note=_words(*[explained(s) for s in spec.of(Init)]), value=True),
-        "runArgs": [Noted(note=_words(row), value=row.option) for row in _arguments(spec)],
+        "init": Noted(note=_comment(*[explained(s) for s in spec.of(Init)]), value=True),
+        "runArgs": [Noted(note=_comment(row), value=row.option) for row in _arguments(spec)],
         "mounts": list(_mounts(spec, uid)),
         "containerEnv": dict(_environment(spec)),
         "postCreateCommand": Noted(note="proves the card, BLAS and AMP in this very container", value=smoke),
@@ -94,14 +94,14 @@ def _arguments(spec: RunSpec) -> tuple[Explanation, ...]:
 def _mounts(spec: RunSpec, uid: str) -> Iterator[Noted | str]:
     for mount in spec.of(Mount):
         if mount.kind == "volume" or mount.read_only:
-            yield Noted(note=_words(explained(mount)), value=mount.value)
+            yield Noted(note=_comment(explained(mount)), value=mount.value)
     pip = f"type=volume,source=rocmatrix-pip-{uid},target={HOME}/.cache/pip"
     yield Noted(note="pip's downloads outlive the container", value=pip)
 
 
 def _environment(spec: RunSpec) -> Iterator[tuple[str, Any]]:
     for row in _own_environment(spec):
-        yield row.name, Noted(note=_words(explained(row)), value=_content(row))
+        yield row.name, Noted(note=_comment(explained(row)), value=_content(row))
     trainer = "the checkout's trainer, as it is edited, wins over the one in the image"
     yield "PYTHONPATH", Noted(note=trainer, value=f"{WORKSPACE}:/opt/rocmatrix")
 
@@ -121,7 +121,7 @@ def _editor() -> dict[str, Any]:
     return {"python.defaultInterpreterPath": PYTHON, "yaml.schemas": schemas}
 
 
-def _words(*rows: Explanation) -> str:
+def _comment(*rows: Explanation) -> str:
     return "; ".join(f"{row.reason} ({row.source})" for row in rows)
 
 

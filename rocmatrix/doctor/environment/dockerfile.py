@@ -86,9 +86,9 @@ def installed(command: str, where: str) -> Iterator[Pair]:
             yield from _asked(part[part.index("install") + 1 :], where)
 
 
-def _asked(words: Sequence[str], where: str) -> Iterator[Pair]:
-    index = next((match[1] for word in words if (match := INDEX.search(word.partition("=")[2] or word))), None)
-    for word in words:
+def _asked(argv: Sequence[str], where: str) -> Iterator[Pair]:
+    index = next((match[1] for word in argv if (match := INDEX.search(word.partition("=")[2] or word))), None)
+    for word in argv:
         try:
             wanted = Requirement(word)
         except InvalidRequirement:
@@ -101,9 +101,9 @@ def _asked(words: Sequence[str], where: str) -> Iterator[Pair]:
             yield Pair(torch=re.sub(r"\+[\w.]+", "", str(wanted.specifier)), rocm=rocm, where=where)
 
 
-def _split(words: Sequence[str]) -> Iterator[list[str]]:
+def _split(argv: Sequence[str]) -> Iterator[list[str]]:
     part: list[str] = []
-    for word in words:
+    for word in argv:
         if word in SEPARATORS:
             yield part
             part = []

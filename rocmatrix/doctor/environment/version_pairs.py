@@ -43,7 +43,7 @@ def _finding(subject: Subject, pair: Pair, releases: Sequence[Release], fitting:
         severity="note" if newer else "error",
         truth="; ".join(parts),
         instead="./invokew matrix shows every pair that was built",
-        source=near[0].evidence.words if near else SOURCE,
+        source=near[0].evidence.summary if near else SOURCE,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.jobs.destination import IMAGE_USER, Destination, Sending
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import kubernetes
@@ -74,11 +74,11 @@ class KubernetesDestination(Destination):
 def _destination(options: KubernetesOptions) -> KubernetesDestination:
     from rocmatrix.containers.emit.cluster.kubernetes_site import CARD, Site
 
-    selector = (word.partition("=") for word in words(options.node_selector))
+    selector = (word.partition("=") for word in comma_separated(options.node_selector))
     site = Site(
-        pull_secrets=words(options.pull_secrets),
+        pull_secrets=comma_separated(options.pull_secrets),
         node_selector={key: value for key, _, value in selector},
-        tolerations=words(options.tolerations),
+        tolerations=comma_separated(options.tolerations),
         cpu=str(options.cpus) if options.cpus else None,
         card=options.card_resource or CARD,
         rdma=options.rdma_resource or None,
@@ -90,7 +90,7 @@ def _destination(options: KubernetesOptions) -> KubernetesDestination:
 
 def _group_numbers(text: str) -> tuple[int, ...] | None:
     """Return group numbers; () for "none", None where nothing is named."""
-    numbers = () if text == "none" else words(text)
+    numbers = () if text == "none" else comma_separated(text)
     if not all(word.isascii() and word.isdecimal() for word in numbers):
         what = f"--groups takes numbers such as 44,992, not {text!r}: a name is another number on another machine"
         raise RocmatrixError("RM404", what=what)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.jobs.destination import Destination, Sending
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import slurm
@@ -79,7 +79,9 @@ def _destination(options: SlurmOptions) -> SlurmDestination:
     from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 
     names = ("partition", "account", "qos", "reservation", "constraint", "cpus", "gres", "gpus_per_node", "memory")
-    request = SlurmRequest(time_limit=options.time or None, modules=words(options.modules), **options.named(*names))
+    request = SlurmRequest(
+        time_limit=options.time or None, modules=comma_separated(options.modules), **options.named(*names)
+    )
     return SlurmDestination(**options.about_nodes, **options.named("under", "checkout", "python"), slurm=request)
 
 

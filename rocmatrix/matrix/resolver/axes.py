@@ -113,7 +113,7 @@ def _minor(release: Release) -> list[str]:
     return release.torch.split(".")[:2]
 
 
-def python_words(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
+def python_reason(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
     """Say what a Python comes to: who built for it, and whether its wheels are locked.
 
     Args:

@@ -119,7 +119,7 @@ def explain(
 def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
     release = subject.release
     if release is not None and python is not None and release.pythons and not axes.built_for(release, python):
-        return Judged(verdict="unavailable", because=axes.python_words(matrix, release, python, cell=None))
+        return Judged(verdict="unavailable", because=axes.python_reason(matrix, release, python, cell=None))
     rules = rules_on(matrix, subject)
     gfx, card = subject.architecture, subject.card
     return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
@@ -135,7 +135,9 @@ def _chosen(
             ChosenAxis(axis="python", value=cell.python, why="its base image brings it; --python asks for another")
         )
     elif release is not None and python is not None:
-        taken.append(ChosenAxis(axis="python", value=python, why=axes.python_words(matrix, release, python, cell=cell)))
+        taken.append(
+            ChosenAxis(axis="python", value=python, why=axes.python_reason(matrix, release, python, cell=cell))
+        )
     return tuple(taken)
 
 

@@ -71,7 +71,7 @@ class Subject:
     card: str | None = None
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The combination as a person would say it."""
         rocm = f"ROCm {self.rocm}" if self.rocm else "no ROCm"
         card = f"{self.card} ({self.architecture})" if self.card else self.architecture or "no card"
@@ -143,7 +143,7 @@ def _support(matrix: Matrix, subject: Subject, today: str) -> Iterator[Point]:
         yield _point("device code", _device_code(subject.release, subject.architecture), code.evidence, today)
     support = matrix.support_of(subject.architecture, subject.rocm, card=subject.card)
     for table in support.speaking if subject.architecture is not None else ():
-        listed = support.words(subject.architecture or "", subject.card)
+        listed = support.summary(subject.architecture or "", subject.card)
         says = "; ".join([f"ROCm {subject.rocm}: {listed}", *([table.note] if table.note else [])])
         yield _point("AMD's list", says, table.evidence, today)
 
@@ -169,4 +169,4 @@ def _libraries(matrix: Matrix, subject: Subject, today: str) -> Iterator[Point]:
     for library, statements in matrix.libraries.by_name.items() if subject.rocm else ():
         for entry in statements:
             if _applies(entry.when, subject):
-                yield _point(LIBRARY_TITLES[library], entry.words(subject.architecture), entry.evidence, today)
+                yield _point(LIBRARY_TITLES[library], entry.summary(subject.architecture), entry.evidence, today)

@@ -85,9 +85,9 @@ def broken_refusal(requested: str, rule: Rule, *, near: Iterable[Cell], hints: I
     """
     return RocmatrixError(
         "RM012",
-        what=f"{requested}: {rule.words}",
+        what=f"{requested}: {rule.summary}",
         where=f"rule {rule.id}",
-        why=rule.evidence.words,
+        why=rule.evidence.summary,
         next="\n".join([*hints, next_step(near)]),
     )
 

@@ -46,7 +46,7 @@ class Change:
         """Whether an error counter changed, or the card is no longer there."""
         return bool(self.rose or self.fell or self.gone)
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """Return the change as text, empty for none."""
         parts = ["it is no longer there"] if self.gone else []
         parts += [f"{name} rose from {before} to {after}" for name, (before, after) in self.rose.items()]
@@ -83,7 +83,7 @@ class HealthWatch:
             "moved": sorted(address for address, change in changed.items() if change.moved),
             "unknown": sorted(address for address, change in changed.items() if not change.known),
             "words": "; ".join(
-                f"card {address}: {change.words()}" for address, change in changed.items() if change.moved
+                f"card {address}: {change.summary()}" for address, change in changed.items() if change.moved
             ),
             "cards": {address: _described(change) for address, change in changed.items()},
         }

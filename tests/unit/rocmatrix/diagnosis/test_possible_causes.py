@@ -23,7 +23,7 @@ def test_symptom_alone_does_not_decide_among_its_causes():
     told = found(NO_CARD)
     assert told.best.signature.id == "no-hip-gpus-available"
     assert not any(row.decided for row in diagnosis.possibilities(told, told.best))
-    assert "likely:" not in "\n".join(diagnosis.words(told))
+    assert "likely:" not in "\n".join(diagnosis.text_lines(told))
 
 
 def test_sign_in_the_log_brings_its_cause_first_with_its_line():

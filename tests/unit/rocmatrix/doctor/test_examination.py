@@ -228,7 +228,7 @@ def test_kernel_is_not_judged_by_the_ranges_of_amds_driver(tmp_path):
 def test_machine_without_amd_hardware_is_reported_and_no_failure(tmp_path):
     found = examination.examine(host.read(sysfs.no_driver(tmp_path), **LIVE), KNOWN)
     assert not found.failed
-    assert "no AMD card was found in this machine: CPU cells only" in found.words
+    assert "no AMD card was found in this machine: CPU cells only" in found.summary
     by_code = {finding.code: finding.status for finding in found.findings}
     assert by_code["D101"] == by_code["D201"] == "not applicable"
 
@@ -319,7 +319,7 @@ def test_container_checks_stop_no_run(tmp_path, parts):
     machine = machines.rx_9070_xt(tmp_path)
     done = examination.examine(host.read(machine, **LIVE | parts), KNOWN)
     assert not done.failed, [f for f in done.findings if f.status == "error"]
-    assert "nothing stops a run" in done.words
+    assert "nothing stops a run" in done.summary
 
 
 def test_missing_card_next_to_a_present_one_stops_no_run(tmp_path):

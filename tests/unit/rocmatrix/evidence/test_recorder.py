@@ -144,7 +144,7 @@ def test_suite_that_died_before_a_verdict_has_failed_every_probe(smoking, path, 
     ("seen", "excused"), [((VERDICT,), True), ((), True), (({**VERDICT, "status": "fail"},), False)]
 )
 def test_trouble_of_the_host_is_set_aside_unless_a_probe_had_failed(smoking, path, seen, excused):
-    trouble = Trouble(stage="engine", words="the connection broke off")
+    trouble = Trouble(stage="engine", detail="the connection broke off")
     with pytest.raises(SystemExit):
         smoking(*seen, status=125, requested_probes=("blas", "conv"), trouble=trouble)
     (made,) = store.read(path)
@@ -230,7 +230,7 @@ def test_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatch,
     """The base was remembered: no flag names it."""
     labels = {"org.rocmatrix.base": "mirror/debian"}
     planned = build.Built(tag="t", inputs="6" * 64, argv=(), labels=labels)
-    trouble = Trouble(stage=stage, words="simulated") if stage else None
+    trouble = Trouble(stage=stage, detail="simulated") if stage else None
 
     def fail(*_, **__):
         error = RocmatrixError("RM202", what="simulated")

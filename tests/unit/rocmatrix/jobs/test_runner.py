@@ -103,7 +103,7 @@ def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
 
 
 def test_job_prints_its_files_before_its_command(tmp_path):
-    assert scheduled(tmp_path).words.splitlines() == [
+    assert scheduled(tmp_path).summary.splitlines() == [
         f"# {tmp_path}/runs/r.sbatch",
         "#!/bin/sh",
         "",

@@ -69,7 +69,9 @@ def test_killed_night_resumes_where_it_was(path, done, after):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_failed_stage_ends_its_cell_alone(path, done, stage):
-    running, _ = night(path, Simulated(done, ends={(CELLS[0].name, stage): Outcome(state="failed", words="simulated")}))
+    running, _ = night(
+        path, Simulated(done, ends={(CELLS[0].name, stage): Outcome(state="failed", summary="simulated")})
+    )
     own = {s: leg.state for (name, s), leg in running.legs.items() if name == CELLS[0].name}
     reached = STAGES[: STAGES.index(stage) + 1]
     assert own == {s: "failed" if s == stage else "passed" for s in reached}
@@ -78,7 +80,7 @@ def test_failed_stage_ends_its_cell_alone(path, done, stage):
 
 
 def test_cell_that_was_not_smoked_is_not_promoted(path, done):
-    ends = {(cell.name, "smoke"): Outcome(state="left out", words="this machine has no card") for cell in CELLS}
+    ends = {(cell.name, "smoke"): Outcome(state="left out", summary="this machine has no card") for cell in CELLS}
     running, _ = night(path, Simulated(done, ends=ends))
     assert not {stage for _, stage in running.legs} & {"promote"}
 
@@ -89,7 +91,7 @@ def test_error_of_a_stage_is_its_failure(path, done):
             raise RocmatrixError("RM203", what="simulated")
 
     running, _ = night(path, Broken(done))
-    assert running.legs[CELLS[0].name, "prove"].words == "RM203 simulated"
+    assert running.legs[CELLS[0].name, "prove"].summary == "RM203 simulated"
 
 
 def test_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(path, done):
@@ -170,7 +172,7 @@ def test_unforeseen_error_ends_its_stage_and_not_the_night(path, done, stage, er
     states = {leg.state for (_, s), leg in running.legs.items() if stage in ("make_room", s)}
     assert states & {"failed", "left out"} or stage == "holds"
     assert Journal(path).nights()[0].ended
-    words = [leg.words for leg in running.legs.values() if leg.state in ("failed", "left out")]
+    words = [leg.summary for leg in running.legs.values() if leg.state in ("failed", "left out")]
     assert all(line.startswith("RM") for line in words), words
     if stage in ("prove", "smoke", "promote"):
         assert {leg.state for (name, _), leg in running.legs.items() if name != CELLS[0].name} == {"passed"}

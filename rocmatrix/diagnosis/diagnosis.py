@@ -9,7 +9,7 @@ from typing import Any
 from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.matcher import Match, Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
-from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
+from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
@@ -47,7 +47,7 @@ class Diagnosis:
     lines: int
     bytes: int
     ranked: Ranked
-    here: Surroundings
+    here: HostContext
     rules: dict[str, Rule]
     signs: dict[tuple[str, int], Match] = field(default_factory=dict)
     failed_checks: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ def diagnose(
     *,
     name: str,
     signatures: Iterable[Signature],
-    here: Surroundings,
+    here: HostContext,
     matrix: Matrix | None = None,
     failed_checks: Iterable[str] = (),
 ) -> Diagnosis:
@@ -166,7 +166,7 @@ def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
     return fitting
 
 
-def _is_about(rule: Rule, here: Surroundings) -> bool:
+def _is_about(rule: Rule, here: HostContext) -> bool:
     named = rule.when.architectures
     return named is None or here.architecture is None or here.has(list(named))
 

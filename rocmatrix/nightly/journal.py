@@ -21,7 +21,7 @@ State = Literal["running", "passed", "failed", "left out"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leg:
+class StageResult:
     """One stage of one cell: `running` in a night that was killed means that it has to be done again."""
 
     cell: str
@@ -87,11 +87,11 @@ class Journal:
         with self._writing() as connection:
             connection.execute("UPDATE night SET ended = ? WHERE name = ?", (now(), night))
 
-    def legs(self, night: str) -> dict[tuple[str, Stage], Leg]:
+    def results(self, night: str) -> dict[tuple[str, Stage], StageResult]:
         """Return what is known of a night."""
         with schema.opened(self.path, write=False) as connection:
             rows = connection.execute("SELECT cell, stage, state, words FROM leg WHERE night = ?", (night,)).fetchall()
-        return {(c, s): Leg(cell=c, stage=s, state=state, summary=summary) for c, s, state, summary in rows}
+        return {(c, s): StageResult(cell=c, stage=s, state=state, summary=summary) for c, s, state, summary in rows}
 
     def nights(self) -> list[Night]:
         """Return every night, oldest first; none where there is no file."""
@@ -115,8 +115,8 @@ class Journal:
                 break
             if night.simulated != simulated:
                 continue
-            legs = [self.legs(night.name).get((cell, stage)) for stage in STAGES]
-            states = {leg.stage: leg.state for leg in legs if leg}
+            results = [self.results(night.name).get((cell, stage)) for stage in STAGES]
+            states = {result.stage: result.state for result in results if result}
             if night.ended and states.get("smoke") == "passed" and "failed" not in states.values():
                 good = night.name
         return good

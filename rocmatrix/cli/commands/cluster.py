@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common, run
 from rocmatrix.cli.options.command import command
-from rocmatrix.cli.options.common import Sent
+from rocmatrix.cli.options.common import JobOptions
 from rocmatrix.jobs.schedulers.scheduler import Nodes, known
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.option import option
@@ -32,7 +32,7 @@ _SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
 
 @command(
     _SUBMIT,
-    job=Sent,
+    job=JobOptions,
     trainer="train",
     about="Train on several machines: hand the same job to Slurm or Kubernetes.",
 )

@@ -17,7 +17,7 @@ from rocmatrix.runtime.option import option, positional
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.diagnosis.ranking import HostContext
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 
@@ -100,17 +100,17 @@ def _failed_checks() -> frozenset[str]:
     return frozenset(finding.code for finding in examined.findings if finding.status == "error")
 
 
-def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
+def _here(matrix: Matrix, cell: str, gpu: str) -> HostContext:
     """Return where the log comes from: as named, else the one architecture of this host's cards."""
-    from rocmatrix.diagnosis.explain_failure import surroundings
+    from rocmatrix.diagnosis.explain_failure import host_context
     from rocmatrix.host import hardware
     from rocmatrix.matrix.card_names import architecture_of
 
     chosen = matrix.cell(cell) if cell else None
     if gpu not in ("", "auto"):
-        return surroundings(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
+        return host_context(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
     found = hardware.detect().architectures if chosen is None else ()
-    return surroundings(chosen, architecture=found[0] if len(found) == 1 else None)
+    return host_context(chosen, architecture=found[0] if len(found) == 1 else None)
 
 
 def _card_of(cell: Cell | None, architecture: str) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 from rocmatrix.cli.commands.predict import after_training
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.runtime.errors import RocmatrixError
 
 # Each command of the trainer: what it cannot do without, and its help.
@@ -47,7 +47,7 @@ WHAT = {
 }
 
 
-def run(program: str, args: OfTrainer, options: TrainerOptions) -> None:
+def run(program: str, args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
 
     Args:
@@ -62,4 +62,4 @@ def run(program: str, args: OfTrainer, options: TrainerOptions) -> None:
 
 
 for _name, (_, _about) in COMMANDS.items():
-    command(OfTrainer, name=_name, trainer=_name, about=_about)(partial(run, _name))
+    command(TrainerCommandOptions, name=_name, trainer=_name, about=_about)(partial(run, _name))

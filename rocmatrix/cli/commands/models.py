@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from rocmatrix.cli.commands.predict import after_training
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import positional
 
 
 @command(
-    OfTrainer,
+    TrainerCommandOptions,
     trainer="compress",
     about="Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after.",
 )
-def compress(args: OfTrainer, options: TrainerOptions) -> None:
+def compress(args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run the trainer's `compress`."""
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
@@ -24,7 +24,7 @@ def compress(args: OfTrainer, options: TrainerOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(OfTrainer):
+class Report(TrainerCommandOptions):
     """Options of `report`."""
 
     run: str = positional("folder of a finished run")

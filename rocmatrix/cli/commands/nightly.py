@@ -186,15 +186,19 @@ def report(running: Running, path: Path) -> None:
 
     rows = []
     for cell in running.cells:
-        legs = [running.legs.get((cell.name, stage)) for stage in STAGES]
-        notes = "; ".join(leg.summary for leg in legs if leg and leg.summary and leg.state != "passed")
-        rows.append((cell.name, *(leg.state if leg else "-" for leg in legs), notes or "-"))
+        results = [running.results.get((cell.name, stage)) for stage in STAGES]
+        notes = "; ".join(
+            result.summary for result in results if result and result.summary and result.state != "passed"
+        )
+        rows.append((cell.name, *(result.state if result else "-" for result in results), notes or "-"))
     table(("CELL", *(stage.upper() for stage in STAGES), "WHY"), rows)
     changes = [change for cell in running.cells for change in changes_of(running.journal, running.name, cell.name)]
     for change in changes:
         say(change.summary)
     failed = [
-        f"{leg.cell}: {leg.stage} failed: {leg.summary}" for leg in running.legs.values() if leg.state == "failed"
+        f"{result.cell}: {result.stage} failed: {result.summary}"
+        for result in running.results.values()
+        if result.state == "failed"
     ]
     failed += [change.summary for change in changes if change.failure]
     if failed:

@@ -9,17 +9,17 @@ from typing import Any
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.paths import ROOT
 
 
 @command(
-    OfTrainer,
+    TrainerCommandOptions,
     trainer="predict",
     about="Forecast with a finished run's model: natively on the CPU, where such a network takes milliseconds.",
 )
-def predict(args: OfTrainer, options: TrainerOptions) -> None:
+def predict(args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run the trainer's `predict`."""
     after_training("predict", [], options, dry_run=args.dry_run, as_json=args.as_json)
 

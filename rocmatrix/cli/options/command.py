@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from rocmatrix.cli import commands
-from rocmatrix.cli.options.common import Kept, Sent
+from rocmatrix.cli.options.common import JobOptions, Kept
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.option import Option, options_of
 from rocmatrix.runtime.paths import TRAINER_OPTIONS
@@ -59,7 +59,7 @@ class Command:
     body: Callable[..., None]
     options: type
     trainer: str = ""
-    job: type[Sent] | None = None
+    job: type[JobOptions] | None = None
     examples: tuple[str, ...] = ()
 
     @cached_property
@@ -106,7 +106,7 @@ def command(
     about: str,
     name: str = "",
     trainer: str = "",
-    job: type[Sent] | None = None,
+    job: type[JobOptions] | None = None,
     examples: tuple[str, ...] = (),
 ) -> Callable[[Body], Body]:
     """Return the decorator that registers a function as the body of a command, with readable errors at its edge.

@@ -62,7 +62,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfTrainer(DryRun):
+class TrainerCommandOptions(DryRun):
     """What every command of the trainer takes that is no job."""
 
     as_json: bool = option(AS_JSON, default=False, typed="json")
@@ -117,7 +117,7 @@ class WithCompanions(Axes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent(WithCompanions):
+class JobOptions(WithCompanions):
     """What every job takes, wherever it runs."""
 
     dry_run: bool = option(DRY_RUN, default=False)
@@ -144,7 +144,7 @@ class Sent(WithCompanions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Sent):
+class Job(JobOptions):
     """What a job on this machine takes."""
 
     base: str = option(BASE)

@@ -14,13 +14,13 @@ from rocmatrix.matrix.resolver.refusal import broken_refusal, nearest_cells, nex
 from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
-__all__ = ["Choice", "PassedOver", "Request", "architecture_of", "resolve", "with_hardware"]
+__all__ = ["Choice", "RejectedCell", "Request", "architecture_of", "resolve", "with_hardware"]
 
 CPU_WORDS = ("cpu", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PassedOver:
+class RejectedCell:
     """A cell that would have fitted less well, and why."""
 
     cell: str
@@ -33,7 +33,7 @@ class Choice:
 
     cell: Cell
     why: str
-    passed_over: tuple[PassedOver, ...] = ()
+    passed_over: tuple[RejectedCell, ...] = ()
     forced: tuple[Rule, ...] = ()
 
 
@@ -73,7 +73,7 @@ def resolve(
         return _forced(min(broken, key=preference(request)))
     best, *others = working
     named = (cell for cell in others if cell.written or cell.architecture == best.architecture)
-    passed = tuple(PassedOver(cell=cell.name, why=_why_less(cell, best)) for cell in named)
+    passed = tuple(RejectedCell(cell=cell.name, why=_why_less(cell, best)) for cell in named)
     return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
 
 

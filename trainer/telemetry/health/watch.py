@@ -19,7 +19,7 @@ SYS, DEV = Path("/sys"), Path("/dev")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class CardSnapshot:
     """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown."""
 
     counters: Mapping[str, int]
@@ -62,7 +62,7 @@ class HealthWatch:
 
     root: Path = SYS
     devices: Path = DEV
-    before: dict[str, Look] = field(default_factory=dict)
+    before: dict[str, CardSnapshot] = field(default_factory=dict)
     began: float = 0.0
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class HealthWatch:
             "cards": {address: _described(change) for address, change in changed.items()},
         }
 
-    def _look(self) -> dict[str, Look]:
+    def _look(self) -> dict[str, CardSnapshot]:
         folders = matching(self.root, "bus/pci/drivers/amdgpu/*:*")
         return {folder.name: look(folder) for folder in folders if self._given(folder)}
 
@@ -98,17 +98,17 @@ class HealthWatch:
         return not nodes or any((self.devices / "dri" / name).exists() for name in nodes)
 
 
-def look(folder: Path) -> Look:
+def look(folder: Path) -> CardSnapshot:
     """Read one card whose PCI attributes are in `folder`."""
     table = counters.metrics_bytes(folder)
-    return Look(
+    return CardSnapshot(
         counters=counters.read(folder),
         energy_j=metrics_table.energy(table),
         cycles=metrics_table.cycles(table),
     )
 
 
-def compare(before: Look, after: Look | None) -> Change:
+def compare(before: CardSnapshot, after: CardSnapshot | None) -> Change:
     """Return what became of a card between two looks; None for `after` is a card that is no longer there.
 
     A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays).

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.bar import Bars, joined
-from trainer.data.features.inspect import survey
+from trainer.data.features.inspect import inspect_data
 from trainer.data.readers.bars import Reading, Source, open_source
 from trainer.runtime.errors import TrainerError
 
@@ -181,7 +181,7 @@ def test_truncated_file_keeps_its_whole_lines_under_drop(tmp_path: Path, packed:
 
 
 def test_spacing_and_price_step_are_found(tmp_path: Path) -> None:
-    found = survey(read(write(tmp_path, [HEADER, *ROWS]))[1])
+    found = inspect_data(read(write(tmp_path, [HEADER, *ROWS]))[1])
     assert (found.spacing, found.tick, found.vix, found.daily) == (60, 1, False, False)
     quarter = [row.replace(",100", ",100").replace(",10,", ",10.25,") for row in ROWS]
-    assert survey(read(write(tmp_path, [HEADER, *quarter]))[1]).tick == 0.25
+    assert inspect_data(read(write(tmp_path, [HEADER, *quarter]))[1]).tick == 0.25

@@ -42,8 +42,8 @@ def pairs(flags: Iterable[Flag]) -> list[tuple[str, str]]:
 
 def _ways(flag: Flag) -> str:
     value = {str: "STRING", int: "INT"}.get(flag.kind)
-    ways = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
-    return ", ".join([*ways, f"--{flag.name}{f'={value}' * bool(value)}"])
+    spellings = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
+    return ", ".join([*spellings, f"--{flag.name}{f'={value}' * bool(value)}"])
 
 
 def _order(flag: Flag) -> tuple[bool, str, str]:
@@ -104,10 +104,10 @@ def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int
 
 def _once(names: str) -> str:
     """Return the ways to write an option without those that have underscores for another's dashes."""
-    ways = sorted(names.split(", "), key=len)
-    dashed = {way.partition("=")[0] for way in ways if "_" not in way.partition("=")[0]}
-    flags = [(way, way.partition("=")[0]) for way in ways]
-    return ", ".join(way for way, flag in flags if flag in dashed or flag.replace("_", "-") not in dashed)
+    spellings = sorted(names.split(", "), key=len)
+    dashed = {spelling.partition("=")[0] for spelling in spellings if "_" not in spelling.partition("=")[0]}
+    flags = [(spelling, spelling.partition("=")[0]) for spelling in spellings]
+    return ", ".join(spelling for spelling, flag in flags if flag in dashed or flag.replace("_", "-") not in dashed)
 
 
 def _paragraphs(docstring: str, width: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ def svg(drawn: Picture) -> str:
     centers: dict[int, tuple[float, float]] = {}
     # arcs over several rows of cards, or between boxes, would be a tangle; the table has every pair
     rows = all(len(place.cards) <= COLUMNS for place in drawn.places)
-    arcs = rows and any(link.xgmi for link in drawn.ways.values())
+    arcs = rows and any(link.xgmi for link in drawn.links.values())
     top, width = float(MARGIN + 2 * HEAD), 0.0
     for place in drawn.places:
         top += ARC_SPACE if arcs and place.cards else 0
@@ -110,7 +110,7 @@ def _arcs(drawn: Picture, centers: dict[int, tuple[float, float]]) -> Iterator[s
     """Draw XGMI between the cards of a node as arcs above them; everything else stands in the table alone."""
     for place in drawn.places:
         for one, two in combinations(place.cards, 2):
-            link = drawn.ways.get((one.index, two.index))
+            link = drawn.links.get((one.index, two.index))
             if link is not None and link.xgmi:
                 yield _arc(
                     centers[one.index], centers[two.index], f"card {one.index} to card {two.index}: {link.summary}"
@@ -148,7 +148,7 @@ def _table(drawn: Picture, top: float, body: list[str]) -> tuple[float, float]:
 def _shade(drawn: Picture, one: Card, two: Card) -> str:
     if one.index == two.index:
         return "cell-self"
-    link = drawn.ways.get((one.index, two.index))
+    link = drawn.links.get((one.index, two.index))
     return "cell-none" if link is None else "cell-xgmi" if link.xgmi else "cell-pcie"
 
 

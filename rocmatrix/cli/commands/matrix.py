@@ -287,12 +287,12 @@ def cell(args: KeepCell) -> None:
         advice = "The one thing to do with a cell here is `cell add`."
         raise RocmatrixError("RM404", what=f"cell {args.action}", next=advice)
     from rocmatrix.cli import generated
-    from rocmatrix.matrix.cells import keeping
+    from rocmatrix.matrix.cells import append
     from rocmatrix.matrix.resolver.resolve import resolve
 
     known = known_matrix()
     chosen = resolve(known, args.request, cards=hardware_here().architectures).cell
-    keeping.add(known, chosen, ROOT, today=today())
+    append.add(known, chosen, ROOT, today=today())
     touched = generated.write(known_matrix(), ROOT)
     say(f"{chosen.name} is in matrix.yaml now: say there why it is kept; {len(touched)} files written")
 

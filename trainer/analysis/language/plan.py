@@ -214,10 +214,12 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
         cards: how many cards, each with the whole model.
     """
     smaller = replace(program, checkpointing="full", rows=1)
-    ways = [program, smaller] if program.adapter == "qlora" else [program, smaller, replace(smaller, adapter="qlora")]
-    for each in ways:
+    programs = (
+        [program, smaller] if program.adapter == "qlora" else [program, smaller, replace(smaller, adapter="qlora")]
+    )
+    for each in programs:
         fitting = largest_fit(each, card, cards=cards)
         if fitting is not None:
             return f"This would fit: {described(fitting.program)}."
-    least = fit(ways[-1], card, cards=cards).need + CONTEXT
+    least = fit(programs[-1], card, cards=cards).need + CONTEXT
     return f"Take a shorter --sequence, a smaller model, or a card of at least {gib(least)} GiB."

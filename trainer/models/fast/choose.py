@@ -115,15 +115,15 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
     """Choose how blocks are computed; the stream's dtype belongs to it."""
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation
-    ways, why = _ways(blocks, activation, request)
+    candidates, why = _candidates(blocks, activation, request)
     wanted = request.earlier("blocks")
     if wanted == "plain":
         return Choice(name="plain", why="the unfinished run computed them so")
     plain = Trial(name="plain")
-    if ways:
+    if candidates:
         plain = _plain(blocks[0], request)
     trials, kept = [plain], None
-    for name, make in ways.items():
+    for name, make in candidates.items():
         if wanted not in (None, name):
             continue
         trials.append(_tried(blocks[0], make, request, plain, name))
@@ -132,8 +132,8 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
             break
     decoder.model.stream = request.stream if request.dtype.itemsize == 2 else None
     if kept is None:
-        return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if ways else ())
-    _install(decoder, blocks, ways[kept], request)
+        return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if candidates else ())
+    _install(decoder, blocks, candidates[kept], request)
     return Choice(name=kept, why=f"right, and faster than plain: {reason(trials)}", trials=tuple(trials))
 
 
@@ -152,7 +152,9 @@ def _better(trial: Trial, plain: Trial, *, requested: bool) -> bool:
     return requested or plain.seconds is None or trial.seconds * FASTER < plain.seconds
 
 
-def _ways(blocks: list[Block], activation: str, request: Request) -> tuple[dict[str, Callable[[Block], Work]], str]:
+def _candidates(
+    blocks: list[Block], activation: str, request: Request
+) -> tuple[dict[str, Callable[[Block], Work]], str]:
     """Return the ways by name, best first, each as what makes a block's; or why there is none."""
     reasons = {adapted.why_not(block, activation) for block in blocks} - {None}
     if not reasons:

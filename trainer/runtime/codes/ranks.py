@@ -38,8 +38,8 @@ RANKS: tuple[CatalogEntry, ...] = entries(
     (
         "RM561",
         "No way to communicate",
-        "None of the ways between the ranks passed its probe: each hung, ended or returned a wrong sum.",
-        "Read the verdict of each way above; decide by hand with --comms, or train on one card.",
+        "None of the transports between the ranks passed its trial: each hung, ended or returned a wrong sum.",
+        "Read the verdict of each transport above; decide by hand with --comms, or train on one card.",
     ),
     (
         "RM562",

@@ -23,7 +23,7 @@ MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
 def measure(
-    probe: str, module: str, request: Request, did: str, ways: Sequence[Transport] = cause_search.WAYS
+    probe: str, module: str, request: Request, did: str, transports: Sequence[Transport] = cause_search.TRANSPORTS
 ) -> Verdict:
     """The verdict on two ranks of `module`; `did` states what they did.
 
@@ -31,7 +31,7 @@ def measure(
         probe: name of the probe.
         module: dotted name of the module that the ranks run.
         did: what the ranks did, as text for the summary.
-        ways: transports to try after a failure.
+        transports: transports to try after a failure.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -43,7 +43,7 @@ def measure(
         place=torchrun.place(request.expect),
         checks=weight_checks,
         numbers=lambda reports: [Number(name="steps", value=STEPS, unit="steps")],
-        ways=ways,
+        transports=transports,
     )
     return judge.measure(subject, request)
 

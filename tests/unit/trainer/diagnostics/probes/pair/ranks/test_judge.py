@@ -1,4 +1,4 @@
-"""Each probe of two ranks with stand-ins for two cards: gloo ranks on this CPU in place of NCCL, and faults by way."""
+"""Each probe of two ranks on stand-ins for two cards: gloo ranks on this CPU in place of NCCL, faults by transport."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROBES = {
 PROBE = """
     import sys
     from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-    two_cards.WAYS = tuple(way for way in two_cards.WAYS if way.name in {ways!r})
+    two_cards.TRANSPORTS = tuple(each for each in two_cards.TRANSPORTS if each.name in {transports!r})
     from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
     from trainer.diagnostics.probes.pair import collectives
     import importlib
@@ -55,7 +55,7 @@ if fault == "fail":  # a sum that is wrong
     collectives_rank.OPERATIONS["all-reduce"] = lambda mine, rank: reduce(mine, rank) + 1
 sys.exit(ddp_rank.take_part(None, honest.phases))
 """
-# What each way that is tried comes to; the first try aborts. Few ways a probe, for each starts two ranks.
+# What each transport that is tried comes to; the first try aborts. Few transports a probe, for each starts two ranks.
 PLANS: dict[str, tuple[str, dict[str, str]]] = {
     "two_gpu_step": ("ddp_rank", {"nccl-no-p2p": "pass", "nccl-no-shm": "abort", "host": "pass"}),
     "collectives": (
@@ -65,7 +65,10 @@ PLANS: dict[str, tuple[str, dict[str, str]]] = {
     "two_gpu_step_fsdp2": ("fsdp2_rank", {"gloo": "pass", "host": "pass"}),
     "two_gpu_step_pipeline": ("pipeline_rank", {"host": "pass"}),
 }
-SETTINGS = {way.name: cause_search.Try(way=way, cause="", seconds=0.0).settings for way in cause_search.WAYS}
+SETTINGS = {
+    each.name: cause_search.TransportTrial(transport=each, cause="", seconds=0.0).settings
+    for each in cause_search.TRANSPORTS
+}
 CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
 
 
@@ -75,23 +78,23 @@ def test_two_ranks_that_fail_are_tried_again_with_each_transport_and_stay_failed
 ) -> None:
     rank, plan = PLANS[name]
     (tmp_path / "faulty_rank.py").write_text(RANK.format(plan=plan, rank=rank))
-    verdict = runner.run(make_probe(PROBE.format(module=name, ways=tuple(plan)), name=name), "cuda", 400)
+    verdict = runner.run(make_probe(PROBE.format(module=name, transports=tuple(plan)), name=name), "cuda", 400)
     if verdict.status == "not-applicable":
         pytest.skip(verdict.summary)
     assert verdict.status == "fail"
     retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
-    right = {f"retry with {SETTINGS[way]}": "pass" if end == "pass" else "fail" for way, end in plan.items()}
+    right = {f"retry with {SETTINGS[name]}": "pass" if end == "pass" else "fail" for name, end in plan.items()}
     assert retries == right, f"{verdict.checks}\n{verdict.stderr_tail}"
-    helped = next(SETTINGS[way] for way, end in plan.items() if end == "pass")
+    helped = next(SETTINGS[transport] for transport, end in plan.items() if end == "pass")
     assert f"Fails as it is; passes with {helped} (likely: " in verdict.summary
 
 
 def run_ranks(hangs: bool, worked: frozenset[str]) -> Any:
-    """Ranks that are made up: without a way they hang or fail, by those in `worked` they finish and are right."""
+    """Ranks that are made up: without a transport they hang or fail, by those in `worked` they finish and are right."""
 
     def run(module: str, device: Device, seed: int, limit: float, **how: Any) -> tuple[Outcome, list[Any]]:
-        way = how.get("environment", {}).get("TRAINER_PROBE_ROUTE", "as it is")
-        right = way in worked
+        transport = how.get("environment", {}).get("TRAINER_PROBE_ROUTE", "as it is")
+        right = transport in worked
         outcome = Outcome(returncode=0 if right else 1, timed_out=hangs and not right, stdout="", stderr="", seconds=1)
         weights = {"error": 0.0, "moved": 1.0, "held": 5, "of": 10, "sha256": "a", "seconds": 0.1}
         middle = [
@@ -207,4 +210,4 @@ def test_reason_is_reported_in_time_where_everything_hangs(
     assert now[0] - 1000.0 <= probe.timeout_seconds - torchrun.MARGIN_SECONDS
     assert verdict.status == "timeout"
     assert {check.status for check in verdict.checks} == {"fail"}
-    assert "Fails as it is, and each other way that was tried" in verdict.summary
+    assert "Fails as it is, and each other transport that was tried" in verdict.summary

@@ -112,6 +112,10 @@ KINDS: dict[str, tuple[str, ...]] = {
         "{n}s  Normal  Scheduled  pod/train-{n}  Successfully assigned default/train-{n} to node{n}",
         '{n}s  Normal  Pulled     pod/train-{n}  Container image "rocm/pytorch" already present on machine',
         "slurmctld: sched: Allocate JobId={n} NodeList=node{n} #CPUs={n} Partition=gpu",
+        '"Status": "running", "Running": true, "OOMKilled": false, "Dead": false, "Pid": {n}, "ExitCode": 0, "Error": "",',
+        "2026-11-22T10:{n:02d}:00.123Z container die {n}aa (execDuration={n}, exitCode=0, image=rocm/pytorch, name=train-{n})",
+        "{n}s  Warning  Unhealthy  pod/train-{n}  Startup probe failed: dial tcp 10.0.0.{n}:8000: connect: connection refused",
+        "slurmstepd: task {n}: exited with exit code 0",
     ),
     "cmake": (
         "-- Found Threads: TRUE", "-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR CUDA_NVCC_EXECUTABLE)",

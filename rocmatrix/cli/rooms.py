@@ -1,13 +1,25 @@
-"""From a room of the tree to the unit tests that mirror it."""
+"""Rooms and modules of the tree, and the unit tests that mirror them; `python -m rocmatrix.cli.rooms` compares both.
+
+Every module has a file of tests of its own name in the mirrored place. Exempt by rule are modules without a function
+that does anything: constants, dataclasses, type aliases, error tables, interfaces. What else lacks tests of its own is
+listed in `tests/unit/without_tests.txt`, which only shrinks.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
+import sys
 from pathlib import Path
 
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
+from rocmatrix.runtime.paths import ROOT
 
 PROGRAMS = ("rocmatrix", "trainer")
 MIRROR = "tests/unit"
+LISTED = f"{MIRROR}/without_tests.txt"
+_NO_MODULES = {"__init__.py", "__main__.py"}
+_TEST = re.compile(r"^\s*(async )?def test_", re.MULTILINE)
 
 
 def rooms(root: Path) -> list[str]:
@@ -30,3 +42,63 @@ def tests_of(name: str, root: Path) -> str:
     if folder in known and (root / (found := f"{MIRROR}/{folder}/test_{module}.py")).is_file():
         return found
     raise RocmatrixError("RM404", what=f"--room {name}: no room or module with unit tests", why=suggestion(path, known))
+
+
+def modules(root: Path) -> dict[str, bool]:
+    """Return every module's path below `root`, and whether it needs tests of its own."""
+    paths = [path for program in PROGRAMS for path in (root / program).rglob("*.py") if path.name not in _NO_MODULES]
+    return {path.relative_to(root).as_posix(): _does_anything(path) for path in sorted(paths)}
+
+
+def without_tests(root: Path) -> set[str]:
+    """Return the modules that need tests of their own and have none in the mirrored place."""
+    return {path for path, needed in modules(root).items() if needed and not _tested(root, Path(path))}
+
+
+def faults(root: Path) -> list[str]:
+    """Return what differs between the modules without tests and those that are listed, a line each."""
+    file = root / LISTED
+    listed = set(file.read_text(encoding="utf-8").split()) if file.is_file() else set()
+    found = without_tests(root)
+    new = [f"{path}: has no tests in {MIRROR}/{_mirrored(Path(path))}" for path in sorted(found - listed)]
+    return [*new, *(f"{LISTED}: {path} needs no entry any more: remove it" for path in sorted(listed - found))]
+
+
+def _mirrored(module: Path) -> Path:
+    return module.with_name(f"test_{module.name}")
+
+
+def _tested(root: Path, module: Path) -> bool:
+    """Whether the mirrored file exists and defines a test."""
+    file = root / MIRROR / _mirrored(module)
+    return file.is_file() and _TEST.search(file.read_text(encoding="utf-8")) is not None
+
+
+def _does_anything(module: Path) -> bool:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _trivial(node) for node in ast.walk(tree)
+    )
+
+
+def _trivial(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function does nothing but pass, raise one error, or return a constant or an attribute as it is."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    match body:
+        case [] | [ast.Pass() | ast.Raise()] | [ast.Expr(value=ast.Constant())]:
+            return True
+        case [ast.Return(value=None | ast.Constant() | ast.Name() | ast.Attribute())]:
+            return True
+    return False
+
+
+def main() -> int:
+    """Print every finding in the checkout to standard error, and the counts. Returns the exit status."""
+    needed, found = modules(ROOT), faults(ROOT)
+    counts = f"{len(needed)} modules, {list(needed.values()).count(False)} exempt by rule"
+    print(*found, f"{counts}, {len(without_tests(ROOT))} without tests of their own", sep="\n", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

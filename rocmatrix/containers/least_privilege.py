@@ -260,6 +260,16 @@ def environment(cell: Cell, *, network: NetworkName) -> Iterator[settings.Enviro
             )
 
 
+def safe_path() -> Iterator[settings.Environment]:
+    """Yield what keeps Python from searching the run folder for modules; a program of the user's own may need that."""
+    yield settings.Environment(
+        name="PYTHONSAFEPATH",
+        content="1",
+        reason="a torch.py in the run folder would be taken for torch, by the trainer's child processes too",
+        source="Python, Command line and environment: -P",
+    )
+
+
 def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[settings.Environment]:
     """Yield what hides the cards that were not chosen, where there are any."""
     content = visible_devices(hardware, chosen)

@@ -69,6 +69,7 @@ def elsewhere_spec(
         *places.inputs,
         *least_privilege.memory(cell, host_bytes=None),
         *least_privilege.environment(cell, network=network),
+        *least_privilege.safe_path(),
     ]
     return RunSpec(cell=cell.name, image=image, command=tuple(command), settings=tuple(settings))
 

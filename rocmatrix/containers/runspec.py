@@ -116,6 +116,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
     network = capability.network_of(chosen.features)
     variables = [
         *least_privilege.environment(cell, network=network),
+        *(least_privilege.safe_path() if chosen.entrypoint is None else ()),
         *least_privilege.visibility(hardware, cards),
         *least_privilege.asked_for(chosen.environment or {}),
         *(setting for setting in chosen.more if isinstance(setting, Environment)),
@@ -158,6 +159,7 @@ def portable_spec(cell: Cell) -> RunSpec:
         *least_privilege.files(cell, run_folder=HostText(folder), owner=HostText("${ROCMATRIX_UID}")),
         *least_privilege.memory(cell, host_bytes=None),
         *least_privilege.environment(cell, network="none"),
+        *least_privilege.safe_path(),
     ]
     return RunSpec(
         cell=cell.name,

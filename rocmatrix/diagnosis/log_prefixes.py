@@ -1,7 +1,8 @@
 """What programs and engines put before, after and between the words of a line: taken off, lines kept apart.
 
-The forms are those of docker compose, the CRI and docker's JSON files, journald and dmesg, Slurm, mpirun, torchrun,
-Ray, BuildKit, kubectl and Python's logging. Every repetition is bounded.
+The forms are those of docker compose, the CRI and docker's JSON files, journald and dmesg with their options, Slurm,
+mpirun, torchrun, Ray, BuildKit, kubectl and Python's logging, and of a pasted screen: quotes, borders of panes, and
+what `script` records of corrected typing. Every repetition is bounded.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ _ANSI_HINTS = (b"\x1b", b"u001b[", b"U001B[", b"x1b[", b"\\033[", b"^[[")
 _CLOCK = rb"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DAY = rb"\d{4}[-/]\d\d[-/]\d\d"
 _LEVEL = rb"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)"
+_UNIT = rb"(?:[\w.-]{1,64} (?:kernel|[\w./@-]{1,64}\[\d{1,9}\]): )"  # journald: the host, and who printed the line
+_DELTA = rb"(?: ?<[ \d.]{1,20}>)?"
 _PREFIXES = (
-    rb"[\[(]?" + _DAY + rb"[T ]" + _CLOCK + rb"(?:Z| ?[+-]\d\d:?\d\d| UTC)?[\])]?",  # ISO, with or without brackets
+    rb"[\[(]?" + _DAY + rb"[T ]" + _CLOCK + rb"(?:Z| ?[+-]\d\d:?\d\d| UTC)?[\])]?(?: " + _UNIT + rb")?",  # ISO
+    rb"[A-Z][a-z]{2} " + _DAY + rb" " + _CLOCK + rb" [A-Z]{2,5} " + _UNIT + rb"?",  # journalctl -o short-full
+    rb"\d{10}\.\d{6} " + _UNIT,  # journalctl -o short-unix
+    rb"(?:kern|user|daemon) {0,6}:[a-z]{3,6} {0,4}: ",  # dmesg -x
+    rb"\[(?:[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d| {0,8}\+\d{1,9}\.\d{3,9})\]",  # dmesg -e
+    rb"(?:>|\xe2\x94[\x82\x83]|\xe2\x95\x91) ",  # a quote, the border of a pane
     rb"(?:stdout|stderr) [FP] ",  # the CRI, after its time
     rb"[\w.-]{1,64} {0,40}\| ",  # docker compose
     rb"\[(?:rank|default|gpu|worker)[ _-]?\d{1,5}\]:? ?",  # torchrun and PyTorch
@@ -24,7 +32,11 @@ _PREFIXES = (
     rb"\[\d{1,5}(?:,\d{1,5})?\](?:<(?:stdout|stderr)>)?:? ?",  # mpirun --tag-output, concurrently
     rb"\d{1,5}: ",  # srun --label
     rb"\(\w{1,60}(?:\([^)\n]{0,60}\))? pid=\d{1,9}(?:, ip=[\d.a-f:]{1,40})?\) ",  # Ray
-    rb"(?:<\d{1,3}>)?\[ {0,8}\d{1,9}\.\d{3,9}\](?: ?\[ {0,6}[TC]\d{1,9}\])?",  # dmesg
+    rb"(?:<\d{1,3}>)?\[ {0,8}\d{1,9}\.\d{3,9}"
+    + _DELTA
+    + rb"\](?: ?\[ {0,6}[TC]\d{1,9}\])?(?: "
+    + _UNIT
+    + rb")?",  # dmesg, and journalctl -o short-monotonic and short-delta
     rb"\[\w{3} \w{3} [ \d]\d " + _CLOCK + rb" \d{4}\]",  # dmesg -T
     rb"[A-Z][a-z]{2} [ \d]\d " + _CLOCK + rb" (?:[\w.-]{1,64} [\w./@-]{1,64}(?:\[\d{1,9}\])?: )?",  # syslog, journald
     rb"\[?" + _CLOCK + rb"\]? ",
@@ -43,6 +55,31 @@ _PREFIX = re.compile(rb"\n(?:" + rb"|".join(_PREFIXES) + rb")(?:" + rb"|".join(_
 _JSON_FIELD = rb', ?\\?"[\w.@-]{1,40}\\?": ?(?:\\?"[^"\n]{0,200}"|[\w.+-]{1,40})'
 _JSON_END = re.compile(rb'(?:\\+[nr]){0,2}\\?"(?:' + _JSON_FIELD + rb"){0,8}\}(?=\n)")
 _JSON_STARTS = (b'{"log"', b'{"message"', b'{"msg"')
+_BYTES_HINT = b'"MESSAGE'
+_JSON_BYTES = re.compile(rb'"MESSAGE" ?: ?\[ ?(\d{1,3}(?: ?, ?\d{1,3}){0,20000}) ?\]')
+_BORDER = re.compile(rb" {0,300}(?:\xe2\x94[\x82\x83]|\xe2\x95\x91)(?=\r?\n)")
+_BORDER_HINTS = (b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91")
+_TYPED_OVER = re.compile(rb"[^\b\n]\x08(?: \x08)?")
+_MOST_TYPED_OVER = 20
+
+
+def _plain(text: bytes) -> bytes:
+    """Return lines without what a terminal or a journal makes of characters; each line stays one."""
+    if b"\b" in text:
+        for _ in range(_MOST_TYPED_OVER):
+            shorter = _TYPED_OVER.sub(b"", text)
+            if shorter == text:
+                break
+            text = shorter
+    if _BYTES_HINT in text:
+        text = _JSON_BYTES.sub(lambda row: b'"MESSAGE":"' + _characters(row[1]) + b'"', text)
+    return _BORDER.sub(b"", text) if any(hint in text for hint in _BORDER_HINTS) else text
+
+
+def _characters(numbers: bytes) -> bytes:
+    """Return what journald writes as a list of numbers: a message with colours, or not in UTF-8."""
+    read = (int(number) for number in numbers.split(b","))
+    return bytes(number for number in read if number <= 255 and number not in b"\n")
 
 
 def views(lines: bytes) -> tuple[bytes, ...]:
@@ -51,7 +88,7 @@ def views(lines: bytes) -> tuple[bytes, ...]:
     The first is without what stands before each line. As the rest of a wrapped line may look like such a prefix, the
     second still has them.
     """
-    text = b"\n" + lines
+    text = _plain(b"\n" + lines)
     if any(hint in text for hint in _ANSI_HINTS):
         text = _ANSI.sub(b"", text)
     if any(start in text for start in _JSON_STARTS):

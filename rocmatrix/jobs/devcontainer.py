@@ -40,7 +40,7 @@ def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
     job_request = job.JobRequest(program=SMOKE, request=request, where="container", options={})
     options, _ = job.probes_for(job_request, cell=cell, hardware=hardware)
     arguments = [*job.flags(options), *job.provenance(SMOKE, cell=cell, image=None)]
-    return ["python", "-m", "trainer", SMOKE.name, *arguments]
+    return ["python", "-P", "-m", "trainer", SMOKE.name, *arguments]
 
 
 def files(spec: RunSpec) -> dict[str, str]:

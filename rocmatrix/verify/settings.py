@@ -16,7 +16,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # As templates/Dockerfile.j2 has them; a test compares the two.
 OWN = {
     "User": "10001:10001",
-    "Entrypoint": ["python", "-m", "trainer"],
+    "Entrypoint": ["python", "-P", "-m", "trainer"],
     "Cmd": ["--help"],
     "WorkingDir": "/training",
 }

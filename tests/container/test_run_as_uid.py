@@ -63,3 +63,14 @@ def test_network_is_absent(cpu_image, run):
     ended = run(cpu_image.tag, "-c", program, entrypoint="python")
     assert ended.status == 1
     assert "Network is unreachable" in ended.stderr
+
+
+def test_modules_of_the_run_folder_are_not_taken_for_the_images_own(cpu_image, run, tmp_path):
+    """Neither by the suite nor by the processes that it starts: a forged torch would pass every probe."""
+    for name in ("torch", "numpy", "trainer", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from the run folder')\n")
+    ended = run(cpu_image.tag, "smoke", "--expect", "cpu", "--probe", "device", "--probe", "collectives")
+    assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == {"device": "pass", "collectives": "pass"}
+    assert "run folder" not in ended.stdout + ended.stderr
+    own = run(cpu_image.tag, "-c", "import json", entrypoint="python")  # a program of the user's own, as usual
+    assert "taken from the run folder" in own.stderr

@@ -91,11 +91,11 @@ class Lint:
 
 @command(
     Lint,
-    about="Run linter, formatter check, type checker, import contracts, wording, Args sections, drift of generated "
-    "files.",
+    about="Run linter, formatter check, type checker, import contracts, wording, Args sections, mirrored tests, drift "
+    "of generated files.",
 )
 def lint(_: Lint) -> None:
-    """Run linter, formatter check, type checker, room order, wording, Args sections and the drift check."""
+    """Run linter, formatter, types, room order, wording, Args sections, mirrored tests and the drift check."""
     from rocmatrix.images import native_env
 
     native_env.prepare(known_matrix(), ROOT, cell=None)
@@ -105,6 +105,7 @@ def lint(_: Lint) -> None:
     _step("lint-imports", ["-c", LINT_IMPORTS])
     _step("wording", ["-m", "rocmatrix.cli.wording"])
     _step("argument docs", ["-m", "rocmatrix.cli.argument_docs"])
+    _step("mirrored tests", ["-m", "rocmatrix.cli.rooms"])
     files.render(files.Render(check=True))
 
 

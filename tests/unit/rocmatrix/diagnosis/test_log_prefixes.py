@@ -32,6 +32,17 @@ PREFIXES = (
     "2026-11-21 10:00:00 [ERROR] ",
     "[2026-11-21 10:00:00,494] ",
     "10:00:00.123 ",
+    "2026-11-22T10:00:00+0100 node7 kernel: ",
+    "2026-11-22T10:00:00.123456+01:00 node7 python[42]: [   12.345678] ",
+    "Sun 2026-11-22 10:00:00 CET node7 kernel: ",
+    "1763802000.123456 node7 kernel: ",
+    "[  123.456789 <    0.000012 >] node7 kernel: ",
+    "kern  :err   : [  123.456789] ",
+    "kern  :warn  : [Sun Nov 22 10:00:00 2026] ",
+    "[Nov22 10:00] ",
+    "[  +0.000123] ",
+    "> ",
+    "│ ",
     "\x1b[31m",
     "    ",
 )
@@ -100,3 +111,32 @@ def test_another_encoding_hides_nothing(encoding):
 )
 def test_rest_of_a_wrapped_line_that_looks_like_a_prefix_is_kept(text, found):
     assert best(text) == found
+
+
+def journal(sample, message):
+    return "".join(
+        json.dumps({"__CURSOR": "s=1", "MESSAGE": message(row), "_PID": "4"}) + "\n" for row in sample.split("\n")
+    )
+
+
+FORMS = {
+    "journalctl -o json with colours": lambda text: journal(text, lambda row: list(f"\x1b[31m{row}".encode())),
+    "journalctl -o json-pretty": lambda text: "".join(
+        json.dumps({"MESSAGE": row, "_PID": "4"}, indent=8) + "\n" for row in text.split("\n")
+    ),
+    "journalctl -o verbose": lambda text: "".join(f"    PRIORITY=3\n    MESSAGE={row}\n" for row in text.split("\n")),
+    "script": lambda text: text.replace("e", "ex\b \b"),
+    "a progress bar": lambda text: "".join(f"\r 10%|##  | 1/10\r{row}\r\n" for row in text.split("\n")),
+    "a pane with borders": lambda text: "".join(f"│ {row:<100} │\n" for row in wrapped(text, 100).split("\n")),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pasted_screen_or_journal_hides_nothing(form):
+    missed = [one.id for one in SIGNATURES if best(FORMS[form](one.sample)) != one.id]
+    assert missed == []
+
+
+@pytest.mark.parametrize("line", ["│ " * 300_000, "x\b" * 500_000, '"MESSAGE":[' + "1," * 500_000, "> " * 500_000])
+def test_long_line_of_one_form_is_read(line):
+    assert best(line + "\nRuntimeError: HIP error: invalid device function\n") == "hip-invalid-device-function"

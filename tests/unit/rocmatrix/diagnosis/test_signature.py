@@ -105,3 +105,10 @@ def test_page_holds_every_signature():
     page = document.page(SIGNATURES)
     assert page == (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
     assert all(f"\n## {one.id}\n" in page for one in SIGNATURES)
+
+
+def test_remedies_with_a_variable_that_some_torch_ignores_name_those_versions():
+    advising = [one for one in SIGNATURES if "TORCH_BLAS_PREFER_HIPBLASLT=0" in one.remedy]
+    assert len(advising) == 7
+    for one in advising:
+        assert "2.7 to 2.11" in one.remedy or one.when.torch == ">=2.5.0.dev0,<2.7", one.id

@@ -71,6 +71,6 @@ def test_smoke_leaves_out_the_two_card_step_on_one_card(tmp_path):
     request = Request(rocm=None, torch=None, gpu=None, cell=None)
     one = devcontainer.smoke_argv(cells.GFX906, survey(sysfs.mi50(tmp_path / "one")), request)
     two = devcontainer.smoke_argv(cells.GFX1100, survey(sysfs.two_rx_7900_xt(tmp_path / "two")), request)
-    assert one[:4] == two[:4] == ["python", "-m", "trainer", "smoke"]
+    assert one[:5] == two[:5] == ["python", "-P", "-m", "trainer", "smoke"]
     assert ("--probe=amp" in one, "--probe=amp" in two) == (True, False)
     assert "--expect=rocm" in one

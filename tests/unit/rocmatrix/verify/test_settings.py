@@ -156,7 +156,7 @@ def test_setting_outside_the_recipe_is_the_bases_or_nothing(name):
     ("name", "value", "place"),
     [
         ("User", "0:0", "User is '0:0', not '10001:10001'"),
-        ("Entrypoint", ["sh"], "Entrypoint is ['sh'], not ['python', '-m', 'trainer']"),
+        ("Entrypoint", ["sh"], "Entrypoint is ['sh'], not ['python', '-P', '-m', 'trainer']"),
         ("Cmd", None, "Cmd is None, not ['--help']"),
         ("WorkingDir", "/", "WorkingDir is '/', not '/training'"),
     ],
@@ -179,7 +179,8 @@ def test_image_without_settings_is_named_for_each():
     found = settings.check({"RootFS": {"Layers": []}, "Config": None}, cells.CPU, None)
     own, seal_ = found.findings
     assert own.code == seal_.code == "RM663"
-    assert own.places[:2] == ("User is None, not '10001:10001'", "Entrypoint is None, not ['python', '-m', 'trainer']")
+    found = ("User is None, not '10001:10001'", "Entrypoint is None, not ['python', '-P', '-m', 'trainer']")
+    assert own.places[:2] == found
     assert own.places[-1].endswith(" is not set")
     assert seal_.what.endswith("it was not made by `./invokew build`")
 

@@ -148,5 +148,8 @@ def test_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_p
     text = (tmp_path / "dev" / "devcontainer.json").read_text()
     assert '"--group-add=109"' in text
     assert '"--probe=amp"' in text
+    made = json.loads("".join(line for line in text.splitlines() if not line.lstrip().startswith("//")))
+    assert made["postCreateCommand"][:5] == ["python", "-P", "-m", "trainer", "smoke"]
+    assert "PYTHONSAFEPATH" not in made["containerEnv"]  # what is developed there imports its own modules
     assert (tmp_path / "dev" / "Dockerfile").is_file()
     assert "for user 1234:567" in capsys.readouterr().err

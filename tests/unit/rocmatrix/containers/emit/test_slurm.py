@@ -74,18 +74,6 @@ def test_site_settings_equal_the_reviewed_text(under):
     assert_golden(f"cluster/site.{under.__name__.replace('_', '-')}.sbatch", script)
 
 
-@pytest.mark.parametrize(
-    ("request_", "options"),
-    [
-        ({}, ["--gres=gpu:2"]),
-        ({"gres": "gpu:4"}, ["--gres=gpu:4"]),
-        ({"gpus_per_node": "mi300x:8"}, ["--gpus-per-node=mi300x:8"]),
-    ],
-)
-def test_cards_are_asked_for_once(request_, options):
-    assert list(SlurmRequest(**request_).options(2)) == options
-
-
 def test_several_nodes_meet_at_the_first_and_one_on_its_loopback():
     one = sbatch_script(replace(BATCH, nodes=1), in_docker(spec(nodes=1), cards=True))
     assert {"--standalone", "--local-addr=127.0.0.1", "--network=none"} <= set(one.split())
@@ -157,25 +145,6 @@ def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_mi
 def test_line_that_sbatch_would_misread_is_refused(wrong):
     with pytest.raises(ValueError, match=r"line of #SBATCH|at least"):
         replace(BATCH, **wrong)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"partition": "gpu\n#SBATCH --uid=0"},
-        {"time_limit": "1:00 --uid=0"},
-        {"account": "a b"},
-        {"constraint": "a --uid=0"},
-        {"gres": "gpu:mi300x"},
-        {"gres": "gpu:1", "gpus_per_node": "1"},
-        {"gpus_per_node": "0"},
-        {"memory": "64GB"},
-        {"modules": ("a; rm -r /",)},
-    ],
-)
-def test_setting_that_a_site_cannot_request_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"line of #SBATCH|twice|number of cards"):
-        SlurmRequest(**wrong)
 
 
 def test_path_with_a_space_is_quoted():

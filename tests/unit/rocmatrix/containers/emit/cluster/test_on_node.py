@@ -1,0 +1,63 @@
+"""What a step of Slurm finds out on its node, run by a shell; docker and apptainer are stood in for."""
+
+import os
+import subprocess
+
+import pytest
+
+from rocmatrix.containers.emit.cluster import on_node
+
+STAND_IN = '#!/bin/sh\nprintf \'%s\\n\' "$@" "cards=$ROCR_VISIBLE_DEVICES$APPTAINERENV_ROCR_VISIBLE_DEVICES"\n'
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function: a step's text and its arguments to the finished shell."""
+    for name in ("docker", "apptainer"):
+        (tmp_path / name).write_text(STAND_IN)
+        (tmp_path / name).chmod(0o755)
+
+    def run(text, *arguments, **environment):
+        argv = ["sh", "-c", text, "on-node", *arguments]
+        path = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ROCMATRIX_CACHE": "cache"}
+        return subprocess.run(argv, env=path | environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("cards", "lists", "seen"),
+    [
+        (True, {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"}, "1 unset"),
+        (False, {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"}, "1 0"),
+        (True, {"HIP_VISIBLE_DEVICES": "0"}, "unset 0"),
+    ],
+)
+def test_native_step_counts_cards_by_one_list(run, cards, lists, seen):
+    text = 'echo "${ROCR_VISIBLE_DEVICES:-unset} ${HIP_VISIBLE_DEVICES:-unset}"'
+    assert run(on_node.native(cards=cards), "sh", "-c", text, **lists).stdout == f"{seen}\n"
+
+
+def test_docker_step_is_the_nodes_user_with_a_cache_of_its_own(run):
+    words = run(on_node.docker(cards=False, rdma=False), "image", "train a").stdout.splitlines()
+    user = f"--user={os.getuid()}:{os.getgid()}"
+    cache = f"--mount=type=volume,source=cache-{os.getuid()},target=/cache"
+    assert words == ["run", "--rm", "--pull=never", user, cache, "image", "train a", "cards="]
+
+
+@pytest.mark.parametrize("under", [on_node.docker, on_node.apptainer])
+@pytest.mark.parametrize(
+    ("asked", "missing"), [({"cards": True, "rdma": False}, "/dev/kfd"), ({"cards": False, "rdma": True}, "infiniband")]
+)
+def test_node_without_what_a_job_needs_refuses_it(run, tmp_path, under, asked, missing):
+    done = run(under(**asked).replace("/dev/", f"{tmp_path}/dev/"), "image")  # of this machine no file is read
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "RM425" in done.stderr
+    assert missing in done.stderr
+
+
+def test_apptainer_step_binds_the_nodes_and_passes_the_cards_that_slurm_chose(run, tmp_path):
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    text = on_node.apptainer(cards=True, rdma=False).replace(on_node.NEEDS_CARDS, "")
+    done = run(text.replace("/dev/", f"{tmp_path}/dev/"), "image", ROCR_VISIBLE_DEVICES="GPU-a")
+    assert done.stdout.splitlines() == ["exec", f"--bind={tmp_path}/dev/dri", "image", "cards=GPU-aGPU-a"]

@@ -1,0 +1,52 @@
+"""A compose file carries every setting through YAML, and its portable form equals the reviewed one."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from hypothesis import given
+
+from rocmatrix.containers import emit
+from rocmatrix.containers.runspec import RunSpec, portable_spec
+from rocmatrix.containers.settings import (
+    Environment,
+)
+from tests.fixtures import cells
+from tests.fixtures.golden import assert_golden
+from tests.fixtures.run_specs import common, example, mount_option, parsed, specs
+
+
+def from_compose(document):
+    """Say a compose file's service as options of `docker run`, written apart from the emitter."""
+    service = document["services"]["train"]
+    assert service.pop("pull_policy") == "never"
+    reserved = service.pop("deploy", {"resources": {"reservations": {"devices": []}}})["resources"]["reservations"]
+    cdi = [f"--device={device['device_ids'][0]}" for device in reserved["devices"] if device["driver"] == "cdi"]
+    ulimits = [f"--ulimit={name}={u['soft']}:{u['hard']}" for name, u in service.pop("ulimits", {}).items()]
+    tmpfs = [f"--tmpfs={entry}" for entry in service.pop("tmpfs", [])]
+    mounts = []
+    for volume in service.pop("volumes", []):
+        origin = volume["source"] if volume["type"] == "bind" else document["volumes"][volume["source"]]["name"]
+        mounts.append((volume["type"], origin, volume["target"], volume.get("read_only", False)))
+    return cdi + ulimits + tmpfs + list(map(mount_option, mounts)) + common(service)
+
+
+@given(specs())
+def test_compose_carries_every_setting_through_yaml(spec):
+    document = yaml.safe_load(emit.compose_file(spec))
+    found = [option.replace("$$", "$") for option in from_compose(document)]
+    assert sorted(found) == sorted(map(parsed, emit.docker_options(spec)))
+    command = document["services"]["train"].get("command", [])
+    assert [word.replace("$$", "$") for word in command] == list(spec.command)
+
+
+@pytest.mark.parametrize("content", ["1e3", "0o17", "no", "~", "12:30:45", "$HOME", "", "a: b", "-x", "0x1F"])
+def test_text_that_yaml_could_misread_stays_text(content):
+    spec = RunSpec(cell="c", image="i", command=(), settings=(replace(example(Environment), content=content),))
+    text = emit.compose_file(spec)
+    assert yaml.safe_load(text)["services"]["train"]["environment"]["A"] == content.replace("$", "$$")
+
+
+@pytest.mark.parametrize(("name", "cell"), [("cpu", cells.CPU), ("gfx1100", cells.GFX1100)])
+def test_portable_compose_file_equals_the_reviewed_one(name, cell):
+    assert_golden(f"run/portable-{name}.compose.yaml", emit.compose_file(portable_spec(cell)))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rocmatrix.containers.runspec import RUN_FOLDER, data_path, explain
+from rocmatrix.containers.runspec import RUN_FOLDER, data_path, explain, portable_spec
 from rocmatrix.containers.settings import (
     Device,
     DropCapability,
@@ -95,6 +95,14 @@ def test_cells_environment_is_set_and_the_callers_wins(tmp_path):
     assert (found["TRITON_CACHE_DIR"], found["A"]) == ("/training/t", "b")
     names = [row.name for row in spec.of(Environment)]
     assert len(names) == len(set(names))
+
+
+def test_run_folder_is_no_place_of_modules_for_the_trainer_alone(tmp_path):
+    """A program of the user's own may import what lies beside it."""
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    assert variables(spec_for(machine))["PYTHONSAFEPATH"] == "1"
+    assert variables(portable_spec(cells.CPU))["PYTHONSAFEPATH"] == "1"
+    assert "PYTHONSAFEPATH" not in variables(spec_for(machine, entrypoint="python", command=["own.py"]))
 
 
 def test_shared_memory_is_at_most_half_of_the_hosts(tmp_path):

@@ -37,10 +37,10 @@ def page(command: Command, usage: str, *, program: str, everything: bool, width:
 
 def pairs(flags: Iterable[Flag]) -> list[tuple[str, str]]:
     """Return every way to write each option with its text, as invoke orders them: by letter, those with one last."""
-    return [(_ways(flag), flag.help) for flag in sorted(flags, key=_order)]
+    return [(_spellings(flag), flag.help) for flag in sorted(flags, key=_order)]
 
 
-def _ways(flag: Flag) -> str:
+def _spellings(flag: Flag) -> str:
     value = {str: "STRING", int: "INT"}.get(flag.kind)
     spellings = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
     return ", ".join([*spellings, f"--{flag.name}{f'={value}' * bool(value)}"])

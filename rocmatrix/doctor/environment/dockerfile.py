@@ -83,10 +83,10 @@ def installed(command: str, where: str) -> Iterator[Pair]:
         words = command.split()
     for part in _split(words):
         if "install" in part and any(re.fullmatch(r"(.*/)?(pip[\d.]*|uv)", word) for word in part):
-            yield from _asked(part[part.index("install") + 1 :], where)
+            yield from _torch_of_install(part[part.index("install") + 1 :], where)
 
 
-def _asked(argv: Sequence[str], where: str) -> Iterator[Pair]:
+def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
     index = next((match[1] for word in argv if (match := INDEX.search(word.partition("=")[2] or word))), None)
     for word in argv:
         try:

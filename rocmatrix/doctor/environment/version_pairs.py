@@ -21,7 +21,7 @@ def unbuilt(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding
     releases = [release for release in matrix.releases if release.rocm is not None]
     for subject in subjects:
         for pair in subject.pairs:
-            fitting = [release for release in releases if _wanted(pair, release)]
+            fitting = [release for release in releases if _fits(pair, release)]
             if not any(_served(pair, release) for release in fitting):
                 yield _finding(subject, pair, releases, fitting)
 
@@ -47,7 +47,7 @@ def _finding(subject: Subject, pair: Pair, releases: Sequence[Release], fitting:
     )
 
 
-def _wanted(pair: Pair, release: Release) -> bool:
+def _fits(pair: Pair, release: Release) -> bool:
     return SpecifierSet(pair.torch).contains(release.torch, prereleases=True)
 
 

@@ -90,7 +90,7 @@ def numbers(pair: Sequence[int]) -> list[Number]:
     """What was measured on one pair."""
     measured = [number for direction in directions(pair) for size in SIZES for number in figures(direction, size)]
     peer = Number(name=f"{torchrun.named(pair)}peer access", value=float(peers(pair)), unit="0 or 1")
-    return [peer, *measured, both_ways(pair)]
+    return [peer, *measured, bidirectional(pair)]
 
 
 def peers(pair: Sequence[int]) -> bool:
@@ -145,7 +145,7 @@ def figures(direction: tuple[str, str], size: int) -> list[Number]:
     return [Number(name=f"{name} {size} bytes", value=round(size / seconds / 1e9, 3), unit="GB/s")]
 
 
-def both_ways(pair: Sequence[int]) -> Number:
+def bidirectional(pair: Sequence[int]) -> Number:
     """GB/s of the largest size in both directions at once, both added up."""
     import torch
 

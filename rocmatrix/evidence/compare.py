@@ -44,7 +44,7 @@ def compare(cell: str, before: Iterable[Record], after: Iterable[Record]) -> lis
     A failed run in which no card answered is one of each card before. Runs that the host's trouble ended are left out.
 
     Args:
-        cell: name of the cell.
+        cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
         before: records of the earlier night, in any order.
         after: records of the later night, in any order.
     """

@@ -75,7 +75,7 @@ class Journal:
 
         Args:
             night: name of the night.
-            cell: name of the cell.
+            cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
             summary: the reason or the result, for people; empty for none.
         """
         with self._writing() as connection:

@@ -210,7 +210,7 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
 
     Args:
         night: name of the night, such as 2026-11-22.1.
-        cell: name of the cell.
+        cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
     """
     from rocmatrix.evidence import store
     from rocmatrix.evidence.compare import compare

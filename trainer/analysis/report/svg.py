@@ -18,8 +18,8 @@ class Frame:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    x_words: str
-    y_words: str
+    x_label: str
+    y_label: str
     log: bool = False
     height: int = HEIGHT
 
@@ -68,7 +68,7 @@ def figure(title: str, caption: str, body: Sequence[str], height: int = HEIGHT) 
         title: heading.
         caption: text below the figure, which also describes the figure to those who do not see it.
         body: SVG elements.
-        height: height in pixels.
+        height: in pixels of the viewBox, which is WIDTH wide.
     """
     return (
         '<figure><div class="chart" tabindex="0">'  # a narrow screen scrolls the picture, whose text stays legible
@@ -92,8 +92,8 @@ def axes(frame: Frame) -> list[str]:
     turned = f'<text class="axis" text-anchor="middle" transform="translate(14 {middle:.1f}) rotate(-90)">'
     return [
         *parts,
-        text((LEFT + WIDTH - RIGHT) / 2, frame.height - 8, frame.x_words, "middle", "axis"),
-        f"{turned}{escape(frame.y_words)}</text>",
+        text((LEFT + WIDTH - RIGHT) / 2, frame.height - 8, frame.x_label, "middle", "axis"),
+        f"{turned}{escape(frame.y_label)}</text>",
     ]
 
 
@@ -165,7 +165,7 @@ def rect(x: float, y: float, width: float, height: float, kind: str) -> str:
         x: left edge, pixels from the left.
         y: upper edge, pixels from the top.
         width: width in pixels.
-        height: height in pixels.
+        height: in pixels of the viewBox, which is WIDTH wide.
         kind: CSS class.
     """
     return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"/>'

@@ -172,7 +172,7 @@ def batches(
         start: number of the first batch, from 0.
         rank_slice: returns this rank's slice of a batch of so many rows.
         device: device that receives the rows.
-        workers: number of threads that fetch ahead; 0 fetches when asked.
+        workers: number of threads that fetch ahead; with 0 a batch is fetched when it is used.
     """
     if start == sampler.count(epoch):
         return

@@ -95,8 +95,8 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1) -> Fit | None:
 
     Args:
         program: what is trained; its rows are not read.
-        card: the card to plan for.
-        cards: how many cards, each with the whole model.
+        card: memory, attention kernel and peak of one card.
+        cards: number of cards; each holds the whole model.
     """
     base = max(1, -(-LOSS_TOKENS // program.sequence))
     low, high = (fit(replace(program, rows=rows), card, cards=cards) for rows in (base, 2 * base))

@@ -113,8 +113,8 @@ def kill_a_training(folder: Path, request: Request, seed: int) -> int | None:
     """Start a training that writes to `folder`, kill it once it has kept some, return how it ended.
 
     Args:
-        folder: folder of the checkpoints.
-        seed: seed of the training.
+        folder: folder of the checkpoints, which the killed process wrote and the next one reads.
+        seed: seeds weights and batches; equal seeds train equally.
     """
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--train", str(seed), "--folder", str(folder)]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr)
@@ -147,8 +147,8 @@ def resume(device: Device, seed: int, folder: Path) -> tuple[int, list[Check]]:
     """Return the step resumed from, and checks against an uninterrupted training.
 
     Args:
-        seed: seed of the training.
-        folder: folder of the checkpoints.
+        seed: seeds weights and batches; equal seeds train equally.
+        folder: folder of the checkpoints, which the killed process wrote and the next one reads.
     """
     whole = advance(Training(device, seed), STEPS)
     files, _ = checkpoint_store.read(checkpoint_store.stored(folder)[0])
@@ -204,8 +204,8 @@ def train_for_ever(device: Device, seed: int, folder: Path) -> int:
     """What the process does that is killed: its steps, and the last ones over and over, keeping checkpoints.
 
     Args:
-        seed: seed of the training.
-        folder: folder of the checkpoints.
+        seed: seeds weights and batches; equal seeds train equally.
+        folder: folder of the checkpoints, which the killed process wrote and the next one reads.
     """
     training = Training(device, seed)
     while True:

@@ -28,7 +28,7 @@ def measure(
     """The verdict on two ranks of `module`; `did` states what they did.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         module: dotted name of the module that the ranks run.
         did: what the ranks did, as text for the summary.
         transports: transports to try after a failure.
@@ -55,7 +55,7 @@ def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, 
 
     Args:
         found: this rank's weights, flattened.
-        seed: seed of the training.
+        seed: seeds weights and batches; equal seeds train equally.
         device: device that the whole model is trained on.
         held: number of weights that this rank keeps.
         part: place of `found` among all weights.

@@ -100,7 +100,7 @@ def stages(folder: Path, gpu: str) -> tuple[Stage, ...]:
         ),
         Stage(
             title="Its report",
-            about="Losses, errors, what the model looks at, and the split, as one page without a script.",
+            about="Losses, errors, the weight of each input, and the split, as one page without a script.",
             arguments=("report", run, "--output", report),
             link=REPORT,
         ),

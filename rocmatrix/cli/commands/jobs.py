@@ -89,7 +89,7 @@ class Smoke(Kept):
     Smoke,
     job=JobOptions,
     trainer="smoke",
-    about="Prove that card, libraries and torch work, alone and by twos; fail closed.",
+    about="Test that card, libraries and torch compute correctly, on one card and on pairs. A missing result fails.",
 )
 def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""

@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "chat": (("model",), "Answer each line of the standard input with a language model, until Ctrl-D."),
     "evaluate": (
         ("model", "data"),
-        "Measure loss, perplexity and bits per byte of a language model on a text: of an adapter before and after.",
+        "Measure loss, perplexity and bits per byte of a language model on a text, with and without an adapter.",
     ),
     "merge": (
         ("model", "output"),
@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "plan": (
         ("model", "gpu"),
-        "Print what training a language model takes on a card that need not be there: memory by part, what fits.",
+        "Plan the training of a language model on any card, present or not: memory by part, and what fits.",
     ),
 }
 WHAT = {

@@ -33,7 +33,7 @@ class Report(TrainerCommandOptions):
 @command(
     Report,
     trainer="report",
-    about="Write one page on a finished run: losses, errors, what the model looks at, the split, the conventions.",
+    about="Write one page on a finished run: losses, errors, the weight of each input, the split, the conventions.",
 )
 def report(args: Report, options: TrainerOptions) -> None:
     """Run the trainer's `report` on the folder of a run."""

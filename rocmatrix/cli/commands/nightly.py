@@ -40,11 +40,11 @@ class Nightly(Kept):
     cells: str = option(
         "cells or architectures with commas between (default: every cell that is locked and not broken)"
     )
-    cell: str = option("the same, for one")
+    cell: str = option("one cell or architecture, in addition to --cells")
     companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
     with_requirements: str = option(REQUIREMENTS)
-    jobs: int = option("how many cells are built side by side", default=2)
-    budget: int = option("GB that its own images and its builder's cache may take", default=200)
+    jobs: int = option("cells to build in parallel", default=2)
+    budget: int = option("disk for its images and its builder's cache, in GB", default=200)
     builder: str = option(
         "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)"
     )
@@ -67,8 +67,8 @@ class Nightly(Kept):
 
 @command(
     Nightly,
-    about="Build, prove and smoke the matrix, move tags after smoke only, and say what regressed since the last good "
-    "night.\n\nA night that was killed goes on where it was.",
+    about="Build, prove and smoke the matrix, move tags after smoke only, and report what regressed since the last "
+    "good night.\n\nA night that was killed is resumed.",
 )
 def nightly(args: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""

@@ -26,16 +26,16 @@ class Prove(WithCompanions, Kept):
     """Options of `prove`."""
 
     image: str = option("another image than the cell's own")
-    tree: str = option("a folder in place of an image: its device code alone is looked into")
+    tree: str = option("a folder in place of an image: only its device code is checked")
     only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
-    wheelhouse: str = option("another folder of the locked wheels, which the installed files are compared with")
-    accept_size: str = option("the reason to take the image's size as it is; later images are compared with it")
+    wheelhouse: str = option("another folder with the locked wheels to compare the installed files with")
+    accept_size: str = option("why the image's size is accepted; later images are compared with this size")
     json: bool = option("print the proof as JSON, for programs", default=False)
 
 
 @command(
     Prove,
-    about="Compare what an image really holds with its cell: every file by its bytes, and device code. Needs no card.",
+    about="Compare an image with its cell: every file byte by byte, and the device code. Needs no card.",
 )
 def prove(args: Prove) -> None:
     """Prove an image of a cell, or the device code in a folder. Raises RM210 where anything is wrong."""

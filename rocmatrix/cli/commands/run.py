@@ -262,10 +262,10 @@ def _write(target: Target, to: Path, text: str) -> None:
 
 @command(
     Devcontainer,
-    about="Write .devcontainer/: the cell's image as a place to work in, with the card, for your own user.",
+    about="Write .devcontainer/: the cell's image as a development environment, with the card, for your own user.",
 )
 def devcontainer(args: Devcontainer) -> None:
-    """Write .devcontainer/: the cell's image as a place to work in, for this host and user."""
+    """Write .devcontainer/: the cell's image as a development environment, for this host and user."""
     from rocmatrix.jobs import devcontainer as workplace
     from rocmatrix.jobs import interactive
 

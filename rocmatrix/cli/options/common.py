@@ -155,10 +155,10 @@ class Job(JobOptions):
     cards: str = option(CARDS)
     as_json: bool = option(AS_JSON, default=False, typed="json")
     use_installed_torch: bool = option(
-        "natively: use the torch of this machine's own Python, on record; nothing is installed", default=False
+        "natively: use the torch of this machine's own Python, which is recorded; nothing is installed", default=False
     )
     expandable_segments: bool = option(
-        "let the allocator's segments grow, by the variable this torch reads; off by default", default=False
+        "set expandable_segments in the allocator variable that this torch reads; off by default", default=False
     )
 
     def here(self) -> dict[str, Any]:

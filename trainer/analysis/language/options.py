@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
         },
     ),
     "plan": (
-        "print what training a language model takes on a card that need not be there",
+        "plan the training of a language model on any card, present or not",
         {
             "model": (str, "folder in Hugging Face layout, a config.json, or a shape such as qwen2.5-1.5b", True),
             "gpu": (str, 'card, such as "RX 7900 XTX" or "MI50 32 GB"', True),

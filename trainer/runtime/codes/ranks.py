@@ -33,7 +33,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM560",
         "A rank hung",
         "The watchdog found a rank in one section for longer than that section may take, and ended all ranks.",
-        "Read the stacks in the folder that is named; the run goes on from its last checkpoint with --resume auto.",
+        "Read the stacks in the folder that is named; the run resumes from its last checkpoint with --resume auto.",
     ),
     (
         "RM561",
@@ -57,7 +57,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM564",
         "Started again as often as allowed",
         "The ranks ended each time, and as many restarts as --max-restarts allows are used up.",
-        "Read the first error above; the run goes on from its last checkpoint with --resume auto.",
+        "Read the first error above; the run resumes from its last checkpoint with --resume auto.",
     ),
     (
         "RM565",
@@ -87,7 +87,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM569",
         "Out of memory in a step that cannot be rolled back",
         "Ranks that hold parts of one model wait for each other within a step, so no rank can roll it back.",
-        "Start the same command with --resume auto: it goes on from its last checkpoint with half the micro-batch.",
+        "Start the same command with --resume auto: it resumes from its last checkpoint with half the micro-batch.",
     ),
     (
         "RM585",

@@ -130,9 +130,9 @@ class TaskProgram(Program):
             say(self._message(error))
             sys.exit(2)
         except BrokenPipeError:
-            from rocmatrix.runtime.console import reader_is_gone
+            from rocmatrix.runtime.console import exit_on_broken_pipe
 
-            reader_is_gone()
+            exit_on_broken_pipe()
 
     def _message(self, error: Exception) -> str:
         from rocmatrix.cli.options.synonyms import TRAINING, advice

@@ -154,7 +154,7 @@ def _records(cell: str) -> list[Record]:
 def is_evidence(job_request: JobRequest, done: Finished) -> bool:
     """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
     program = job_request.program
-    if not program.recorded or done.misused or (program.refuses_input and done.misfed):
+    if not program.recorded or done.has_usage_error or (program.refuses_input and done.has_input_error):
         return False
     return not (program.may_be_inapplicable and done.inapplicable)
 

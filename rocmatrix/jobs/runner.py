@@ -105,12 +105,12 @@ class Finished:
         return next((event for event in reversed(self.events) if event.get("event") == name), None)
 
     @property
-    def misused(self) -> bool:
+    def has_usage_error(self) -> bool:
         """Whether the program reported wrong usage: nothing was run."""
         return self._refused_with in _WRONG_USAGE
 
     @property
-    def misfed(self) -> bool:
+    def has_input_error(self) -> bool:
         """Whether a training reported that it refused its settings, data or folder before it began."""
         return bool(_WRONG_INPUT.fullmatch(self._refused_with))
 

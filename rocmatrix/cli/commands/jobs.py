@@ -98,7 +98,7 @@ def smoke(job_request: JobRequest, args: Smoke) -> None:
     if (ended := run_and_record(replace(job_request, options={**job_request.options, **args.chosen}))) is None:
         return
     done, place = ended
-    if done.misused:  # told already
+    if done.has_usage_error:  # told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     if not job_request.as_json:

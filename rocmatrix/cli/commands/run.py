@@ -105,20 +105,20 @@ class Run(Session):
 
     def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
         """Return what is chosen for the container; `command` stands after `--`. Raises RM111, RM112, RM404."""
-        from rocmatrix.containers import brought
+        from rocmatrix.containers import caller_settings
 
         return super().chosen(
             shlex.split(self.command) or command,
             run_folder=Path(self.output or "TRAINING").resolve(),
             features=self.features,
             more=(
-                *brought.folders(
+                *caller_settings.folders(
                     [Path(path).resolve() for path in self.data],
                     Path(self.code).resolve() if self.code else None,
                     writable=self.code_writable,
                 ),
-                *brought.environment(self.variables),
-                *brought.ports(self.port),
+                *caller_settings.environment(self.variables),
+                *caller_settings.ports(self.port),
             ),
             **more,
         )
@@ -126,9 +126,9 @@ class Run(Session):
     @property
     def variables(self) -> dict[str, str]:
         """Variables with their values. Raises RM111."""
-        from rocmatrix.containers import brought
+        from rocmatrix.containers import caller_settings
 
-        return brought.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
+        return caller_settings.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
 
     @property
     def features(self) -> frozenset[str]:

@@ -96,7 +96,7 @@ def measure(request: Request) -> Verdict:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch demands for repeatable products
     device, seed = placement.place(request.expect), numerics.fresh_seed()
     with tempfile.TemporaryDirectory() as folder:
-        ended = kill_a_training(Path(folder), request, seed)
+        ended = kill_training(Path(folder), request, seed)
         kept = checkpoint_store.stored(Path(folder))
         found, checks = (resume(device, seed, Path(folder))) if kept else (0, [])
     return conclude(
@@ -109,7 +109,7 @@ def measure(request: Request) -> Verdict:
     )
 
 
-def kill_a_training(folder: Path, request: Request, seed: int) -> int | None:
+def kill_training(folder: Path, request: Request, seed: int) -> int | None:
     """Start a training that writes to `folder`, kill it once it has kept some, return how it ended.
 
     Args:
@@ -200,7 +200,7 @@ def load(content: bytes, device: Device) -> dict[str, Any]:
     return state
 
 
-def train_for_ever(device: Device, seed: int, folder: Path) -> int:
+def train_until_killed(device: Device, seed: int, folder: Path) -> int:
     """What the process does that is killed: its steps, and the last ones over and over, keeping checkpoints.
 
     Args:
@@ -225,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if own.train is None:
         return entry.main("checkpoint", measure, rest)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    return train_for_ever(placement.place(entry.parse_request(rest).expect), own.train, own.folder)
+    return train_until_killed(placement.place(entry.parse_request(rest).expect), own.train, own.folder)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ def test_frozen_weights_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("device", "fused", "used"), [("cpu", True, True), ("cpu", False, None), ("meta", True, None)])
-def test_one_kernel_for_all_weights_is_used_on_request_where_there_is_one(
-    device: str, fused: bool, used: bool | None
-) -> None:
+def test_fused_kernel_is_used_on_request_where_the_device_has_one(device: str, fused: bool, used: bool | None) -> None:
     optimizer = adamw(nn.Linear(3, 2, device=torch.device(device)), 0.1, fused=fused)
     assert optimizer.defaults["fused"] is used

@@ -1,23 +1,34 @@
 """Which tests share a process when the suite runs on several (pytest-xdist).
 
-Tests with a container engine share images and tags, tests with Slurm its daemons: each of the two is one group. The
-rehearsal has checkouts and tags of its own, and is a third. They are the first to start, since they are the longest.
-Every other file is a group of its own: its fixtures are made once.
+Tests with a container engine share images and tags, tests with Slurm its daemons. What shares neither an image that
+is built nor a tag is a group of its own; tests of the CPU cell's image are one. They are the first to start, since
+they are the longest. Every other file is a group of its own: its fixtures are made once.
 """
 
 from xdist.scheduler import LoadFileScheduling
 
-SHARED = ("tests/container/rehearsal/", "tests/container/", "tests/slurm/")  # in the order in which they start
+CONTAINER = "tests/container/"
+# In the order in which they start; the first that fits takes a test.
+SHARED = {
+    "tampered": (f"{CONTAINER}test_tampered.py",),
+    "cells of stand-ins": tuple(
+        f"{CONTAINER}test_{name}.py"
+        for name in ("nightly", "build_rocm_cells", "build_failures", "base_remembered", "forced")
+    ),
+    "rehearsal": (f"{CONTAINER}rehearsal/",),
+    "container": (CONTAINER,),
+    "slurm": ("tests/slurm/",),
+}
 
 
 def group(nodeid):
-    """Return what the tests of one process have in common: a shared folder, or their file."""
-    return next((folder for folder in SHARED if nodeid.startswith(folder)), nodeid.split("::", 1)[0])
+    """Return what the tests of one process have in common: the name of a shared group, or their file."""
+    return next((name for name, places in SHARED.items() if nodeid.startswith(places)), nodeid.split("::", 1)[0])
 
 
 def rank(nodeid):
-    """Return what groups are ordered by: the shared folders, then all others as collected."""
-    return next((number for number, folder in enumerate(SHARED) if nodeid.startswith(folder)), len(SHARED))
+    """Return what groups are ordered by: the shared ones, then all others as collected."""
+    return [*SHARED, group(nodeid)].index(group(nodeid))
 
 
 class GroupScheduling(LoadFileScheduling):

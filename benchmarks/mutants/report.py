@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -59,8 +60,11 @@ def keep_module(trial: Trial) -> None:
 def to_try_again(module: Module) -> dict[str, Any]:
     """Return the changes on record that no test saw, and the functions that were changed since, or use what was.
 
-    Ends the program where the source of that run is no version of the module that git knows.
+    Ends the program where the source of that run is no version of the module that git knows, or was recorded under
+    another Python.
     """
+    if reason := other_python(recorded()):
+        sys.exit(reason)
     entry = recorded()["modules"].get(module.path, {"source": None})
     before = next((text for text in versions_of(module) if hash_of(text) == entry["source"]), None)
     if before is None:
@@ -139,11 +143,30 @@ def equal(path: str) -> dict[tuple[str, ...], str]:
 
 
 def stale(record: dict[str, Any]) -> list[str]:
-    """Return a line for every module whose score is of another source, or that has none."""
+    """Return a line for every module whose score is of another source, or that has none.
+
+    Under another Python than the record's, the one line states that: sources are compared as trees, which differ.
+    """
+    if reason := other_python(record):
+        return [reason]
     known = record["modules"]
     missing = [f"{module.path}: never run" for module in modules() if module.path not in known]
     changed = [m.path for m in modules() if m.path in known and known[m.path]["source"] != m.source]
     return missing + [f"{path}: changed since it was run" for path in changed]
+
+
+def other_python(record: dict[str, Any]) -> str:
+    """Return why sources cannot be compared with the record's here, empty where they can."""
+    made, here = (_minor(text) for text in (record.get("machine", ""), platform.python_version()))
+    if made in ("", here):
+        return ""
+    return f"the scores were recorded under Python {made}, and this is {here}: sources cannot be compared"
+
+
+def _minor(text: str) -> str:
+    """Return "3.11" of "x86_64, Python 3.11.7" and of "3.11.7"; empty where no version ends the text."""
+    found = re.search(r"(\d+\.\d+)\.\d+\S*$", text)
+    return found[1] if found else ""
 
 
 def good(record: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 Option = tuple[str, str]  # the ways to write an option, with commas between, and its text
@@ -14,9 +14,15 @@ TYPES = {
     "base": "IMAGE",
     "cards": "INT,...",
     "cell": "NAME",
+    "code": "PATH",
+    "data": "PATH",
+    "env": "NAME[=VALUE]",
+    "env_file": "PATH",
     "evidence": "PATH",
     "gpu": "GPU",
     "in": "{container,native,auto}",
+    "port": "[HOST:]PORT",
+    "probe": "NAME",
     "python": "VERSION",
     "rocm": "VERSION",
     "torch": "VERSION",
@@ -26,21 +32,23 @@ TYPES = {
 }
 
 
-def with_types(options: Sequence[Option], described: Mapping[str, Mapping[str, Any]]) -> list[Option]:
+def with_types(
+    options: Sequence[Option], described: Mapping[str, Mapping[str, Any]], *, repeated: Collection[str] = ()
+) -> list[Option]:
     """Return the options with the type of their value in place of STRING, where it is known.
 
     Args:
         options: pairs of names and text.
         described: what the trainer states about its options, by name with underscores.
+        repeated: names, with underscores, of the options that may be repeated: invoke shows them like switches.
     """
-    return [(_typed(names, described), text) for names, text in options]
+    return [(_typed(names, described, repeated), text) for names, text in options]
 
 
-def _typed(names: str, described: Mapping[str, Mapping[str, Any]]) -> str:
+def _typed(names: str, described: Mapping[str, Mapping[str, Any]], repeated: Collection[str]) -> str:
     name = name_of(names)
+    names = f"{names}=STRING" if name in repeated else names
     known = described[name].get("type", "") if name in described else TYPES.get(name, "")
-    if known and described.get(name, {}).get("kind") == "list":  # invoke shows no value of one that may be repeated
-        return f"{names}={known}"
     return names.replace("=STRING", f"={known}") if known else names
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -152,7 +153,15 @@ class TaskProgram(Program):
         else:
             known, kind = list(self.collection.task_names), "task"
         instead = advice(word) if context and context.name in TRAINING else ""
+        if kind == "task" and (before := self._inner_command(word)):
+            instead = f"The command of `run` stands after `--`: ./invokew {before} -- {word} …"
         return RocmatrixError("RM404", what=f"{word} is no {kind}", next=instead or suggestion(word, known)).render()
+
+    def _inner_command(self, word: str) -> str:
+        """Return what was typed before `word` where that is `run` with its options; empty for any other task."""
+        typed = self.argv[1 : self.argv.index(word)] if word in self.argv else []
+        tasks = [each for each in typed if each in self.collection.task_names]
+        return shlex.join(typed[typed.index("run") :]) if tasks and tasks[-1] == "run" else ""
 
     def _switch_before(self, word: str, context: ParserContext | None) -> str | None:
         """Return the flag that was typed with `=word`, though it only switches something on."""

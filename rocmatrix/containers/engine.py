@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rocmatrix.containers import label_integrity
 from rocmatrix.runtime.errors import RocmatrixError
@@ -43,12 +45,14 @@ class Image:
 def connect(*, work: bool = False) -> docker.DockerClient:
     """Return a client that has had an answer. Raises RM201 with the address tried and what it met there.
 
+    An engine on another machine is refused before it is asked: runs get this machine's cards, nodes and folders.
     An engine that is there answers the first question within TIMEOUT_SECONDS; with `work`, later ones may take long.
     """
     import docker
     import docker.errors
     import requests
 
+    _require_local()
     try:
         client = _client()
         client.ping()
@@ -101,6 +105,41 @@ def address() -> str:
         return f"{host} (DOCKER_HOST)"
     context = _context()
     return f"{context.Host} (docker context {context.Name!r})" if context else "the default socket"
+
+
+def _require_local() -> None:
+    """Raise RM201 where the engine's address is another machine's."""
+    context = None if os.environ.get("DOCKER_HOST") else _context()
+    if on_another_machine(os.environ.get("DOCKER_HOST") or (context.Host if context else "") or ""):
+        raise RocmatrixError(
+            "RM201",
+            what="the engine is on another machine",
+            where=address(),
+            why="a run is given this machine's cards, device nodes and folders, which that engine does not have",
+            next="Run ./invokew on that machine, in a checkout there; or take this machine's engine: "
+            "`unset DOCKER_HOST DOCKER_CONTEXT` and `docker context use default`.",
+        )
+
+
+def on_another_machine(host: str) -> bool:
+    """Return whether an address such as ssh://user@lab or tcp://10.0.0.5:2376 leads to another machine.
+
+    Args:
+        host: address of an engine as DOCKER_HOST has it; empty for the default socket.
+    """
+    scheme, _, rest = host.partition("://")
+    if scheme.lower() not in ("ssh", "tcp", "http", "https"):
+        return False
+    try:
+        name = (urlsplit(f"//{rest}").hostname or "localhost").rstrip(".")
+    except ValueError:  # no address: the engine's client states what is wrong with it
+        return False
+    if name == "localhost" or name.endswith(".localhost"):
+        return False
+    try:
+        return not (ip_address(name).is_loopback or ip_address(name).is_unspecified)
+    except ValueError:  # a name
+        return True
 
 
 def require_buildx() -> None:

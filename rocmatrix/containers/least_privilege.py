@@ -116,6 +116,17 @@ def portable_devices() -> Iterator[settings.Device | settings.Group]:
     yield _group(kfd, "to be set only where /dev/kfd has another group than the render nodes")
 
 
+def portable_visibility() -> Iterator[settings.Environment]:
+    """Yield the variable by which each host names its cards."""
+    cards = "${ROCMATRIX_CARDS:?cards without the processor's own, such as 0,1; numbered by: ./invokew topology}"
+    yield settings.Environment(
+        name="ROCR_VISIBLE_DEVICES",
+        content=settings.HostText(cards),
+        reason="every node is passed, and a GPU of the processor would be one of the run's cards; partitions count too",
+        source="ROCm/ROCm:docs/conceptual/gpu-isolation.md; ROCm/ROCm#4437",
+    )
+
+
 def _group(gid: int | settings.HostText, owns: str) -> settings.Group:
     return settings.Group(
         gid=gid,

@@ -160,6 +160,7 @@ def portable_spec(cell: Cell) -> RunSpec:
         *least_privilege.memory(cell, host_bytes=None),
         *least_privilege.environment(cell, network="none"),
         *least_privilege.safe_path(),
+        *(least_privilege.portable_visibility() if cell.architecture else ()),
     ]
     return RunSpec(
         cell=cell.name,

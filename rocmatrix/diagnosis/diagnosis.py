@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rocmatrix.diagnosis.log_environment import Values
-from rocmatrix.diagnosis.matcher import Match, Scanner
+from rocmatrix.diagnosis.matcher import Match, Scanned, Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
+from rocmatrix.runtime.errors import RocmatrixError
 
 OTHERS_SHOWN = 5
 CAUSES_SHOWN = 5
@@ -51,6 +52,7 @@ class Diagnosis:
     rules: dict[str, Rule]
     signs: dict[tuple[str, int], Match] = field(default_factory=dict)
     failed_checks: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
 
     @property
     def best(self) -> Match | None:
@@ -80,18 +82,58 @@ def diagnose(
     """
     reader = Values()
     scanned = Scanner(signatures).scan(reader.watched(blocks))
-    here = reader.completed(here)
-    ranked = rank(scanned.matches.values(), here)
-    rules = {rule.id: rule for rule in every_rule(matrix)} if matrix else {}
+    return concluded(
+        scanned, name=name, here=reader.completed(here), matrix=matrix, failed_checks=frozenset(failed_checks)
+    )
+
+
+def diagnose_all(
+    logs: Iterable[tuple[str, Iterable[bytes]]],
+    *,
+    name: str,
+    signatures: Iterable[Signature],
+    here: HostContext,
+    matrix: Matrix | None = None,
+    failed_checks: Iterable[str] = (),
+) -> Diagnosis:
+    """Diagnose logs of one run together, oldest first. One that cannot be read is named in `left_out`.
+
+    Args:
+        logs: each with its name, as chunks of whole lines.
+        name: name of the whole in messages, such as the folder's path.
+        signatures: signatures to match, the project's own errors included.
+        failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the logs.
+    """
+    reader, scanner, whole, left_out = Values(), Scanner(signatures), Scanned(), []
+    for order, (log, blocks) in enumerate(logs):
+        try:
+            whole.add(scanner.scan(reader.watched(blocks)), log=log, order=order)
+        except RocmatrixError as error:
+            left_out.append(f"{log}: {error.what}")
+    found = concluded(
+        whole, name=name, here=reader.completed(here), matrix=matrix, failed_checks=frozenset(failed_checks)
+    )
+    return replace(found, left_out=tuple(left_out))
+
+
+def concluded(
+    scanned: Scanned, *, name: str, here: HostContext, matrix: Matrix | None, failed_checks: frozenset[str]
+) -> Diagnosis:
+    """Return the diagnosis of what was read.
+
+    Args:
+        name: name of the log in messages, such as its path.
+        failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
+    """
     return Diagnosis(
         name=name,
         lines=scanned.lines,
         bytes=scanned.bytes,
-        ranked=ranked,
+        ranked=rank(scanned.matches.values(), here),
         here=here,
-        rules=rules,
+        rules={rule.id: rule for rule in every_rule(matrix)} if matrix else {},
         signs=scanned.signs,
-        failed_checks=frozenset(failed_checks),
+        failed_checks=failed_checks,
     )
 
 
@@ -114,6 +156,7 @@ def text_lines(found: Diagnosis) -> list[str]:
     else:
         reported = _best(found, found.best)
         reported += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
+    reported += [f"  unread: {row}" for row in found.left_out[:OTHERS_SHOWN]]
     return reported + [
         f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]
     ]
@@ -123,7 +166,7 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
     signature = best.signature
     reported = [
         f"{signature.id}: {signature.title}",
-        f"  seen:   line {best.line}{_times(best)}: {best.text}",
+        f"  seen:   {best.where}{_times(best)}: {best.text}",
         f"  cause:  {signature.cause}",
         *_possible(found, best),
         *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
@@ -172,7 +215,7 @@ def _is_about(rule: Rule, here: HostContext) -> bool:
 
 
 def _line(match: Match) -> str:
-    return f"{match.signature.id}: {match.signature.title} (line {match.line}{_times(match)})"
+    return f"{match.signature.id}: {match.signature.title} ({match.where}{_times(match)})"
 
 
 def _times(match: Match) -> str:
@@ -194,6 +237,7 @@ def described(found: Diagnosis) -> dict[str, Any]:
         "log": found.name,
         "lines": found.lines,
         "bytes": found.bytes,
+        "left_out": list(found.left_out),
         "failures": [_described(match, found) for match in found.ranked.failures],
         "remarks": [_described(match, found) for match in found.ranked.remarks],
     }
@@ -205,6 +249,7 @@ def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
         "id": signature.id,
         "title": signature.title,
         "kind": signature.kind,
+        "log": match.log or found.name,
         "line": match.line,
         "count": match.count,
         "text": match.text,

@@ -16,7 +16,8 @@ _CARD = re.compile(
     rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compiling for |compute=)(gfx[0-9a-f]{3,4})\b"
 )
 _TORCH = re.compile(
-    rb"(?:py)?torch(?:[ _]version)?(?:==|[:=] {0,2}|-)(\d{1,2}\.\d{1,2}\.\d{1,2})\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
+    rb"(?:[Pp]y)?[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)"
+    rb"(\d{1,2}\.\d{1,2}\.\d{1,2})\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
 )
 MOST = 8  # a log that names more cards than this lists them
 

@@ -22,28 +22,58 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
+Bytes = bytes  # the type, where a field has its name
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
 @dataclass(kw_only=True)
 class Match:
-    """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched."""
+    """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched.
+
+    `log` and `order` are the log's name and its place among those of a folder.
+    """
 
     signature: Signature
     line: int
     text: str
     weight: int
     count: int = 1
+    log: str = ""
+    order: int = 0
+
+    @property
+    def where(self) -> str:
+        """The line, after the log's name where there are several."""
+        return f"{self.log} line {self.line}" if self.log else f"line {self.line}"
 
 
 @dataclass(kw_only=True)
 class Scanned:
-    """What was read of a log, the matches by the id of their signature, and the signs by that and a cause's place."""
+    """What was read of a log, the matches by the id of their signature, and the signs by that and a cause's place.
+
+    `kept` is the end of what was read, as a match may begin there.
+    """
 
     matches: dict[str, Match] = field(default_factory=dict)
     signs: dict[tuple[str, int], Match] = field(default_factory=dict)
     lines: int = 0
     bytes: int = 0
+    kept: Bytes = b""
+
+    def add(self, other: Scanned, *, log: str, order: int) -> None:
+        """Take over what was found in another log of the same folder, one that is newer than those before.
+
+        Args:
+            log: its name.
+            order: its place among the logs, from 0.
+        """
+        self.lines, self.bytes = self.lines + other.lines, self.bytes + other.bytes
+        for name, match in other.matches.items():
+            match.log, match.order = log, order
+            _merge(self.matches, name, match, counts=True)
+        for place, match in other.signs.items():
+            match.log, match.order = log, order
+            self.signs.setdefault(place, match)
 
 
 @dataclass(frozen=True)
@@ -101,13 +131,17 @@ class Scanner:
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
         """Look through a log that comes as chunks of whole lines."""
-        done, kept = Scanned(), b""
+        done = Scanned()
         for block in blocks:
-            self._look_at(kept, block, done)
-            done.lines += block.count(b"\n") + (not block.endswith(b"\n"))
-            done.bytes += len(block)
-            kept = _end(kept + block) if block.endswith(b"\n") else b""
+            self.read(block, done)
         return done
+
+    def read(self, block: Bytes, done: Scanned) -> None:
+        """Look through one more chunk of whole lines, after those that `done` holds the findings of."""
+        self._look_at(done.kept, block, done)
+        done.lines += block.count(b"\n") + (not block.endswith(b"\n"))
+        done.bytes += len(block)
+        done.kept = _end(done.kept + block) if block.endswith(b"\n") else b""
 
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""

@@ -43,6 +43,6 @@ def ordered(
 def _why(cause: Possibility, sign: Match | None, failed: Collection[str]) -> str | None:
     """Say what shows a cause: a line of the log, or a check that failed on this host."""
     if sign is not None:
-        return f"line {sign.line} shows it."
+        return f"{sign.where} shows it."
     check = next((name for name in cause.host if name in failed), None)
     return f"doctor's check {check} fails on this host." if check else None

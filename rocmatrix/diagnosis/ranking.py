@@ -72,10 +72,10 @@ def _hidden(found: list[Signature]) -> set[str]:
     return hidden
 
 
-def _order(match: Match, here: HostContext) -> tuple[int, int, int, int]:
+def _order(match: Match, here: HostContext) -> tuple[int, int, int, int, int]:
     speaking = fit(match.signature, here)
     kind = get_args(Kind).index(match.signature.kind)
-    return kind, -speaking, -match.weight, match.line
+    return kind, -speaking, -match.weight, match.order, match.line
 
 
 def fit(signature: Signature, here: HostContext) -> int:

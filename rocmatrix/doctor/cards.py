@@ -204,7 +204,8 @@ def _short_of_partitions(machine: Hardware) -> list[str]:
         numbered = max(card.partition for card in group) + 1
         wanted = max(counted, numbered, PARTITIONS.get(mode or "", 1))
         if len(group) < wanted:
-            short.append(f"{group[0].pci_address or f'card {group[0].index}'} shows {len(group)} of {wanted}")
+            least = "at least " if mode == "CPX" and wanted == PARTITIONS["CPX"] else ""
+            short.append(f"{group[0].pci_address or f'card {group[0].index}'} shows {len(group)} of {least}{wanted}")
     return short
 
 

@@ -52,7 +52,7 @@ def loaded(host: Host) -> Finding:
 
 def _foreign(host: Host) -> Finding | None:
     """Return that another driver than amdgpu has the card, None where it is not so."""
-    taken = [device for device in host.hardware.devices if device.driver not in (None, "amdgpu")]
+    taken = [device for device in host.hardware.devices if device.taken]
     if not taken:
         return None
     seen = "; ".join(f"{device.summary}: its driver is {device.driver}" for device in taken)

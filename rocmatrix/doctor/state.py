@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-
 from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import Host
+from rocmatrix.host.gpu_metrics import throttled_by
 
 NEAR_LIMIT = 5.0  # degrees Celsius
 AUTOMATIC = ("auto", "high")
 PROFILES_FOR_MEASURING = "profile_"
-# kgd_pp_interface.h: a header of u16 size, u8 format, u8 content; then the fields, little-endian
-INDEPENDENT_STATUS = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}  # u64, one meaning on all chips
-CHIP_STATUS = {(1, 4): 40, (2, 1): 108}  # u32, its bits differ between chips
-# amdgpu_smu.h, SMU_THROTTLER_*: sixteen bits a cause
-CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
 
 
 @check(
@@ -89,24 +83,6 @@ def throttling(host: Host) -> Finding:
         seen = f"the metrics of card {', '.join(map(str, unread))} have a format that is not read here"
         return Finding(code="D503", status="unknown", seen=seen)
     return Finding(code="D503", status="ok", seen=f"nothing on {len(causes)} card(s)")
-
-
-def throttled_by(table: bytes) -> tuple[str, ...] | None:
-    """Return what throttles the card by a `gpu_metrics` table; None for a format or length that is not known."""
-    if len(table) < 4:
-        return None
-    size, major, minor = struct.unpack_from("<HBB", table)
-    if size != len(table):
-        return None
-    if (at := INDEPENDENT_STATUS.get((major, minor))) is not None and size >= at + 8:
-        bits: int = struct.unpack_from("<Q", table, at)[0]
-        if bits == (1 << 64) - 1:  # the driver fills what a chip does not tell with ones
-            return None
-        return tuple(cause for cause, shift in CAUSES.items() if bits >> shift & 0xFFFF)
-    if (at := CHIP_STATUS.get((major, minor))) is not None and size >= at + 4:
-        chip: int = struct.unpack_from("<I", table, at)[0]
-        return None if chip == (1 << 32) - 1 else (f"status 0x{chip:x} of this chip",) if chip else ()
-    return None
 
 
 def _silent(host: Host, code: str, seen: str) -> Finding:

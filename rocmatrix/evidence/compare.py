@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rocmatrix.evidence.level import NO_VERDICT_STATUS, ON_CARD, PASSED
+from rocmatrix.evidence.level import NOT_APPLICABLE_STATUSES, ON_CARD, PASSED
 from rocmatrix.evidence.record import Record, ordered
 
 WORSE_BY = 0.10  # of the figure before: runs on one machine differ by a few per cent
@@ -94,7 +94,7 @@ def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:
 
 
 def _outcomes(record: Record) -> list[tuple[str, str]]:
-    verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in NO_VERDICT_STATUS]
+    verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in NOT_APPLICABLE_STATUSES]
     agreed = record.passed or any(verdict.status not in PASSED for verdict in record.verdicts)
     own = [] if verdicts and agreed else [(record.kind, "passed" if record.passed else "failed")]
     return [*verdicts, *own]

@@ -203,7 +203,8 @@ def of_train(
     )  # fmt: skip
 
 
-EPOCHS = "epochs"  # how long a training was: figures of unlike ones are not compared
+EPOCHS = "epochs"  # how long a training was: losses of unlike ones are not drawn as one line
+BEST_LOSS = "best_validation_loss"
 # How the run of each recorded program becomes a record, by the program's name.
 OF_PROGRAM: Mapping[str, Callable[..., Record]] = {
     SMOKE.name: of_smoke,
@@ -294,7 +295,7 @@ def _figures(done: Finished) -> Iterable[Number]:
         yield Number(probe="train", name="rows_per_second", value=sorted(rates)[len(rates) // 2], unit="1/s")
     end = done.last("done") or {}
     if (loss := _finite(_mapping(end.get("best")).get("validation_loss"))) is not None:
-        yield Number(probe="train", name="best_validation_loss", value=loss, unit="1")
+        yield Number(probe="train", name=BEST_LOSS, value=loss, unit="1")
 
 
 def _finite(value: Any) -> float | None:

@@ -5,7 +5,6 @@ The hash finds damage and careless edits. It is no signature: who sends a file v
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import stat
@@ -19,6 +18,7 @@ from pydantic import ValidationError
 from rocmatrix.evidence.level import instant
 from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.output.whole_file import write_whole
 
 FORMAT = "rocmatrix-evidence"
 SCHEMA = 2
@@ -44,14 +44,7 @@ def _row(record: Record) -> dict[str, Any]:
 
 def write(path: Path, records: Iterable[Record]) -> None:
     """Write the file whole or not at all. Raises OSError."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(written(records), encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, written(records).encode())
 
 
 def read(path: Path, *, now: datetime | None = None) -> list[Record]:

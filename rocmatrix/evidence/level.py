@@ -27,7 +27,7 @@ TWO_CARDS = "two_gpu_step"
 NO_CARD = "-"
 SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
 PASSED = ("pass", "passed")
-NO_VERDICT_STATUS = ("not-applicable", "not checked")  # no verdict at all
+NOT_APPLICABLE_STATUSES = ("not-applicable", "not checked")  # neither passed nor failed
 SIMULATED: Mark = "simulated"
 OF_SIMULATION: tuple[Mark, ...] = (SIMULATED, "stand-in", "other-base")  # what a simulation is made of
 
@@ -137,7 +137,7 @@ def held(record: Record) -> bool:
     if not record.passed or record.kind not in WITH_VERDICTS:
         return record.passed
     statuses = {verdict.status for verdict in record.verdicts}
-    return bool(statuses & {*PASSED}) and statuses <= {*PASSED, *NO_VERDICT_STATUS}
+    return bool(statuses & {*PASSED}) and statuses <= {*PASSED, *NOT_APPLICABLE_STATUSES}
 
 
 def _other_device(record: Record, architecture: str | None) -> str | None:
@@ -284,7 +284,7 @@ def unanswered(runs: Sequence[Record]) -> tuple[str, ...]:
 
 def _failed(run: Record) -> Collection[str]:
     """Return what a run has failed: the probes, or where it names none, its own end."""
-    named = [v.probe for v in run.verdicts if v.status not in (*PASSED, *NO_VERDICT_STATUS)]
+    named = [v.probe for v in run.verdicts if v.status not in (*PASSED, *NOT_APPLICABLE_STATUSES)]
     return named or ([] if held(run) else [SUITE])
 
 

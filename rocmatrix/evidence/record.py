@@ -140,9 +140,10 @@ class Record(Strict):
     def card(self) -> str:
         """The card that it is about: its name, or what stands in the place of one.
 
-        The driver calls many an APU "AMD Radeon Graphics": such a name is given with its instruction set.
+        The driver calls many an APU "AMD Radeon Graphics": such a name is given with its instruction set, unless cards
+        of other names ran with it, whose sets are listed with its own.
         """
-        seen = ", ".join(self.hardware.seen)
+        seen = ", ".join(self.hardware.seen) if len(set(self.hardware.cards)) == 1 else ""
         names = sorted({f"{n} ({seen})" if seen and not _OWN_NAME.search(n) else n for n in self.hardware.cards})
         return " + ".join(names) or {"cpu": "CPU"}.get(self.hardware.device, "-")
 

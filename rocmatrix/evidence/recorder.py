@@ -190,7 +190,7 @@ def _begin(job_request: JobRequest, place: Place) -> int | None:
 
 def _end(job_request: JobRequest, place: Place, done: Finished, token: int | None) -> Record | None:
     if is_evidence(job_request, done):
-        return keep_job(job_request, place, done, token)
+        return record_job(job_request, place, done, token)
     _forget(token)
     return None
 
@@ -212,7 +212,7 @@ def settle() -> None:
 
 
 @harmless
-def keep_job(job_request: JobRequest, place: Place, done: Finished, token: int | None = None) -> Record:
+def record_job(job_request: JobRequest, place: Place, done: Finished, token: int | None = None) -> Record:
     """Record a smoke suite, a bench or a training run; return the record, kept or not.
 
     Output of which no record can be made is no verdict: what was asked for has failed.
@@ -275,14 +275,14 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
 def proving(cell: Cell, image: Image) -> Iterator[Callable[[Proof], None]]:
     """Let an image be proven; what is yielded records the proof. One that ends before its verdict is recorded, too."""
     try:
-        yield lambda proof: keep_proof(cell, proof, image)
+        yield lambda proof: record_proof(cell, proof, image)
     except BaseException as error:
-        _keep_lost_proof(cell, error, image)
+        _record_lost_proof(cell, error, image)
         raise
 
 
 @harmless
-def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
+def record_proof(cell: Cell, proof: Proof, image: Image) -> None:
     """Record what the files of an image proved."""
     from rocmatrix.evidence import from_events, store
 
@@ -290,7 +290,7 @@ def keep_proof(cell: Cell, proof: Proof, image: Image) -> None:
 
 
 @harmless
-def _keep_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
+def _record_lost_proof(cell: Cell, error: BaseException, image: Image) -> None:
     from rocmatrix.evidence import from_events, host_failure, store
 
     met = host_failure.of(error)

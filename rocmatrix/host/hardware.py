@@ -273,9 +273,9 @@ def _why_none(
     if hidden:
         return f"{hidden} GPU node(s) are hidden from this process: its container was not given their render nodes"
     loaded = driver is not None or served_devices(files)
-    foreign = sorted({device.driver for device in devices if device.driver not in (None, "amdgpu")} - {None})
+    foreign = sorted({str(device.driver) for device in devices if device.taken})
     if foreign:
-        return f"the driver of the card is {', '.join(map(str, foreign))}, and ROCm needs amdgpu"
+        return f"the driver of the card is {', '.join(foreign)}, and ROCm needs amdgpu"
     if not loaded:
         return "the amdgpu driver is not loaded"
     if not topology:

@@ -16,6 +16,8 @@ from rocmatrix.host.sysfs import Files
 AMD_VENDOR = "0x1002"  # cards and the switches on them; AMD's processors are 0x1022
 SYS_FOLDERS = ("sys", ".")  # a recording may start inside /sys
 DRM_FOLDERS = ("sys/class/drm", "class/drm", ".")
+DISPLAY_CLASSES = ("0x03", "0x12")  # display and processing accelerator (PCI code and ID assignment)
+OTHER_MAKERS = {"0x10de": "NVIDIA", "0x8086": "Intel", "0x1a03": "ASPEED"}  # the last draws a server's console
 DEEPEST = 12
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
@@ -27,6 +29,11 @@ class PciDevice:
     address: str
     device_id: int | None
     driver: str | None
+
+    @property
+    def taken(self) -> bool:
+        """Whether another driver than amdgpu has the device."""
+        return self.driver not in (None, "amdgpu")
 
     @property
     def summary(self) -> str:
@@ -125,7 +132,7 @@ def read_adapter(
         memory_bytes=get(f"{folder}/mem_info_vram_total") or None,
         visible_bytes=get(f"{folder}/mem_info_vis_vram_total"),
         shared_bytes=get(f"{folder}/mem_info_gtt_total"),
-        link=_slot_link(files, folder),
+        link=slot_link(files, folder),
         numa_node=get(f"{folder}/numa_node"),  # -1, no node, is no unsigned number
         unique_id=files.word(f"{folder}/unique_id"),
         compute_partition=files.word(f"{folder}/current_compute_partition"),
@@ -133,7 +140,7 @@ def read_adapter(
         performance_level=files.word(f"{folder}/power_dpm_force_performance_level"),
         power_profile=active_profile(files.text(f"{folder}/pp_power_profile_mode") or ""),
         busy_percent=get(f"{folder}/gpu_busy_percent"),
-        temperatures=tuple(_temperatures(files, folder)),
+        temperatures=tuple(temperatures(files, folder)),
         metrics=files.binary(f"{folder}/gpu_metrics"),
     )
 
@@ -147,9 +154,8 @@ def amd_display_devices(files: Files) -> tuple[PciDevice, ...]:
     for top in SYS_FOLDERS:
         for address in files.names(f"{top}/bus/pci/devices"):
             folder = f"{top}/bus/pci/devices/{address}"
-            # classes 0x03 display and 0x12 processing accelerator (PCI code and ID assignment)
             kind = (files.word(f"{folder}/class") or "")[:4]
-            if files.word(f"{folder}/vendor") == AMD_VENDOR and kind in ("0x03", "0x12"):
+            if files.word(f"{folder}/vendor") == AMD_VENDOR and kind in DISPLAY_CLASSES:
                 found[address] = folder
     return tuple(_pci_device(files, address, found[address]) for address in sorted(found))
 
@@ -217,7 +223,12 @@ def _uevent_value(files: Files, folder: str, key: str) -> str | None:
     return match[1] if match else None
 
 
-def _slot_link(files: Files, folder: str) -> PciLink:
+def slot_link(files: Files, folder: str) -> PciLink:
+    """Return the link of a card to its slot as it is now.
+
+    Args:
+        folder: the card's PCI attributes, below the root of `files`.
+    """
     outermost = folder
     above = folder
     for _ in range(DEEPEST):
@@ -249,7 +260,12 @@ def _lanes(text: str | None) -> int | None:
     return int(text) if text and re.fullmatch(r"\d{1,3}", text) and 0 < int(text) <= 32 else None
 
 
-def _temperatures(files: Files, folder: str) -> Iterator[Temperature]:
+def temperatures(files: Files, folder: str) -> Iterator[Temperature]:
+    """Yield the readable temperature sensors of a card.
+
+    Args:
+        folder: the card's PCI attributes, below the root of `files`.
+    """
     for name in files.names(f"{folder}/hwmon"):
         for index in range(1, 9):
             base = f"{folder}/hwmon/{name}/temp{index}"
@@ -258,3 +274,16 @@ def _temperatures(files: Files, folder: str) -> Iterator[Temperature]:
                 limit = files.number(f"{base}_crit")
                 label = files.word(f"{base}_label") or f"sensor {index}"
                 yield Temperature(label=label, degrees=degrees / 1000, limit=limit / 1000 if limit else None)
+
+
+def other_makers(files: Files) -> list[str]:
+    """Return display and compute devices of other makers than AMD, as text: "NVIDIA 10de:2204 at 0000:01:00.0"."""
+    found = []
+    for top in SYS_FOLDERS:
+        for address in files.names(f"{top}/bus/pci/devices"):
+            folder = f"{top}/bus/pci/devices/{address}"
+            maker, kind = files.word(f"{folder}/vendor") or "", (files.word(f"{folder}/class") or "")[:4]
+            if maker != AMD_VENDOR and kind in DISPLAY_CLASSES:
+                ids = f"{maker.removeprefix('0x')}:{(files.word(f'{folder}/device') or '').removeprefix('0x')}"
+                found.append(f"{OTHER_MAKERS.get(maker, 'maker')} {ids} at {address}")
+    return found

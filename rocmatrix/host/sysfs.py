@@ -117,9 +117,25 @@ class Files:
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted; none where it cannot be read."""
         try:
-            return sorted(entry.name for entry in self._inside(folder).iterdir())
-        except OSError:
+            return self.guarded_names(folder)
+        except PermissionError:
             return []
+
+    def guarded_names(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted. Raises PermissionError where the kernel withholds them."""
+        try:
+            return sorted(entry.name for entry in self._inside(folder).iterdir())
+        except PermissionError:
+            raise
+        except (OSError, ValueError):  # ValueError: a name with a NUL
+            return []
+
+    def target(self, path: str) -> str | None:
+        """Return what a link names, wherever that is, None where it is no link or cannot be read."""
+        try:
+            return str((self._inside(path.rpartition("/")[0]) / path.rpartition("/")[2]).readlink())
+        except (OSError, ValueError):
+            return None
 
     def real(self, path: str) -> str | None:
         """Return where `path` leads, as a path below the root; None where that is nowhere or outside."""

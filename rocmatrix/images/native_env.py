@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.images.native import plain_wheels
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
@@ -62,8 +63,43 @@ def prepare(matrix: Matrix, root: Path, *, cell: Cell | None, install_wheels: bo
         return _active_environment()
     chosen, why = choose(matrix, cell, python=f"{sys.version_info.major}.{sys.version_info.minor}")
     if install_wheels:
-        install(chosen, root)
+        why += install_or_plain(chosen, root)
     return Native(python=sys.executable, cell=chosen, why=why)
+
+
+def install_or_plain(cell: Cell, root: Path) -> str:
+    """Install the cell's wheels, or the package index's torch where the CPU build's cannot be had; return what to add.
+
+    Raises RM104 where there is no other, RM114 where it is not wanted, and what `install` raises.
+
+    Args:
+        root: folder of the checkout.
+    """
+    other = plain_wheels.plain(cell, root)
+    taken = f"; torch is the package index's own ({plain_wheels.LOCK})"
+    if other and _is_installed(other.cell):
+        install(other.cell, root, plain_wheels.folder(root, cell))
+        return taken
+    try:
+        install(cell, root)
+    except RocmatrixError as error:
+        if error.code != "RM104" or other is None:
+            raise
+        plain_wheels.agree(other, error)
+        install(other.cell, root, plain_wheels.folder(root, cell))
+        return taken
+    return ""
+
+
+def _is_installed(cell: Cell) -> bool:
+    stamp = Path(sys.prefix) / STAMP
+    return stamp.is_file() and stamp.read_text() == _digest(cell)
+
+
+def _digest(cell: Cell) -> str:
+    from rocmatrix.images import render
+
+    return hashlib.sha256(render.requirements_lock(cell).encode()).hexdigest()
 
 
 def installed() -> Native:
@@ -130,34 +166,34 @@ def _locked_pythons(matrix: Matrix) -> list[str]:
     return sorted(python for python in pythons if any(matrix.for_python(cell, python) for cell in cpu))
 
 
-def install(cell: Cell, root: Path) -> None:
+def install(cell: Cell, root: Path, folder: Path | None = None) -> None:
     """Install the cell's wheels into this environment, unless they are there already, and hold them for this process.
 
     Two calls do not install at once, and wheels that a running job loads from are not replaced: RM670.
-    """
-    from rocmatrix.images import render
 
-    lock = render.requirements_lock(cell)
+    Args:
+        root: folder of the checkout.
+        folder: wheelhouse; None for the one that all cells of the lock share.
+    """
     stamp = Path(sys.prefix) / STAMP
-    digest = hashlib.sha256(lock.encode()).hexdigest()
     with held(Path(sys.prefix) / INSTALLING, waiting="another call installs wheels into .venv"):
-        if not (stamp.is_file() and stamp.read_text() == digest):
-            _replace(cell, root, lock)
-            stamp.write_text(digest)
+        if not _is_installed(cell):
+            _replace(cell, root, folder)
+            stamp.write_text(_digest(cell))
         _USED.enter_context(held(Path(sys.prefix) / USING, shared=True, waiting="another call replaces wheels"))
 
 
-def _replace(cell: Cell, root: Path, lock: str) -> None:
-    from rocmatrix.images import wheelhouse
+def _replace(cell: Cell, root: Path, folder: Path | None) -> None:
+    from rocmatrix.images import render, wheelhouse
 
     print(f"Installing the wheels of {cell.release.name} for Python {cell.python} ...", file=sys.stderr)
-    folder = wheelhouse.fetch(cell, wheelhouse.default_folder(root, cell))
+    folder = wheelhouse.fetch(cell, folder or wheelhouse.default_folder(root, cell))
     requirements = Path(sys.prefix) / "native.lock"
     _USED.close()  # what this process held of earlier wheels
     try:
         with held(Path(sys.prefix) / USING):
             (Path(sys.prefix) / STAMP).unlink(missing_ok=True)  # first: killed half-way, it must not be believed
-            requirements.write_text(lock, encoding="utf-8")
+            requirements.write_text(render.requirements_lock(cell), encoding="utf-8")
             run_pip(pip_argv(folder, requirements))
     except HeldError as error:
         what = f"the wheels of {cell.release.name} would replace those that a running job loads from"

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from rocmatrix.runtime.errors import RocmatrixError
 
 # What the C library of every base runs. pip takes these names as they are and knows nothing of older ones.
-_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014", "linux")
+_TAGS = (*(f"manylinux_2_{minor}" for minor in range(28, 16, -1)), "manylinux2014", "linux")
 PLATFORMS = tuple(f"{tag}_x86_64" for tag in _TAGS)
 # An index that cannot be reached has to be known in seconds; a slow one sends some bytes within ten.
 PATIENCE = ("--retries", "1", "--timeout", "10")

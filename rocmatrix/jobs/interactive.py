@@ -116,8 +116,9 @@ def _started(argv: Sequence[str], variables: Mapping[str, str]) -> subprocess.Po
     with os.fdopen(os.memfd_create("variables"), "w+b") as kept:
         kept.write(text.encode())
         kept.seek(0)
-        named = {f"--env={name}" for name in variables}
-        options = [word for word in argv if word not in named]
+        options = list(argv)
+        for name in variables:
+            options.remove(f"--env={name}")  # the first of them: words of the same form may stand after the image
         return subprocess.Popen(
             [*options[:2], f"--env-file=/proc/self/fd/{kept.fileno()}", *options[2:]], pass_fds=[kept.fileno()]
         )

@@ -19,7 +19,7 @@ OWN = "org.rocmatrix."
 # What a build writes in addition to the recipe, each only where it is so.
 OF_BUILDS = (
     image_labels.INPUTS, image_labels.FORCED, image_labels.BASE, image_labels.BASE_ID, image_labels.STAND_IN,
-    image_labels.SIMULATED, image_labels.NIGHT, label_integrity.LABEL, f"{OWN}companions",
+    image_labels.SIMULATED, image_labels.NIGHT, label_integrity.LABEL,
 )  # fmt: skip
 
 
@@ -42,6 +42,8 @@ def check(labels: Mapping[str, str], *, user: str, cell: Cell, inherited: Mappin
         "architecture": cell.architecture or "none",
         "lock": "unlocked" if cell.unlocked_because else hashlib.sha256(lock.encode()).hexdigest(),
     }
+    if cell.companions:
+        expected["companions"] = ",".join(cell.companions)
     wrong = [
         f"{name} is {found!r}, not {value!r}"
         for name, value in expected.items()

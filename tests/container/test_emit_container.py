@@ -168,7 +168,7 @@ def portable_file(cell, folder):
     file = folder / "compose.yaml"
     file.write_text(emit.compose_file(portable_spec(cell)))
     needed = {"ROCMATRIX_UID": "1000", "ROCMATRIX_GID": "1000", "ROCMATRIX_RUN_FOLDER": str(folder)}
-    return file, needed | ({"ROCMATRIX_RENDER_GID": "992"} if cell.architecture else {})
+    return file, needed | ({"ROCMATRIX_RENDER_GID": "992", "ROCMATRIX_CARDS": "0"} if cell.architecture else {})
 
 
 @pytest.mark.parametrize("cell", cells.MATRIX.cells, ids=lambda cell: cell.name)

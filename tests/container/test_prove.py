@@ -13,6 +13,7 @@ from rocmatrix.matrix.kernel_library import Baseline
 from rocmatrix.verify import kernel_code, proof
 from tests.fixtures import cells
 from tests.fixtures.device_code import code_object
+from tests.fixtures.stand_ins import stand_in_cell
 from tests.fixtures.trees import tar
 
 pytestmark = pytest.mark.container
@@ -44,9 +45,9 @@ RUN --mount=type=bind,from=whole,target=/run/whole --mount=type=bind,from=pruner
 
 
 @pytest.fixture(scope="module")
-def pruned(client, debian, stand_in, lay_out):
+def pruned(client, debian, tmp_path_factory, lay_out):
     """Build the STAND-IN of a pruned cell with its own Dockerfile; return it with its checkout and wheels."""
-    cell, wheels = stand_in(GFX1100)
+    cell = stand_in_cell(GFX1100, wheels := tmp_path_factory.mktemp("wheels"), name="stand-in-pruned")
     root = lay_out(cell, GFX1100)
     (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
     built = build.build(cell, root=root, base=debian, wheelhouse=wheels)

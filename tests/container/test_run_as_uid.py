@@ -10,10 +10,8 @@ import pytest
 pytestmark = pytest.mark.container
 
 USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0"}
-ONE_CARD = ["device", "blas", "convert", "transfer", "attention", "conv", "amp", "allocator", "rng", "thermal"]
-PAIR = ["collectives", "two_gpu_step", "two_gpu_step_fsdp2", "two_gpu_step_pipeline"]
-PROVED = [*ONE_CARD, "gradients", "compile", "checkpoint", *PAIR]
-ABSENT = ["p2p", "two_gpu_step_data_parallel"]  # no cards
+# What depends on the user: caches, shared memory, files of a run, ranks that meet. test_jobs.py runs all probes.
+PROBES = ["device", "transfer", "compile", "checkpoint", "collectives"]
 
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
@@ -25,10 +23,9 @@ def test_device_probe_passes(cpu_image, run, user):
     assert end["passed"] == 1
 
 
-def test_probes_pass_on_the_cpu_or_state_what_is_absent(cpu_image, run):
-    ended = run(cpu_image.tag, "smoke", "--expect", "cpu")
-    expected = dict.fromkeys(PROVED, "pass") | dict.fromkeys(ABSENT, "not-applicable")
-    assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == expected, ended.stderr
+def test_probes_that_need_files_and_other_processes_pass_for_a_user_without_a_name(cpu_image, run):
+    ended = run(cpu_image.tag, "smoke", "--expect", "cpu", *(f"--probe={name}" for name in PROBES))
+    assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == dict.fromkeys(PROBES, "pass"), ended.stderr
     assert ended.status == 0
 
 
@@ -72,5 +69,3 @@ def test_modules_of_the_run_folder_are_not_taken_for_the_images_own(cpu_image, r
     ended = run(cpu_image.tag, "smoke", "--expect", "cpu", "--probe", "device", "--probe", "collectives")
     assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == {"device": "pass", "collectives": "pass"}
     assert "run folder" not in ended.stdout + ended.stderr
-    own = run(cpu_image.tag, "-c", "import json", entrypoint="python")  # a program of the user's own, as usual
-    assert "taken from the run folder" in own.stderr

@@ -16,7 +16,7 @@ from tests.fixtures import sysfs
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("rocmatrix", "trainer", "matrix")
-TABLE = (ROOT / "CONTRIBUTING.md").read_text().split("## Ten changes")[1].split("## Quiz")[0]
+TABLE = (ROOT / "CONTRIBUTING.md").read_text().split("## Changes and their files")[1].split("## Quiz")[0]
 ROWS = {name.strip(): text for name, text in re.findall(r"^\| ([^|]+) \| (.+) \|$", TABLE, re.MULTILINE)}
 
 

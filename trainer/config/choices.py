@@ -13,6 +13,7 @@ TASKS = ("auto", "regression", "classification", LM)
 FEATURE_SETS = ("auto", "daily", "intraday", "table")
 BAR_TARGETS = ("volatility", "return", "direction")
 CLASS_WEIGHTS = ("none", "balanced")
+BASELINES = ("auto", "linear", "trees", "none")
 BadRowPolicy = Literal["error", "drop", "repair"]
 BAD_ROW_POLICIES: tuple[BadRowPolicy, ...] = get_args(BadRowPolicy)
 MISSING = ("error", "drop", "fill")

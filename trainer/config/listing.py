@@ -24,7 +24,7 @@ OUTSIDE: tuple[dict[str, Any], ...] = (  # options of `train` that are not setti
         "type": "SECTION.NAME=VALUE",
     },
 )
-ADVISED_WITH = "micro_batch"  # whose entry holds the advice on flags that are not taken as they are
+ADVICE = "advice"  # stands for the command in entries on flags of other programs that are not taken as they are
 OUTSIDE_TITLE = "Recipe"
 ABOUT = "Train on price bars, a table or text, and write a run folder."
 RANK = "A flag or --set wins over the recipe, and the recipe over the default."
@@ -68,12 +68,13 @@ def options() -> list[dict[str, Any]]:
     """Return what a person may give to a command, for the host program.
 
     kind: text, flag or list. type: what help shows for a value. section: the title under which help lists it.
-    common: whether help lists it without being asked for all.
+    common: whether help lists it without being asked for all. Entries of the command `ADVICE` are no options.
     """
     outside = [{"command": "train", **each, "section": OUTSIDE_TITLE, "common": True} for each in OUTSIDE]
     features = settings_of(FeaturesConfig).values()
     few = [{**each, "common": True} for each in _options("features", features)]
-    return [*outside, *_options("train", typed()), *few]
+    advice = [{"command": ADVICE, "name": name, "help": text} for name, text in synonyms.OTHERWISE.items()]
+    return [*outside, *_options("train", typed()), *few, *advice]
 
 
 def typed() -> list[Setting]:
@@ -98,11 +99,10 @@ def _options(command: str, listed: Iterable[Setting]) -> list[dict[str, Any]]:
 
 
 def _synonyms(name: str) -> dict[str, dict[str, str]]:
-    """Return flags of other programs for the host program: `also` with a value for switches, `instead` with advice."""
+    """Return flags of other programs for the host program: `also`, with a value for switches."""
     pairs = ((other, ours.partition("=")) for other, ours in synonyms.SAME.items())
     also = {other: value for other, (ours, _, value) in pairs if ours == name}
-    instead = dict(synonyms.OTHERWISE) if name == ADVISED_WITH else {}
-    return ({"also": also} if also else {}) | ({"instead": instead} if instead else {})
+    return {"also": also} if also else {}
 
 
 def train_help(*, everything: bool) -> str:

@@ -17,7 +17,7 @@ from trainer.config.choices import BAR_TARGETS, LM
 from trainer.config.sections.bars import BarsConfig
 from trainer.config.sections.compute import ComputeConfig
 from trainer.config.sections.decoder import DecoderConfig
-from trainer.config.sections.network import SHAPES, MlpConfig
+from trainer.config.sections.network import NETWORK_SECTIONS, MlpConfig
 from trainer.config.sections.optimizer import LoopConfig, OptimizerConfig
 from trainer.config.sections.run import DistributedConfig, ProvenanceConfig, RunConfig, TelemetryConfig
 from trainer.config.sections.table import TableConfig
@@ -25,10 +25,10 @@ from trainer.config.sections.tokens import TokensConfig
 from trainer.config.setting import Setting, built, settings_of, values_in
 
 DataConfig = BarsConfig | TableConfig | TokensConfig
-ModelConfig = MlpConfig | DecoderConfig  # those of SHAPES are an MlpConfig with more
+ModelConfig = MlpConfig | DecoderConfig  # those of NETWORK_SECTIONS are an MlpConfig with more
 
 OF_EVERY_KIND = (RunConfig, LoopConfig, OptimizerConfig, ComputeConfig, DistributedConfig, TelemetryConfig)
-BY_KIND = (BarsConfig, TableConfig, MlpConfig, *SHAPES.values(), TokensConfig, DecoderConfig)
+BY_KIND = (BarsConfig, TableConfig, MlpConfig, *NETWORK_SECTIONS.values(), TokensConfig, DecoderConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def model_kind(values: Mapping[str, Any]) -> type[MlpConfig | DecoderConfig]:
     """Return the section of the kind of network that settings describe."""
     if values.get("task") == LM:
         return DecoderConfig
-    return SHAPES.get(values.get("network", ""), MlpConfig)
+    return NETWORK_SECTIONS.get(values.get("network", ""), MlpConfig)
 
 
 def settings() -> dict[str, Setting]:

@@ -112,7 +112,8 @@ def throughput_reference(training: Training, accelerator: Accelerator) -> Throug
         why = f"{accelerator.name} has no {training.precision.name} peak on record, so there is no MFU"
     else:
         why = f"{found.names[0]}: {found.source} ({found.confidence})"
-    return ThroughputReference(flops_per_row=flops, peak=peak and peak * training.ranks.world_size, why=why)
+    ranks = training.ranks.world_size
+    return ThroughputReference(flops_per_row=flops, peak=peak and peak * ranks, why=why, ranks=ranks)
 
 
 def age_of_checkpoint(training: Training) -> Callable[[], float | None]:

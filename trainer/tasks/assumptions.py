@@ -126,7 +126,7 @@ def of_left_out(features: Mapping[str, str], *, path: Path) -> list[str]:
 
     Args:
         features: why each is left out, by name.
-        path: the sample has every column, and is not named.
+        path: file of the bars.
     """
     if not features:
         return []

@@ -33,8 +33,8 @@ def task_of(config: TrainConfig, *, shown: bool = False) -> LearningTask:
         say("\n".join(data.assumptions))
     assert isinstance(config.model, MlpConfig)
     if data.horizon is None:
-        return TableTask(data=data, model=config.model, kind="table")
-    return BarTask(data=data, model=config.model, kind="bars")
+        return TableTask(data=data, model=config.model, kind="table", baselines=config.data.baselines)
+    return BarTask(data=data, model=config.model, kind="bars", baselines=config.data.baselines)
 
 
 def disk_of(config: TrainConfig) -> Path | None:

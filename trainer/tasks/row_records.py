@@ -84,5 +84,5 @@ def model_record(config: MlpConfig, task: Task) -> dict[str, Any]:
         "embeddings": embeddings,
         "loss": CROSS_ENTROPY if task.labels else SQUARED_ERROR,
         "storage": "dense",
-        **config.shape(),
+        **config.metadata_entries(),
     }

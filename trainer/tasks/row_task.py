@@ -17,6 +17,7 @@ from trainer.data.dataset import Dataset
 from trainer.models.build import build, fitting_layers
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, batch_weight_of, loss_sum_of
 from trainer.tasks import export
+from trainer.tasks.metrics.comparison import simpler_models
 from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
@@ -42,6 +43,7 @@ class RowTask:
     data: Task
     model: MlpConfig = field(default_factory=MlpConfig)
     kind: str = "rows"
+    baselines: str = "none"
 
     @property
     def data_name(self) -> str:
@@ -86,13 +88,16 @@ class RowTask:
         return batch_weight_of(self.data.class_weights)
 
     def evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
-        """Return the figures on the validation and the test part, in the weights' precision."""
+        """Return the figures on the validation and the test part, in the weights' precision, and simpler models'."""
         split = self.data.split
         parts = {"validation": split.validation, "test": split.test}
         outputs = {name: (part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()}
         figures: dict[str, Any] = {name: score_of(self.data, *each) for name, each in outputs.items()}
         confusions = confusions_of(self.data, outputs)
-        return figures | ({"confusion": confusions} if confusions else {})
+        figures |= {"confusion": confusions} if confusions else {}
+        if self.baselines == "none":
+            return figures
+        return figures | {"baselines": simpler_models(self.data, outputs, self.baselines)}
 
     def describe(self, network: NetworkSpec) -> dict[str, Any]:
         """Return the entries of metadata.json that the first schema has."""

@@ -29,11 +29,15 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class ThroughputReference:
-    """The reference of measured rates. `why` states what is missing where `peak` (FLOPs a second) is None."""
+    """The reference of measured rates, which are of all `ranks`.
+
+    `why` states what is missing where `peak` (FLOPs a second, of all of them) is None.
+    """
 
     flops_per_row: float | None = None
     peak: float | None = None
     why: str = ""
+    ranks: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,7 @@ class Window:
     """Figures of a stretch of steps. Shares are of its wall time; `mfu` is None where no peak is known.
 
     `joules_per_row` is of the one card whose sensors are read: its power at the window's end over the window.
+    None with several ranks, whose rows that card did not compute alone.
     """
 
     step: int
@@ -164,7 +169,7 @@ class Telemetry:
             sensors=reading.figures() if reading else {},
             checkpoint_age_s=self._checkpoint_age(),
             joules_per_row=reading.power_w * seconds / self._rows
-            if reading and reading.power_w and self._rows
+            if self._reference.ranks == 1 and reading and reading.power_w and self._rows
             else None,
         )
 
@@ -185,7 +190,7 @@ class Telemetry:
         self._write("health", report)
         emit("health", **report)
         if report["moved"]:
-            say(f"health: {report['words']}. The run raises no level of its cell")
+            say(f"health: {report['what']}. The run raises no level of its cell")
 
     def _write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Write a line. A full disk costs the measurements, not the run."""

@@ -109,7 +109,7 @@ def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None
 
 def _ask(step: Step, probe: str, base: str | None) -> Answer:
     """Build and smoke one version with the one probe; a version that cannot be asked is skipped, with its reason."""
-    from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED
+    from rocmatrix.evidence.level import NOT_APPLICABLE_STATUSES, PASSED
     from rocmatrix.jobs.job import JobRequest
     from rocmatrix.matrix.resolver.request import Request
 
@@ -125,7 +125,7 @@ def _ask(step: Step, probe: str, base: str | None) -> Answer:
     verdicts = [
         event
         for event in (done.events if done else ())
-        if event.get("probe") == probe and event.get("status") not in (None, *NO_VERDICT_STATUS)
+        if event.get("probe") == probe and event.get("status") not in (None, *NOT_APPLICABLE_STATUSES)
     ]
     answer: Answer = ("good" if verdicts[-1]["status"] in PASSED else "bad") if verdicts else "skip"
     say(f"{step.cell.name}: {probe} is {answer}")

@@ -17,6 +17,7 @@ from rocmatrix.evidence import recorder
 from rocmatrix.runtime import console
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.output.whole_file import require_place, write_whole
 
 if TYPE_CHECKING:
     from rocmatrix.cli.commands.evidence import Evidence
@@ -35,16 +36,16 @@ def bundle(args: Evidence, matrix: Matrix) -> None:
     from rocmatrix.evidence.bundle import archive, identity
 
     who = identity.here(os.environ)
-    parts = archive.bounded(_parts(args, matrix, who))
+    parts, left_out = archive.bounded(_parts(args, matrix, who))
     archive.checked(parts, who)
     path = Path(args.bundle)
     with writing(path, flag="--bundle"):
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory", str(path))
+        require_place(path)  # before a person is asked
         content = archive.packed(parts)
         _list(parts, len(content))
+        _list_left_out(left_out)
         _confirm(args, parts)
-        archive.write(path, content)
+        write_whole(path, content)
     say(f"{path}: {len(content)} bytes. Read it once more (`tar -xzf`) before it is sent.")
 
 
@@ -127,6 +128,13 @@ def _list(parts: Sequence[Part], size: int) -> None:
     for part in parts:
         say(f"  {part.size:>8} bytes  {part.name}")
     say(f"  {sum(part.size for part in parts):>8} bytes in {len(parts)} parts, {size} packed")
+
+
+def _list_left_out(parts: Sequence[Part]) -> None:
+    if parts:
+        say("left out, as a bundle is bounded:")
+    for part in parts:
+        say(f"  {part.size:>8} bytes  {part.name}")
 
 
 def _confirm(args: Evidence, parts: Sequence[Part]) -> None:

@@ -65,7 +65,7 @@ class Demo:
 
 @command(
     Demo,
-    about="Train, report, explain a card and diagnose a log: one page links the results. Natively, in two minutes.",
+    about="Train, report, explain a card and diagnose a log: one page links the results. Natively.",
 )
 def demo(args: Demo) -> None:
     """Run every stage and write the page. Raises RM653 for a folder of something else, RM654 where a stage failed."""

@@ -4,62 +4,167 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
-from contextlib import closing
-from dataclasses import dataclass
+import tempfile
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.cli.options.command import command
+from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option, positional
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
+    from rocmatrix.diagnosis.diagnosis import Diagnosis
     from rocmatrix.diagnosis.ranking import HostContext
+    from rocmatrix.diagnosis.signature import Signature
     from rocmatrix.matrix.matrix import Cell, Matrix
+
+SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnose:
     """Options of `diagnose`."""
 
-    log: str = positional("a log, packed or not; - reads standard input")
+    log: str = positional(
+        "a log, packed or not, or a folder with logs; - reads standard input, such as a pasted screen"
+    )
     cell: str = option("rank for this cell")
     gpu: str = option("rank for this card, such as gfx1100 or 'RX 7900 XT' (default: this machine's)")
     json: bool = option("print what was found as JSON, for programs", default=False)
     share: bool = option(
         "take names of users and hosts, homes, addresses and tokens out of what is printed", default=False
     )
+    watch: bool = option(
+        "read a log while it grows, and print when the first answer changes; Ctrl-C ends it", default=False
+    )
+    report: bool = option("print the report to the project that can mend it, filled in; nothing is sent", default=False)
 
 
 @command(Diagnose, about="Find the likely cause of a failure in its log: cause, remedy, source, and what to try next.")
 def diagnose(args: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
-    from rocmatrix.diagnosis import diagnosis, explain_failure, project_errors, signature
-
-    log, cell, gpu, share = args.log, args.cell, args.gpu, args.share
     matrix = known_matrix()
-    here = _here(matrix, cell, gpu)
-    with closing(_blocks(log)) as blocks:
-        without_successes = explain_failure.without_successes(blocks)
-        known = (*signature.load(ROOT), *project_errors.signatures())
-        found = diagnosis.diagnose(
-            without_successes,
-            name=_name(log),
-            signatures=known,
-            here=here,
-            matrix=matrix,
-            failed_checks=() if cell or gpu not in ("", "auto") else _failed_checks(),
-        )
-    if args.json:
-        print_json(_shareable(diagnosis.described(found)) if share else diagnosis.described(found))
-    else:
-        text = "\n".join(diagnosis.text_lines(found))
-        print(_shareable(text) if share else text)
+    if args.watch:
+        sys.exit(0 if _watched(args, matrix) else 1)
+    with _kept(args) as log:
+        found = _diagnosed(args, matrix, log)
+        if args.report:
+            print(_report(found, matrix, log))
+        else:
+            _print(found, args)
     if found.best is None:
         sys.exit(1)
+
+
+def _print(found: Diagnosis, args: Diagnose) -> None:
+    from rocmatrix.diagnosis import diagnosis
+
+    content = diagnosis.described(found) if args.json else "\n".join(diagnosis.text_lines(found))
+    content = _shareable(content) if args.share else content
+    if args.json:
+        print_json(content)
+    else:
+        print(content, flush=True)
+
+
+def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
+    """Return the diagnosis of a log, of a folder's logs, or of standard input where `log` is None."""
+    from rocmatrix.diagnosis import diagnosis
+    from rocmatrix.diagnosis.intake import folder
+
+    signatures, here, failed = _known(), _here(matrix, args.cell, args.gpu), _checks(args)
+    if log is not None and folder.is_folder(log):
+        logs = folder.logs(log)
+        rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
+        found = diagnosis.diagnose_all(
+            rows, name=f"{log} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
+            failed_checks=failed,
+        )  # fmt: skip
+        return replace(found, left_out=(*logs.left_out, *found.left_out))
+    with closing(_blocks(str(log) if log else "-")) as blocks:
+        return diagnosis.diagnose(
+            _sound(blocks), name=_name(args.log), signatures=signatures, here=here, matrix=matrix, failed_checks=failed
+        )
+
+
+def _known() -> tuple[Signature, ...]:
+    from rocmatrix.diagnosis import project_errors, signature
+
+    return (*signature.load(ROOT), *project_errors.signatures())
+
+
+def _checks(args: Diagnose) -> frozenset[str]:
+    return frozenset() if args.cell or args.gpu not in ("", "auto") else _failed_checks()
+
+
+def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    from rocmatrix.diagnosis import explain_failure
+
+    return explain_failure.without_successes(blocks)
+
+
+@contextmanager
+def _kept(args: Diagnose) -> Iterator[Path | None]:
+    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile."""
+    if args.log != "-" or not args.report:
+        yield None if args.log == "-" else Path(args.log)
+        return
+    with tempfile.NamedTemporaryFile(prefix="rocmatrix-") as kept:
+        for block in _blocks("-"):
+            kept.write(block)
+        kept.flush()
+        yield Path(kept.name)
+
+
+def _watched(args: Diagnose, matrix: Matrix) -> bool:
+    """Print a diagnosis whenever the first answer changes; return whether there was one. Ctrl-C ends it."""
+    from rocmatrix.diagnosis.intake import watch
+    from rocmatrix.diagnosis.intake.follow import Follower
+
+    if args.log == "-" or args.report:
+        what = "standard input" if args.log == "-" else "--watch and --report exclude each other"
+        raise RocmatrixError("RM684", what=what, where=args.log)
+    any_found = False
+    with closing(Follower(Path(args.log))) as follower, suppress(KeyboardInterrupt):
+        for found in watch.diagnoses(
+            follower, signatures=_known(), here=_here(matrix, args.cell, args.gpu), matrix=matrix,
+            failed_checks=_checks(args), pause=_pause,
+        ):  # fmt: skip
+            any_found = True
+            _print(found, args)
+    return any_found
+
+
+def _pause() -> bool:
+    time.sleep(SECONDS_BETWEEN_LOOKS)
+    return True
+
+
+def _report(found: Diagnosis, matrix: Matrix, log: Path | None) -> str:
+    """Return the report of a failure, filled with what the log and this host state."""
+    from rocmatrix.diagnosis.intake import folder
+    from rocmatrix.diagnosis.upstream import excerpt, facts, report, trackers
+    from rocmatrix.host import hardware
+
+    known = trackers.load(ROOT)
+    quoted_log = log or Path("-")
+    if folder.is_folder(quoted_log):
+        quoted_log = quoted_log / found.best.log if found.best else folder.logs(quoted_log).paths[-1]
+    programs = trackers.Programs(known)
+    quoted = excerpt.excerpt(programs.watched(_blocks(str(quoted_log))), found.best.line if found.best else None)
+    best = found.best
+    fitting = trackers.chosen(
+        known, line=best.text if best else "", named=programs.named, signature=best.signature if best else None
+    )
+    stated = facts.of_log("\n".join((*quoted.head, *quoted.quoted)), found, matrix.architectures)
+    return report.report(found, fitting, {**facts.of_host(hardware.detect(), matrix.architectures), **stated}, quoted)
 
 
 def _shareable(content: Any) -> Any:
@@ -85,7 +190,7 @@ def _blocks(log: str) -> Generator[bytes, None, None]:
             yield from log_reader.chunks(stream, name=log)
         return
     if sys.stdin.isatty():
-        raise RocmatrixError("RM610", what="standard input is the terminal", where="-", next="Pipe the log in.")
+        say("paste the text, then press Ctrl-D on a line of its own")
     yield from log_reader.chunks(sys.stdin.buffer, name=_name(log))
 
 

@@ -32,7 +32,7 @@ TREE = "read the machine whose file tree starts here, such as a recording, inste
 
 @dataclass(frozen=True, kw_only=True)
 class Doctor:
-    """Options of `doctor`. With none of the last four, the host is examined and its shell linted."""
+    """Options of `doctor`. Without --env and without a file, the host is examined and its shell linted."""
 
     json: bool = option("print the findings as JSON, for programs", default=False)
     sysfs: str = option(TREE)
@@ -42,10 +42,25 @@ class Doctor:
     dockerfile: str = option("only the variables and the torch of a Dockerfile")
     script: str = option("only a shell or Slurm script (with its docker run lines), or a requirements file (.txt, .in)")
 
+    file: str = option(
+        "only this file, whatever it is: a Dockerfile, compose file, script, requirements file, pyproject.toml, conda "
+        "environment, Kubernetes manifest or GitHub workflow"
+    )
+    fix: bool = option(
+        "print safe corrections of the named file as a difference, then write them; a backup is kept", default=False
+    )
+    diff: bool = option("print safe corrections of the named file as a difference, and write nothing", default=False)
+
     @property
     def host(self) -> bool:
         """Whether the host itself is to be examined."""
-        return not (self.env or self.compose or self.dockerfile or self.script)
+        return not (self.env or self.compose or self.dockerfile or self.script or self.file)
+
+    @property
+    def named(self) -> Path | None:
+        """The one file that is to be corrected; None where no file, or several, are named."""
+        names = [name for name in (self.compose, self.dockerfile, self.script, self.file) if name]
+        return Path(names[0]) if len(names) == 1 else None
 
 
 @command(Doctor, about="Examine the host and its environment: what was seen, why it matters, and what fixes it.")
@@ -64,8 +79,32 @@ def doctor(args: Doctor) -> None:
         say(f"read from the recorded tree {args.sysfs}, not from this machine")
     for line in summary(examined, subjects, findings):
         say(line)
+    if args.fix or args.diff:
+        _correct(args, matrix, cell, findings)
     if (examined and examined.failed) or any(finding.severity == "error" for finding in findings):
         sys.exit(1)
+
+
+def _correct(args: Doctor, matrix: Matrix, cell: Cell | None, findings: tuple[LintFinding, ...]) -> None:
+    """Print the safe corrections of the named file, and write them where that was asked. Raises RM685, RM310."""
+    from rocmatrix.doctor.environment import lint_input
+    from rocmatrix.doctor.environment.files import correct, recognise
+
+    path = args.named
+    if path is None:
+        raise RocmatrixError("RM310", what="--fix and --diff take one file", next="Name it with --file.")
+    found = correct.correction(path, findings)
+    print(found.difference or f"{path}: nothing can be corrected safely", end="" if found.difference else "\n")
+    for finding in found.skipped:
+        say(f"not corrected, its place is not clear: {finding.rule} {finding.what}")
+    if not args.fix or not found.difference:
+        return
+
+    def linted(copy: Path) -> tuple[LintFinding, ...]:
+        read = recognise.subjects(copy, shell=os.environ, matrix=matrix)
+        return _linted(tuple(lint_input.on_cell(one, cell) for one in read), matrix)
+
+    say(f"{path}: {len(found.done)} correction(s) written; the old file is {correct.write(found, linted)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +231,10 @@ def _subjects(args: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject,
         found += dockerfile.of_dockerfile(Path(args.dockerfile))
     if args.script:
         found += scripts.of_file(Path(args.script))
+    if args.file:
+        from rocmatrix.doctor.environment.files import recognise
+
+        found += recognise.subjects(Path(args.file), shell=os.environ, matrix=matrix)
     return tuple(lint_input.on_cell(one, cell) for one in found)
 
 

@@ -73,6 +73,7 @@ class Pins:
 def pins(_: Pins) -> None:
     """Compile requirements/*.in into hash-locked requirements/*.txt."""
     from rocmatrix.images import native_env
+    from rocmatrix.images.native import plain_wheels
 
     native_env.install_requirements(ROOT, "dev")
     for name in PIN_FILES:
@@ -81,3 +82,4 @@ def pins(_: Pins) -> None:
         argv += ["--excludes", "excludes.txt", f"{name}.in", "--output-file", f"{name}.txt"]
         if subprocess.run(argv, cwd=ROOT / "requirements", check=False).returncode:
             raise RocmatrixError("RM105", what=f"requirements/{name}.in could not be resolved")
+    plain_wheels.write(ROOT, next(cell.release.torch for cell in known_matrix().cells if cell.release.rocm is None))

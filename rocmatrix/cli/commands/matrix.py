@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from rocmatrix.runtime import text_table
 from rocmatrix.runtime.console import say, show, table, writing
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option, positional
+from rocmatrix.runtime.output.whole_file import write_whole
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -298,16 +298,11 @@ def cell(args: KeepCell) -> None:
 
 
 def _write_page(path: Path, text: str) -> None:
-    part = path.with_name(f"{path.name}.part")
     try:
         with writing(path, flag="--html"):
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)
+            write_whole(path, text.encode())
     except RocmatrixError as error:
         if error.code == "RM404":
             advice = "Give --html a file in a folder that exists."
             raise RocmatrixError("RM206", what=error.what, where=str(path), next=advice) from error
         raise
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import edge
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
@@ -39,6 +41,38 @@ def added_packages(companions: str, requirements: str) -> tuple[str, ...]:
     from rocmatrix.runtime.paths import ROOT
 
     return (*named, requirements_file.take(Path(requirements).expanduser(), ROOT))
+
+
+def wheel_version(torch: str, rocm: str, gpu: str) -> tuple[str, str, str]:
+    """Return torch, ROCm and card, where torch may be a wheel's whole version, as `pip list` prints it: 2.4.1+rocm6.0.
+
+    Raises RM404 where its ROCm is not the one that was asked for, or the wheel is for cards of another maker.
+
+    Args:
+        torch: version of PyTorch, with or without what follows the plus sign.
+        rocm: version of ROCm; empty where it is open.
+        gpu: card; empty where it is open.
+    """
+    version, plus, build = torch.partition("+")
+    if not plus:
+        return torch, rocm, gpu
+    if build == "cpu":
+        return version, rocm, gpu or "cpu"
+    # AMD's own wheels append more: rocm6.3.0.lw.git1234abcd
+    found = re.match(r"rocm(\d+(?:\.\d+){1,2})(?![\d])", build)
+    if found is None:
+        what, step = f"torch {torch} is no build for AMD cards", f"Give --torch {version}, and --rocm or --gpu with it."
+        raise RocmatrixError("RM404", what=what, next=step)
+    if rocm and not _same(rocm, found[1]):
+        what = f"--torch {torch} is of ROCm {found[1]}, and --rocm asks for {rocm}"
+        raise RocmatrixError("RM404", what=what, next=f"Leave one out: --torch {version} --rocm {rocm} asks for both.")
+    return version, rocm or found[1], gpu
+
+
+def _same(one: str, other: str) -> bool:
+    from rocmatrix.matrix.resolver.request import same_version
+
+    return same_version(one, other)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +116,14 @@ class Axes:
 
     @property
     def request(self) -> Request:
-        """The axes as a request, with the Python of an image and the packages to add."""
+        """The axes as a request, with the Python of an image and the packages to add. Raises RM404."""
         from rocmatrix.matrix.resolver.resolve import Request
 
+        torch, rocm, gpu = wheel_version(self.torch, self.rocm, self.gpu)
         return Request(
-            rocm=self.rocm or None,
-            torch=self.torch or None,
-            gpu=self.gpu or None,
+            rocm=rocm or None,
+            torch=torch or None,
+            gpu=gpu or None,
             cell=self.cell or None,
             python=self.python or None,
             companions=self.packages,

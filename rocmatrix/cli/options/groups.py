@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from rocmatrix.cli import task_help
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Begin here": ("demo", "doctor", "train"),
+    "Begin here": ("demo", "doctor", "train", "watch"),
     "Which versions": ("explain", "cells", "matrix", "outdated", "topology"),
     "Images": ("build", "prove", "smoke", "bench", "run", "devcontainer", "submit"),
     "After a training": ("predict", "report", "compress"),

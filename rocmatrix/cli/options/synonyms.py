@@ -7,6 +7,7 @@ from functools import cache
 
 from rocmatrix.cli.options.command import trainer_options
 
+ADVICE = "advice"  # stands for the command in entries of options.json that are no options
 TRAINING = ("train", "submit")  # commands that take the options of `train`
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -20,8 +21,8 @@ def _same() -> Mapping[str, tuple[str, str]]:
 
 def advice(flag: str) -> str:
     """Return what to give in place of a flag of another program, nothing for one that is not known."""
-    rows = (each.get("instead", {}) for each in trainer_options("train"))
-    return next((row[other] for row in rows for other in row if _flag(other) == flag.replace("_", "-")), "")
+    rows = trainer_options(ADVICE)
+    return next((str(row["help"]) for row in rows if _flag(row["name"]) == flag.replace("_", "-")), "")
 
 
 def _flag(name: str) -> str:

@@ -43,8 +43,8 @@ def _compose(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR
             return {"deploy": _reservation(setting)}
         case settings.Group():
             return {"group_add": [str(setting.gid)]}
-        case settings.Environment(passed=True):
-            return {"environment": {setting.name: f"${{{setting.name}:?pass its value in the environment}}"}}
+        case settings.Environment(passed=True):  # `?` alone: an empty value is a value, `:?` refuses it
+            return {"environment": {setting.name: f"${{{setting.name}?pass its value in the environment}}"}}
         case settings.Environment():
             return {"environment": {setting.name: _literal(setting.content)}}
         case settings.Mount():

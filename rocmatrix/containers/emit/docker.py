@@ -11,6 +11,7 @@ from rocmatrix.containers import settings
 from rocmatrix.containers.emit.parts import merged, refuse_portable
 from rocmatrix.containers.emit.target import Host, Target
 from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained, left_out
+from rocmatrix.runtime.errors import RocmatrixError
 
 MANUAL = "docs.docker.com/reference/cli/docker/container/run"
 # What the command line needs beside the spec, of docker and of podman alike.
@@ -45,7 +46,9 @@ def docker_rows(spec: RunSpec) -> tuple[Explanation, ...]:
 
 
 def docker_sdk_arguments(spec: RunSpec) -> dict[str, Any]:
-    """Return the arguments of `docker.from_env().containers.create`. Raises ValueError for a portable spec.
+    """Return the arguments of `docker.from_env().containers.create`.
+
+    Raises RM111 for a variable whose value is passed on, ValueError for a portable spec.
 
     Removing the container is left to the caller, who reads its exit status first.
     """
@@ -67,7 +70,7 @@ def _sdk(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912
         case settings.Group():
             return {"group_add": [setting.value]}
         case settings.Environment(passed=True):
-            raise ValueError(f"the arguments of Docker's SDK would hold the value of {setting.name}")
+            raise _would_hold_value(setting.name)
         case settings.Environment():
             return {"environment": {setting.name: setting.content}}
         case settings.Mount():
@@ -98,6 +101,12 @@ def _sdk(setting: settings.Setting) -> dict[str, Any]:  # noqa: PLR0911, PLR0912
             return {"init": True}
         case _:
             assert_never(setting)
+
+
+def _would_hold_value(name: str) -> RocmatrixError:
+    what = f"the arguments of Docker's SDK would hold the value of {name}"
+    advice = "Take another target, such as `--for docker`, `--for compose` or `--for podman`: they hold the name alone."
+    return RocmatrixError("RM111", what=what, where="--for docker-sdk", next=advice)
 
 
 def _sdk_mount(mount: settings.Mount) -> dict[str, Any]:

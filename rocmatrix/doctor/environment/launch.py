@@ -33,6 +33,7 @@ class Launch:
     user: str | None = None
     privileged: bool = False
     variables: tuple[tuple[str, str], ...] = ()
+    runner: str = "docker"
 
     @property
     def for_amd(self) -> bool:
@@ -63,6 +64,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         user=_last(options, "-u") or _last(options, "--user"),
         privileged="--privileged" in options,
         variables=tuple(_variables([*options.get("-e", ()), *options.get("--env", ())])),
+        runner=argv[runner].rpartition("/")[2],
     )
 
 

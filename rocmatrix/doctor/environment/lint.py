@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from rocmatrix.doctor.environment.lint_input import Assignment, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Fix, Subject
 from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
@@ -28,10 +28,11 @@ class LintFinding:
     instead: str
     source: str
     condition: str | None = None
+    fix: Fix | None = None
 
     def described(self) -> dict[str, str | None]:
         """Return it as plain data."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "fix"}
 
 
 def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple[LintFinding, ...]:

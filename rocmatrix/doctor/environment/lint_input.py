@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.host.hardware import Hardware
@@ -37,10 +38,34 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fix:
+    """A safe correction: at a file and line, one text for another; or `after` put next to it, where it is `added`."""
+
+    where: str
+    before: str
+    after: str
+    added: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noted:
+    """Something wrong that the reader of a file saw in its form; it becomes a finding as it is."""
+
+    rule: str
+    where: str
+    what: str
+    severity: Literal["error", "warning", "note"]
+    truth: str
+    instead: str
+    fix: Fix | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subject:
     """One environment. Architectures and versions are what is known of the run; None or empty where nothing is.
 
     `image` is what it is built on or started from, named at `where`; `launch` how it is started, where that is written.
+    `for_amd` states that the file itself means an AMD card; `notes` are what its reader saw.
     """
 
     name: str
@@ -53,6 +78,8 @@ class Subject:
     image: str | None = None
     where: str | None = None
     launch: Launch | None = None
+    for_amd: bool = False
+    notes: tuple[Noted, ...] = ()
 
 
 def of_shell(environment: Mapping[str, str], hardware: Hardware, cell: Cell | None = None) -> Subject:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
-from rocmatrix.doctor.environment.lint_input import Command, Subject
+from rocmatrix.doctor.environment.lint_input import Command, Fix, Noted, Subject
 from rocmatrix.doctor.environment.rules import Kind, Severity
 from rocmatrix.doctor.environment.scripts import parts
 from rocmatrix.matrix.companion import Companion
@@ -25,6 +25,7 @@ _CUDA_IMAGES = re.compile(
     r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
 )
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
+_NO_IMAGE = ("a conda environment", "the extra ")
 _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 
 
@@ -48,6 +49,14 @@ def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFindi
         yield from _of_companions(subject, installs, matrix)
         if subject.launch is not None:
             yield from _of_launch(subject, subject.launch)
+        yield from (_noted(subject, note) for note in subject.notes)
+
+
+def _noted(subject: Subject, note: Noted) -> LintFinding:
+    return replace(
+        _finding_of(note.rule, subject, note.where, note.what, "conflict", note.severity, note.truth, note.instead),
+        fix=note.fix,
+    )
 
 
 def _installs(command: Command) -> Iterator[_Install]:
@@ -75,7 +84,7 @@ def _installs(command: Command) -> Iterator[_Install]:
 
 
 def _of_image(subject: Subject) -> Iterator[LintFinding]:
-    image, where = subject.image, subject.where or subject.name
+    image, where = subject.image, subject.where or (subject.launch.where if subject.launch else subject.name)
     if image is None:
         return
     tag = image.partition(":")[2]
@@ -86,8 +95,10 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
             "release_2.6.0); this one has not all four, so none of that name was published",
             "take a whole tag from hub.docker.com/r/rocm/pytorch/tags",
         )  # fmt: skip
-    amd = (subject.launch and subject.launch.for_amd) or any(
-        row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in subject.variables
+    amd = (
+        subject.for_amd
+        or (subject.launch and subject.launch.for_amd)
+        or any(row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in subject.variables)
     )
     if amd and _CUDA_IMAGES.search(image) and "rocm" not in image:
         yield _finding_of(
@@ -96,13 +107,23 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
             "take the ROCm image of the same project (rocm/vllm, vllm/vllm-openai-rocm, rocm/pytorch)",
         )  # fmt: skip
 
+    if amd and (bare := re.search(r"(?:^|/)ollama/ollama(?::latest|:[\d.]+)?$", image)):
+        finding = _finding_of(
+            "ollama-without-rocm", subject, where, image, "conflict", "error",
+            "that tag of Ollama holds the libraries of CUDA alone; an AMD card is served by the tags that end in rocm",
+            "ollama/ollama:rocm",
+        )  # fmt: skip
+        plain = image.partition(":")[0] if bare[0].endswith(("ollama", "latest")) else None
+        yield replace(finding, fix=Fix(where=where, before=image, after=f"{plain}:rocm")) if plain else finding
+
 
 def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFinding]:
     torch = next((one for one in installs if one.name == "torch"), None)
-    if torch is not None and torch.rocm is None and subject.image is not None and not _is_rocm(subject.image):
+    meant = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or not _is_rocm(subject.image))
+    if torch is not None and torch.rocm is None and (meant or (subject.for_amd and subject.image is None)):
         yield _finding_of(
-            "torch-from-default-index", subject, torch.where, f"pip install torch on {subject.image}", "conflict",
-            "error",
+            "torch-from-default-index", subject, torch.where, f"pip install torch on {subject.image or subject.name}",
+            "conflict", "error",
             "the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
             "add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
         )  # fmt: skip
@@ -157,18 +178,33 @@ def _of_version(subject: Subject, one: _Install, companion: Companion, rocm: str
 def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     for device in launch.devices:
         if not device.startswith("/dev/") and "=" not in device:
-            yield _finding_of(
+            whole = f"/dev/{device.strip('/').removeprefix('dev/')}"
+            finding = _finding_of(
                 "device-path", subject, launch.where, device, "malformed", "error",
-                "device nodes lie below /dev; the engine refuses a path that does not exist",
-                f"/dev/{device.strip('/').removeprefix('dev/')}",
+                "device nodes lie below /dev; the engine refuses a path that does not exist", whole,
             )  # fmt: skip
+            yield replace(finding, fix=Fix(where=launch.where, before=device, after=whole))
+    if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image):
+        yield _finding_of(
+            "gpus-option-of-nvidia", subject, launch.where, f"--gpus {launch.gpus}", "conflict", "error",
+            "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
+            "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
+        )  # fmt: skip
+    if launch.runner == "podman" and launch.for_amd and not launch.groups and not launch.privileged:
+        yield _finding_of(
+            "podman-without-groups", subject, launch.where, launch.image, "conflict", "warning",
+            "a rootless container loses the groups render and video of its user, and the device nodes stay closed",
+            "--group-add keep-groups (with crun), and --security-opt label=disable where SELinux is on",
+        )  # fmt: skip
     if launch.privileged or not launch.for_amd:
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
-        yield _finding_of(
+        finding = _finding_of(
             "kfd-not-given", subject, launch.where, " ".join(launch.devices), "conflict", "error",
             "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card", "add --device /dev/kfd",
         )  # fmt: skip
+        node = next(device for device in launch.devices if "dri" in device)
+        yield replace(finding, fix=Fix(where=launch.where, before=node, after="/dev/kfd", added=True))
     if launch.user not in (None, "0", "root", "0:0", "root:root") and not launch.groups:
         yield _finding_of(
             "groups-not-given", subject, launch.where, f"user {launch.user}", "conflict", "warning",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rocmatrix.doctor.environment.dockerfile import SEPARATORS, installed, read_text
@@ -43,11 +44,20 @@ def _of_script(path: Path) -> Iterator[Subject]:
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
     yield Subject(name=str(path), variables=rows, commands=commands, pairs=pairs)
     for command in commands:
-        for part in parts(command.text):
-            launch = of_command(part, command.where)
-            if launch is not None:
-                given = tuple(Assignment(name=n, value=v, where=command.where) for n, v in launch.variables)
-                yield Subject(name=f"{path} {launch.image}", variables=given, image=launch.image, launch=launch)
+        yield from launches(command, str(path))
+
+
+def launches(command: Command, name: str) -> Iterator[Subject]:
+    """Yield every container that a command line starts.
+
+    Args:
+        name: the file's name, for messages.
+    """
+    for part in parts(command.text):
+        launch = of_command(part, command.where)
+        if launch is not None:
+            given = tuple(Assignment(name=n, value=v, where=command.where) for n, v in launch.variables)
+            yield Subject(name=f"{name} {launch.image}", variables=given, image=launch.image, launch=launch)
 
 
 def parts(text: str) -> Iterator[list[str]]:
@@ -67,14 +77,27 @@ def parts(text: str) -> Iterator[list[str]]:
 
 
 def _lines(path: Path) -> Iterator[Command]:
+    for line in lines(read_text(path)):
+        yield Command(text=line.text, where=f"{path}:{line.number}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of shell with what continues it, and its number."""
+
+    text: str
+    number: int
+
+
+def lines(script: str) -> Iterator[Line]:
     """Yield a script's lines, each with what a backslash continues; comments are left out."""
     text, start = "", 0
-    for number, row in enumerate(read_text(path).splitlines(), 1):
+    for number, row in enumerate(script.splitlines(), 1):
         start = start or number
         text += row.rstrip("\\") if row.endswith("\\") else row
         if row.endswith("\\"):
             text += " "
             continue
         if text.strip() and not text.lstrip().startswith("#"):
-            yield Command(text=text.strip(), where=f"{path}:{start}")
+            yield Line(text=text.strip(), number=start)
         text, start = "", 0

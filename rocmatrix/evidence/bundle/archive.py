@@ -6,7 +6,6 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rocmatrix.evidence.bundle.clean import leaks
 from rocmatrix.evidence.bundle.contents import MOST_BYTES, Part
@@ -14,13 +13,17 @@ from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.runtime.errors import RocmatrixError
 
 
-def bounded(parts: Iterable[Part], *, most: int = MOST_BYTES) -> tuple[Part, ...]:
-    """Return the first parts that fit into `most` bytes together; a part that does not is left out."""
+def bounded(parts: Iterable[Part], *, most: int = MOST_BYTES) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Return the parts that fit into `most` bytes together, and those that are left out.
+
+    Each part is taken that fits next to those taken before it: a small one may follow a large one that did not fit.
+    """
     kept: list[Part] = []
+    left_out: list[Part] = []
     for part in parts:
-        if sum(each.size for each in kept) + part.size <= most:
-            kept.append(part)
-    return tuple(kept)
+        fits = sum(each.size for each in kept) + part.size <= most
+        (kept if fits else left_out).append(part)
+    return tuple(kept), tuple(left_out)
 
 
 def checked(parts: Sequence[Part], identity: Identity) -> None:
@@ -43,13 +46,3 @@ def packed(parts: Sequence[Part]) -> bytes:
             member.size, member.mode = len(content), 0o644
             archive.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all. Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

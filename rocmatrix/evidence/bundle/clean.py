@@ -12,13 +12,14 @@ from typing import Any
 
 from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.runtime.paths import ROOT
-from rocmatrix.runtime.redaction import redacted
+from rocmatrix.runtime.redaction import NO_VERSION, redacted
 
 _WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
 _HOSTS = r"(?:[\w-]+\.)*(?:amd\.com|radeon\.com|pytorch\.org|github\.com|kernel\.org)"
+# what is not printed separates a word from its form
+_CONTROL = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[\x00-\x08\x0b-\x1f\x7f]")
 _FORMS = (
-    (re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[\x00-\x08\x0b-\x1f\x7f]"), ""),  # they part a word from its form
-    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{0,20000}?(?:-----END [A-Z ]{0,40}-----|\Z)"), "<secret>"),
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
     (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
     (re.compile(r"(?P<name>\b(?:Bearer|Basic|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
@@ -44,9 +45,10 @@ _FORMS = (
     (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"\bGPU-[0-9a-f]{8,32}\b(?!-)", re.IGNORECASE), "GPU-<id>"),
     (re.compile(r"\b[0-9a-f]{2}(?:-[0-9a-f]{2}){5,7}\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b|\b[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}\b|\benx[0-9a-f]{12}\b", re.IGNORECASE), "<mac>"),
-    (re.compile(r"(?<![\d.])(?!127\.0\.0\.1(?!\d)|0\.0\.0\.0(?!\d))(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)"), "<address>"),
+    (re.compile(rf"{NO_VERSION}(?<![\d.])(?!127\.0\.0\.1(?!\d)|0\.0\.0\.0(?!\d))(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?!\.?\d)", re.IGNORECASE), "<address>"),
     (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?(?![\w:])", re.IGNORECASE), "<address>"),
 )  # fmt: skip
+_VERSION, _VERSIONED = re.compile(r"(?!10\.)\d{1,2}(?:\.\d{1,2}){3}"), ("driver", "version", "firmware", "release")
 _SYSTEM = re.compile(
     r"/(?:sys|proc|usr|lib|lib64|bin|sbin|etc|boot|dev(?!/(?:disk|mapper))|opt/rocm[\w.-]*|training|cache)(?=/|$)"
 )
@@ -58,7 +60,7 @@ _OURS = re.compile(
 )
 _PACKAGES = re.compile(r"/((?:site|dist)-packages/.*)$", re.DOTALL)
 _PROGRAM = re.compile(r"/((?:rocmatrix|trainer)/[\w/]{1,200}\.py)$")
-_PLACEHOLDER = re.compile(r"<[a-z]{2,10}>")
+_PLACEHOLDER = re.compile(r"<(?:address|checkout|home|host|id|mac|name|path|secret|token|user|uuid)>")
 
 
 def clean(text: str, identity: Identity) -> str:
@@ -66,16 +68,46 @@ def clean(text: str, identity: Identity) -> str:
 
     PCI addresses, paths of the system, of packages and of the checkout stay: the failure is read from them.
     """
-    text = text.encode(errors="backslashreplace").decode()  # a name of a file may hold bytes that are no text
-    for secret in identity.secrets:
-        text = text.replace(secret, "<secret>")
+    text = _without_secrets(_plain(text), identity)
     for folder, short in identity.folders:
-        text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text)
+        text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text, flags=re.IGNORECASE)
     for form, instead in _FORMS:
         text = form.sub(instead, text)
     text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
     text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))
-    return _without_names(redacted(text, ()), identity)
+    return without_own_words(redacted(text, ()), identity)
+
+
+def without_own_words(text: str, identity: Identity) -> str:
+    """Return a text without this machine's names and its secrets, in any case: what `leaks` searches for.
+
+    What stands in the place of a value stays: a user may be called `path`.
+    """
+    pieces = _PLACEHOLDER.split(text)
+    between = [*_PLACEHOLDER.findall(text), ""]
+    return "".join(_without(piece, identity) + each for piece, each in zip(pieces, between, strict=True))
+
+
+def _without(text: str, identity: Identity) -> str:
+    text = _without_secrets(text, identity)
+    for name in identity.names:
+        text = _occurrence(name).sub("<name>", text)
+    return text
+
+
+def _plain(text: str) -> str:
+    """Return a text without control characters; bytes of a file's name that are no text are written as escapes."""
+    return _CONTROL.sub("", text.encode(errors="backslashreplace").decode())
+
+
+def _without_secrets(text: str, identity: Identity) -> str:
+    for secret in identity.secrets:
+        text = _any_case(_plain(secret)).sub("<secret>", text)
+    return text
+
+
+def _any_case(word: str) -> re.Pattern[str]:
+    return re.compile(re.escape(word), re.IGNORECASE)
 
 
 def clean_data(value: Any, identity: Identity) -> Any:
@@ -84,18 +116,24 @@ def clean_data(value: Any, identity: Identity) -> Any:
         whole = value.startswith("/") and not value.startswith("//") and "\n" not in value
         return clean(_public(value) if whole else value, identity)
     if isinstance(value, dict):
-        return {clean(str(key), identity): clean_data(each, identity) for key, each in value.items()}
+        return {clean(str(key), identity): _clean_value(str(key), each, identity) for key, each in value.items()}
     return [clean_data(each, identity) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _clean_value(key: str, value: Any, identity: Identity) -> Any:
+    """Return a value cleaned; four short numbers under the name of a version are no address."""
+    version = isinstance(value, str) and _VERSION.fullmatch(value) and key.lower().endswith(_VERSIONED)
+    return without_own_words(value, identity) if version else clean_data(value, identity)
 
 
 def leaks(text: str, identity: Identity) -> tuple[str, ...]:
     """Return the kinds of what a cleaned text still has of this machine. It searches letters, by none of the forms."""
-    left = _PLACEHOLDER.sub("\n", text).lower()
-    named = any(_occurrence(name.lower()).search(left) for name in identity.names)
+    left = _PLACEHOLDER.sub("\n", text)
+    named = any(_occurrence(name).search(left) for name in identity.names)
     found = {
-        "a secret of the environment": any(secret.lower() in left for secret in identity.secrets),
+        "a secret of the environment": any(_any_case(_plain(secret)).search(left) for secret in identity.secrets),
         "a name of the host or its user": named,
-        "a private folder": any(f"{folder.lower()}/" in left for folder, _ in identity.folders),
+        "a private folder": any(_any_case(f"{folder}/").search(left) for folder, _ in identity.folders),
     }
     return tuple(kind for kind, there in found.items() if there)
 
@@ -108,12 +146,6 @@ def _public(path: str) -> str:
     if packaged and packaged.re is _PROGRAM and not (ROOT / packaged[1]).is_file():  # another program's folder
         return "<path>"
     return f"<path>/{packaged[1]}" if packaged else "<path>"
-
-
-def _without_names(text: str, identity: Identity) -> str:
-    for name in identity.names:
-        text = _occurrence(name).sub("<name>", text)
-    return text
 
 
 def _occurrence(name: str) -> re.Pattern[str]:

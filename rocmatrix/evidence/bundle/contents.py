@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocmatrix.evidence.bundle.clean import clean, clean_data
+from rocmatrix.evidence.bundle.clean import clean, clean_data, without_own_words
 from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.evidence.record import LOG_BYTES, Record
 
@@ -17,6 +17,7 @@ DATA_BYTES, RECORD_BYTES, TAIL_BYTES = 200_000, 60_000, 48_000
 MOST_LOGS, MOST_RECORDS = 8, 12
 LONGEST_TEXT, LONGEST_LIST = 2_000, 300  # of one value, before its part is measured
 _READ_BYTES = 4 * TAIL_BYTES
+BEGINNING = "[the beginning is left out]"
 KINDS = ("smoke", "bench", "train", "prove", "build")  # the most useful first
 
 
@@ -41,9 +42,19 @@ def data(name: str, value: Any, identity: Identity, *, most: int = DATA_BYTES) -
         value: plain data: dictionaries, lists, text, numbers.
         most: bytes that the part may have.
     """
-    text = _json(_shortened(clean_data(value, identity)))
+    text = _json(_shortened(clean_data(value, identity), identity))
     size = len(text.encode())
-    return Part(name=name, text=text if size <= most else _json({"left_out": f"{size} bytes, more than {most}"}))
+    if size > most:
+        text = _json(_own({"left_out": f"{size} bytes, more than {most}"}, identity))
+    return Part(name=without_own_words(name, identity), text=text)
+
+
+def _own(value: dict[str, str], identity: Identity) -> dict[str, str]:
+    """Return words of this program without names of this machine: a host may be called `doctor`.
+
+    The rest of a part is cleaned once, as it is gathered: what is missed there has to be found by the second look.
+    """
+    return {without_own_words(key, identity): without_own_words(text, identity) for key, text in value.items()}
 
 
 def record(each: Record, identity: Identity, *, number: int) -> Part:
@@ -54,9 +65,21 @@ def record(each: Record, identity: Identity, *, number: int) -> Part:
     """
     log = _tail(each.log, identity, cut=each.log_omitted > 0 or len(each.log.encode()) >= LOG_BYTES)
     fields = {name: value for name, value in each.content().items() if name != "log"}
-    fields = clean_data(fields, identity) | {"log_end": log.splitlines()}
+    fields = _shortened(clean_data(fields, identity), identity)
     name = clean(f"records/{number:02d}-{each.kind}-{each.cell}.json", identity)
-    return data(name, fields, Identity(), most=RECORD_BYTES + 2 * TAIL_BYTES)
+    if (size := len(_json(fields).encode())) > RECORD_BYTES + TAIL_BYTES:
+        fields = _own({"left_out": f"its fields: {size} bytes, more than {RECORD_BYTES + TAIL_BYTES}"}, identity)
+    return Part(name=name, text=_with_log(fields, log.splitlines(), identity))
+
+
+def _with_log(fields: dict[str, Any], lines: list[str], identity: Identity) -> str:
+    """Return a record's text with the end of its log: as JSON, many short lines have several times their bytes."""
+    key, beginning = without_own_words("log_end", identity), without_own_words(BEGINNING, identity)
+    text = _json(fields | {key: lines})
+    while len(text.encode()) > RECORD_BYTES + 2 * TAIL_BYTES and lines:
+        lines = lines[(len(lines) + 1) // 2 :]
+        text = _json(fields | {key: [beginning, *lines]})
+    return text
 
 
 def log(path: Path, identity: Identity) -> Part:
@@ -109,19 +132,25 @@ def _tail(text: str, identity: Identity, *, cut: bool) -> str:
     kept = cleaned.encode()[-TAIL_BYTES:].decode(errors="ignore")
     if len(kept) < len(cleaned):
         kept = kept.partition("\n")[2]
-    left = "" if len(kept) == len(text) or not (cut or len(kept) < len(cleaned)) else "[the beginning is left out]\n"
-    return left + kept
+    beginning = without_own_words(BEGINNING, identity)
+    return f"{beginning}\n{kept}" if cut or len(kept) < len(cleaned) else kept
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: Any, identity: Identity) -> Any:
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "…"
     if isinstance(value, dict):
-        return {key: _shortened(each) for key, each in list(value.items())[:LONGEST_LIST]}
+        kept = {key: _shortened(each, identity) for key, each in list(value.items())[:LONGEST_LIST]}
+        return kept | _cut(len(value), identity)
     if isinstance(value, list):
-        kept = value[-LONGEST_LIST:]  # the end of a list of lines has the failure
-        return [_shortened(each) for each in kept]
+        kept_last = [_shortened(each, identity) for each in value[-LONGEST_LIST:]]  # the end of a list has the failure
+        return [*_cut(len(value), identity).values(), *kept_last]
     return value
+
+
+def _cut(count: int, identity: Identity) -> dict[str, str]:
+    left_out = {"left_out": f"[{count - LONGEST_LIST} of {count} are left out]"}
+    return _own(left_out, identity) if count > LONGEST_LIST else {}
 
 
 def _json(value: Any) -> str:

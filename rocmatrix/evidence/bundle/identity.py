@@ -17,7 +17,10 @@ GENERIC = frozenset(
 )
 SHORTEST_NAME, SHORTEST_SECRET = 3, 6  # a shorter one is in half of all words
 _NAMED = ("USER", "LOGNAME", "SUDO_USER", "USERNAME", "HOSTNAME", "HOST", "SLURMD_NODENAME", "SLURM_JOB_USER")
-_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
+_SECRET = re.compile(
+    r"TOKEN(?!IZER)|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH(?!OR(?!I[ZS]ATION))", re.IGNORECASE
+)
+_NO_SECRET = frozenset(["SSH_AUTH_SOCK"])  # a path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,7 @@ def here(environment: Mapping[str, str], *, root: Path = ROOT) -> Identity:
     hosts = [socket.gethostname(), socket.getfqdn()]
     found = {*hosts, *(host.split(".", 1)[0] for host in hosts), _user(), Path(home).name}
     found |= {environment.get(name, "") for name in _NAMED}
-    secrets = {value.strip() for name, value in environment.items() if _SECRET.search(name)}
+    secrets = {value.strip() for name, value in environment.items() if name not in _NO_SECRET and _SECRET.search(name)}
     folders = {str(root): "<checkout>", home: "<home>"}
     return Identity(
         names=_longest_first(n for n in found if len(n) >= SHORTEST_NAME and n.lower() not in GENERIC),

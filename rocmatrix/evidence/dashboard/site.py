@@ -15,6 +15,7 @@ from rocmatrix.evidence.dashboard.view import CellPage, Section, regressions
 from rocmatrix.evidence.level import LEVELS
 from rocmatrix.runtime import templates
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.output.whole_file import write_whole
 
 MARKER = ".rocmatrix-dashboard"
 PAGE = re.compile(r"(?:index|cells/[A-Za-z0-9][A-Za-z0-9._+-]*)\.html")  # what `files` makes
@@ -64,22 +65,10 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {MARKER: "`./invokew dashboard` replaces what is here.\n", **texts}.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        _replace(folder / name, text)
+        write_whole(folder / name, text.encode())
     for path in (folder / "cells").glob("*.html"):
         if f"cells/{path.name}" not in texts:
             path.unlink()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a page in its place, whole or not at all; a link that stands there is replaced and not followed."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
 
 
 class Handler(SimpleHTTPRequestHandler):

@@ -10,7 +10,7 @@ from itertools import groupby
 from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.evidence.dashboard.plot import Plot, plot
 from rocmatrix.evidence.figure import Figure, figures
-from rocmatrix.evidence.from_events import EPOCHS
+from rocmatrix.evidence.from_events import BEST_LOSS, EPOCHS
 from rocmatrix.evidence.level import LEVELS, NO_CARD, Level, Standing, known_images, standings, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix import card_names as cards
@@ -22,7 +22,6 @@ CPU = "CPU"
 
 
 STEPS: dict[Level, str] = {  # what shows each level
-    "none": "nothing",
     "rendered": "./invokew render",
     "built": "./invokew build",
     "proven": "./invokew prove",
@@ -52,11 +51,19 @@ class Square:
 
     @property
     def next_step(self) -> str:
-        """What is missing for the next level, and how many records count for none; empty at the last one."""
+        """What shows the next level or one that is missing, and how many records count for none."""
+        aside = [f"{self.standing.set_aside} records set aside"] if self.standing.set_aside else []
+        return "; ".join([*(self._step(level) for level in self._next_levels()), *aside])
+
+    def _next_levels(self) -> Iterable[Level]:
+        """Yield what can be shown next. Two cards are no condition for training on one, and a CPU has none."""
         rest = LEVELS[LEVELS.index(self.standing.level) + 1 :]
-        missing = f"for {rest[0]}: {STEPS[rest[0]]}" if rest else ""
-        aside = f"{self.standing.set_aside} records set aside" if self.standing.set_aside else ""
-        return "; ".join(filter(None, [missing, aside]))
+        found = ["trained", "two-gpu"] if rest[:1] == ("two-gpu",) else [*rest[:1], *self.standing.missing]
+        return (level for level in LEVELS[::-1] if level in found and (level, self.card) != ("two-gpu", CPU))
+
+    def _step(self, level: Level) -> str:
+        step = STEPS[level].replace("on the card", "on this CPU") if self.card == CPU else STEPS[level]
+        return f"for {level}: {step}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,8 +230,9 @@ def _changes(cell: Cell, own: Sequence[Record]) -> Iterable[Change]:
 def _plots(own: Sequence[Record]) -> Iterable[Plot]:
     series: dict[tuple[str, str, str, str], list[tuple[str, float]]] = {}
     for record in own:
-        length = "".join(f", {n.value:g} epochs" for n in record.numbers if n.name == EPOCHS)
+        epochs = "".join(f", {n.value:g} epochs" for n in record.numbers if n.name == EPOCHS)
         for number in figures(tuple(n for n in record.numbers if n.name != EPOCHS)):
+            length = epochs if number.name == BEST_LOSS else ""  # a rate does not depend on the length
             card = "" if record.card == NO_CARD else f"{record.card}: "
             key = (f"{card}{number.probe} {number.name}{length}", number.unit, ", ".join(record.marks), record.where)
             series.setdefault(key, []).append((record.at, number.value))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from rocmatrix.evidence.level import NO_VERDICT_STATUS, PASSED, card_of, why_not
+from rocmatrix.evidence.level import NOT_APPLICABLE_STATUSES, PASSED, card_of, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.nightly.bisection.search import Answer
@@ -71,7 +71,7 @@ def _step(cell: Cell, of_matrix: bool, records: Sequence[Record], probe: str, ca
         and why_not(record, cell) is None
         and card_of(record, cell) in (None, card or card_of(record, cell))
         for verdict in record.verdicts
-        if verdict.probe == probe and verdict.status not in NO_VERDICT_STATUS
+        if verdict.probe == probe and verdict.status not in NOT_APPLICABLE_STATUSES
     ]
     if not outcomes:
         return Step(cell=cell, of_matrix=of_matrix)

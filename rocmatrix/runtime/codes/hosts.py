@@ -138,6 +138,12 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "Put the data on a claim: --data with its path from the claim's root, such as bars/2025.csv, and --data-claim.",
     ),
     (
+        "RM427",
+        "No run to follow",
+        "The folder that --run names is neither a finished run nor one that was begun.",
+        "Name a run's folder, such as TRAINING/NAME; `ls -A TRAINING` lists unfinished ones as .NAME.partial, too.",
+    ),
+    (
         "RM499",
         "An unexpected error",
         "Unhandled exception: a bug in rocmatrix.",

@@ -150,4 +150,11 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "The wheels are locked for the Python of the cell's own base, and the base that was named brings another.",
         "Take a base of the same distribution, or --python with the version that the base brings.",
     ),
+    (
+        "RM114",
+        "The package index's torch is not wanted",
+        "The small CPU build of torch cannot be fetched here, and the larger one was declined.",
+        "Let pip reach download.pytorch.org or a mirror of it (PIP_FIND_LINKS), give --use-installed-torch, or set "
+        "ROCMATRIX_PLAIN_WHEELS=yes.",
+    ),
 )

@@ -180,6 +180,20 @@ def test_score_of_another_source_is_stale():
     assert f"{first.path}: never run" in report.stale({"modules": {}})
 
 
+def test_record_of_another_python_is_not_compared(monkeypatch):
+    (first, *_) = plan.modules()
+    record = {"modules": {first.path: {"source": "0" * 16}}, "machine": "x86_64, Python 3.11.7"}
+    monkeypatch.setattr(report, "recorded", lambda: record)
+    monkeypatch.setattr(report.platform, "python_version", lambda: "3.11.15rc1")
+    assert f"{first.path}: changed since it was run" in report.stale(record)
+    monkeypatch.setattr(report.platform, "python_version", lambda: "3.14.0")
+    (line,) = report.stale(record)
+    assert "3.11" in line
+    assert "3.14" in line
+    with pytest.raises(SystemExit, match=r"under Python 3\.11"):
+        report.to_try_again(first)
+
+
 def test_modules_exist_and_are_judged_by_tests_that_exist():
     for module in plan.modules():
         assert (plan.ROOT / module.path).is_file(), module.path

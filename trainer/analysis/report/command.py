@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from trainer.runtime.events import emit, say
 from trainer.storage.output_file import require_output, write_whole
 from trainer.storage.untrusted_files import read_from
 from trainer.tasks.metrics.classification import probabilities
+from trainer.tasks.metrics.comparison import name_of, verdict
 from trainer.tasks.metrics.score import as_numbers
 
 SYNTHETIC = "synthetic"  # how the source of made-up data begins, in SOURCE.md and in the metadata
@@ -69,6 +72,7 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
     )
     sections: Sections = [
         ("Figures", scores(subject)),
+        *simpler(subject),
         ("Training", training(subject)),
         ("What it gets right and wrong", answers(subject)),
         ("What it looks at", importance(subject, repeats, seed)),
@@ -99,6 +103,39 @@ def scores(subject: Subject) -> str:
     rows = [(name.replace("_", " "), metrics["validation"][name], metrics["test"][name]) for name in names]
     against = "; ".join(f"{name}: {words}" for name, words in subject.metadata.baselines.items())
     return table(("figure", "validation", "test"), rows) + f'<p class="dim">Compared with {against}.</p>'
+
+
+def simpler(subject: Subject) -> Sections:
+    """Return the section on simpler models on the same rows; none for a run without them, as earlier trainers made."""
+    metrics, classes = subject.metadata.metrics, bool(subject.metadata.target.classes)
+    found = metrics.get("baselines", {})
+    headline = "accuracy" if classes else "r2_vs_mean"
+    rows = [("the network", *interval(metrics["test"], headline), "")]
+    for model, each in found.items():
+        cells = (
+            (each["absent"], "", "") if "absent" in each else (*interval(each["test"], headline), verdict(each["test"]))
+        )
+        rows.append((name_of(model, classes=classes), *cells))
+    how = "; ".join(
+        f"{name_of(m, classes=classes)}: {e['how']}, {e['rows']:,} rows" for m, e in found.items() if "how" in e
+    )
+    words = "right answers" if classes else "R² against the training mean"
+    content = (
+        table(("model", words, "95 % interval", "difference"), rows) + f'<p class="dim">Test part. {escape(how)}.</p>'
+    )
+    return [("Was a network worth it?", content)] if found else []
+
+
+def interval(figures: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    """Return a figure and its interval as text, an empty one where there is none.
+
+    Args:
+        figures: figures of a part by name.
+        name: accuracy or r2_vs_mean.
+    """
+    low, high = (figures.get(f"{name}_{end}") for end in ("low", "high"))
+    value = figures.get(name)
+    return "none" if value is None else value, "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
 def training(subject: Subject) -> str:

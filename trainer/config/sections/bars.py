@@ -96,6 +96,14 @@ class JoinConfig:
             sparse=True,
         ),
     ] = None
+    join_time: Annotated[
+        choices.BarTime | None,
+        _fixed(
+            "begin or end: what the second file's times of day stamp of its bars; auto: as --bar-time (default: auto)",
+            or_auto(one_of(*get_args(choices.BarTime))),
+            sparse=True,
+        ),
+    ] = None
     join_tolerance: Annotated[
         int | None,
         _fixed(

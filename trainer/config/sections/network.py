@@ -1,6 +1,6 @@
 """Networks over rows of numbers. A kind is a name here, and a function of that name in `trainer.models`.
 
-A kind with settings of its own has a section here, too, in `SHAPES`.
+A kind with settings of its own has a section here, too, in `NETWORK_SECTIONS`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MlpConfig:
         if unused.get("attention", "auto") != "auto":
             raise TrainerError("RM557", what=f"--attention {unused['attention']} with --network {self.network}")
 
-    def shape(self) -> dict[str, Any]:
+    def metadata_entries(self) -> dict[str, Any]:
         """Return the entries of metadata.json's `model` for settings that this kind has of its own, none for a stack.
 
         `models.build` hands `settings` to the function of the kind's name, by name.
@@ -81,11 +81,11 @@ class TransformerConfig(MlpConfig):
             what = f"--token-width {self.token_width} cannot be shared by --heads {self.heads}"
             raise TrainerError("RM557", what=what, next="Give a number of heads that divides the width.")
 
-    def shape(self) -> dict[str, Any]:
+    def metadata_entries(self) -> dict[str, Any]:
         """Return width and heads, which stand in metadata.json next to the others: older files have them there."""
         return {"token_width": self.token_width, "heads": self.heads}
 
 
-SHAPES: Mapping[str, type[MlpConfig]] = {
+NETWORK_SECTIONS: Mapping[str, type[MlpConfig]] = {
     TRANSFORMER: TransformerConfig,
 }

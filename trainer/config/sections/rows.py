@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 from trainer.config.choices import (
     BAD_ROW_POLICIES,
+    BASELINES,
     CLASS_WEIGHTS,
     FEATURE_SETS,
     TASKS,
@@ -75,6 +76,16 @@ class RowsConfig(TargetConfig, FileConfig):
 
     title: ClassVar[str] = "Data"
     data_fraction: Annotated[float, _fixed("share of the rows to use, the latest ones", number(1))] = 1.0
+    baselines: Annotated[
+        str,
+        Flag(
+            "simpler models next to the network; trees need scikit-learn; auto: both, on bars linear",
+            one_of(*BASELINES),
+            "data",
+            OnResume.KEPT,
+            sparse=True,
+        ),
+    ] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

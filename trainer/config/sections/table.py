@@ -16,7 +16,7 @@ _fixed = partial(Flag, recipe="data", resume=OnResume.FIXED)
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsConfig:
-    """What columns of a table are."""
+    """What columns of a table are, and their categories."""
 
     title: ClassVar[str] = "Tables"
     time_column: Annotated[
@@ -28,6 +28,9 @@ class ColumnsConfig:
         str,
         _fixed("columns named like an id, with a different value in every row", one_of(*IDENTIFIERS), sparse=True),
     ] = "leave-out"
+    unknown: Annotated[
+        str, _fixed("a category that the training part lacks; zero: zero embedding", one_of(*UNKNOWN))
+    ] = "zero"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +46,5 @@ class TableConfig(RowsConfig):
             one_of(*MISSING),
         ),
     ] = "fill"
-    unknown: Annotated[
-        str, _fixed("a category that the training part lacks; zero: zero embedding", one_of(*UNKNOWN))
-    ] = "zero"
     split_seed: Annotated[int, _fixed("seed of a table's split without time", whole(0, 2**32 - 1))] = 0
     reading: ReadingConfig = field(default_factory=ReadingConfig)

@@ -91,6 +91,7 @@ def reading_of(config: FeatureConfig) -> Reading:
             outside=second.join_outside,
             tolerance=second.join_tolerance,
             stamp=config.sessions.bar_time,
+            own_stamp=second.join_time,
             zone=config.reading.time_zone,
             column=dict(columns).get(ROLE),
         )

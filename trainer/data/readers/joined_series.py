@@ -35,18 +35,28 @@ NO_VALUE = "."  # how FRED writes a holiday
 
 @dataclass(frozen=True, kw_only=True)
 class Join:
-    """How a second file is joined. `tolerance` in seconds, None for auto; `zone` of times without an offset."""
+    """How a second file is joined. `tolerance` in seconds, None for auto; `zone` of times without an offset.
+
+    stamp: what the bars' times stamp. own_stamp: what those of the second file stamp; None for the same.
+    """
 
     path: Path
     outside: JoinOutside = "carry"
     tolerance: int | None = None
     stamp: BarTime = "begin"
+    own_stamp: BarTime | None = None
     zone: str = "America/New_York"
     column: str | None = None
 
     def as_list(self) -> list[Any]:
         """Return all that decides which value a bar gets, in JSON's types; the file's name is no part of it."""
-        return [self.outside, self.tolerance, self.stamp, self.zone, self.column]
+        own = [self.own_stamp] if self.own_stamp not in (None, self.stamp) else []
+        return [self.outside, self.tolerance, self.stamp, self.zone, self.column, *own]
+
+    @property
+    def stamped(self) -> BarTime:
+        """What the times of the second file stamp."""
+        return self.own_stamp or self.stamp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +129,7 @@ class Joining:
             "name": series.join.path.name,
             "sha256": series.sha256,
             "column": series.column,
-            "known": "from the midnight after its day" if series.days else "from the end of its bar",
+            "known": "from the midnight after its day" if series.days else _known_from(series.join),
             "tolerance_seconds": int(series.tolerance.astype(np.int64)),
             "outside": series.join.outside,
             "bars_joined": self.joined,
@@ -172,6 +182,11 @@ def open_series(join: Join) -> Series:
     )
 
 
+def _known_from(join: Join) -> str:
+    why = "as the bars' by --bar-time" if join.own_stamp is None else "by --join-time"
+    return f"from the end of its bar, whose {join.stamped} is its time ({why})"
+
+
 def _tolerance(join: Join, at: Dates, *, days: bool) -> np.timedelta64:
     if join.tolerance is not None:
         return np.timedelta64(join.tolerance, "s")
@@ -179,7 +194,7 @@ def _tolerance(join: Join, at: Dates, *, days: bool) -> np.timedelta64:
 
 
 def _ends(at: Dates, join: Join) -> Dates:
-    return np.asarray(at + usual_step(at)) if join.stamp == "begin" else at
+    return np.asarray(at + usual_step(at)) if join.stamped == "begin" else at
 
 
 def _midnight_after(days: Dates, zone: str) -> Dates:

@@ -12,7 +12,8 @@ import contextlib
 import fcntl
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ SMI_EVENTS = 0xC008_4B1F  # _IOWR('K', 0x1F, 8 bytes)
 KINDS = {2: "throttled by heat", 3: "reset begun", 4: "reset ended"}
 RESETS = ("reset begun", "reset ended")
 MASK = sum(1 << (number - 1) for number in KINDS)
-MOST = 100  # events kept
+MOST = 50  # events of a kind that are kept
 READ_BYTES = 4096
 
 
@@ -50,7 +51,7 @@ class CardEvents:
         for gpu_id, file in self.files.items():
             with contextlib.suppress(OSError):  # nothing there, or the card is gone
                 self.seen += parse(gpu_id, os.read(file, READ_BYTES).decode(errors="replace"))
-        del self.seen[MOST:]
+        self.seen = first_of_each_kind(self.seen)
 
     def resets(self) -> list[CardEvent]:
         """Return the resets among the events."""
@@ -106,6 +107,17 @@ def parse(gpu_id: int, text: str) -> Iterator[CardEvent]:
         with contextlib.suppress(ValueError):
             if (kind := KINDS.get(int(number, 16))) is not None:
                 yield CardEvent(gpu_id=gpu_id, kind=kind, detail=detail.strip())
+
+
+def first_of_each_kind(events: Iterable[CardEvent]) -> list[CardEvent]:
+    """Return the first `MOST` events of each kind in order: a card that throttles all day leaves room for its reset."""
+    counted: Counter[str] = Counter()
+    kept = []
+    for event in events:
+        counted[event.kind] += 1
+        if counted[event.kind] <= MOST:
+            kept.append(event)
+    return kept
 
 
 def sentence(resets: list[CardEvent]) -> str:

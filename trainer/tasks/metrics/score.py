@@ -12,6 +12,7 @@ from trainer.data.dataset import Dataset
 from trainer.tasks.metrics.classification import CLASS_BASELINES, class_score, confusion, probabilities
 from trainer.tasks.metrics.intervals import accuracy_interval, r2_interval
 from trainer.tasks.metrics.regression import BASELINES, baseline_forecasts, score
+from trainer.tasks.metrics.simple_models import codes_apart
 from trainer.tasks.prepared import Task
 
 
@@ -54,12 +55,6 @@ def confusions_of(task: Task, parts: Mapping[str, tuple[Dataset, Floats]]) -> di
         name: confusion(part.target.astype(np.int64), outputs.argmax(axis=1), count).tolist()
         for name, (part, outputs) in parts.items()
     }
-
-
-def codes_apart(task: Task) -> list[int]:
-    """Return how many values each coded column has, by its place; 0 for a number. A linear fit takes codes apart."""
-    values = {each["column"]: each["values"] for each in task.embeddings}
-    return [values.get(place, 0) for place in range(len(task.features))]
 
 
 def as_numbers(outputs: Any) -> Floats:

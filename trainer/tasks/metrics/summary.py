@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.tasks.metrics.comparison import name_of, verdict
 from trainer.tasks.task import Trained
 
 MOST_SHOWN = 4  # pairs of classes that are taken for each other
@@ -22,6 +23,7 @@ def row_lines(record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
         "data": f"{data['name']}, {data['rows_used']:,} {_span(record)}; rows: {rows}",
         "best": f"{which}, in {trained.seconds:.1f} s at {rate:,.0f} rows/s",
         **_scores(record),
+        **_simpler(record),
     }
 
 
@@ -45,6 +47,22 @@ def _scores(record: Mapping[str, Any]) -> dict[str, str]:
         f"AUC {shown['auc']}, F1 {shown['macro_f1']}{_between(parts[1], 'accuracy', ' of the right test answers')}",
         **_confused(record),
     }
+
+
+def _simpler(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the line on simpler models, by the test part: their headline figure and how far the network is ahead."""
+    found, classes = record["metrics"].get("baselines", {}), bool(record["target"]["classes"])
+    headline = "accuracy" if classes else "r2_vs_mean"
+    shown = [
+        f"{name_of(model, classes=classes)} "
+        + (
+            f"absent: {each['absent']}"
+            if "absent" in each
+            else f"{_shown(each['test'][headline], 3)}, {verdict(each['test'])}"
+        )
+        for model, each in found.items()
+    ]
+    return {"simpler": f"test: {'; '.join(shown)}"} if shown else {}
 
 
 def _between(figures: Mapping[str, Any], name: str, of: str) -> str:

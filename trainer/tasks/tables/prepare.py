@@ -146,7 +146,7 @@ def made_of(config: TableConfig, matrix: Matrix, identifiers: Sequence[str]) -> 
             "words": list(MISSING),
             "cells": {name: count for name, count in matrix.missing.items() if count},
         },
-        "unknown": config.unknown,
+        "unknown": config.columns.unknown,
         "ignored": [*config.columns.ignore, *identifiers],
     }
 

@@ -20,6 +20,7 @@ from trainer.runtime.listing import matching
 from trainer.telemetry.health import metrics_table
 
 MOST_BYTES = 1 << 20
+BAD_PAGES = "ras/gpu_vram_bad_pages"
 DEEPEST = 12
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 _RAS = re.compile(r"^(ue|ce|de): (\d{1,20})$", re.MULTILINE)
@@ -30,14 +31,24 @@ _PAGES = {"R": "retired", "P": "to be retired", "F": "not to be retired"}
 
 def read(folder: Path) -> dict[str, int]:
     """Return what is known of the card whose PCI attributes are in `folder`, by names such as "ras/umc/ue"."""
-    table = metrics_bytes(folder)
-    replays = {_whole(folder / "pcie_replay_count"), metrics_table.replays(table)} - {None, 0}
     return {
         **dict(_ras(folder / "ras")),
-        **dict(_pages(folder / "ras" / "gpu_vram_bad_pages")),
-        **({"pcie/replays": max(found for found in replays if found)} if replays else {}),
+        **dict(_pages(folder / BAD_PAGES)),
+        **{name: count for name, count in _replays(folder).items() if count},
         **dict(_aer(folder)),
     }
+
+
+def listed(folder: Path) -> list[str]:
+    """Return how the names of counters begin that are 0 where they have no entry: their source can be read now."""
+    pages = ["pages/"] if _read(folder / BAD_PAGES) is not None else []
+    return pages + [name for name, count in _replays(folder).items() if count is not None]
+
+
+def _replays(folder: Path) -> dict[str, int | None]:
+    """Return the replays by source, None where it cannot be read; one may be readable later than the other."""
+    table = metrics_table.replays(metrics_bytes(folder))
+    return {"pcie/replays": _whole(folder / "pcie_replay_count"), "pcie/metrics_replays": table}
 
 
 def metrics_bytes(folder: Path) -> bytes:
@@ -80,8 +91,12 @@ def _whole(path: Path) -> int | None:
 
 
 def _text(path: Path) -> str:
+    return _read(path) or ""
+
+
+def _read(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES).decode(errors="replace")
     except OSError:  # EINVAL of a card that sleeps or a block without RAS
-        return ""
+        return None

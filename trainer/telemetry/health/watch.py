@@ -20,9 +20,13 @@ SYS, DEV = Path("/sys"), Path("/dev")
 
 @dataclass(frozen=True, kw_only=True)
 class CardSnapshot:
-    """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown."""
+    """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown.
+
+    `listed`: beginnings of the names whose source could be read, so that a counter without an entry is 0.
+    """
 
     counters: Mapping[str, int]
+    listed: tuple[str, ...]
     energy_j: float | None
     cycles: Mapping[str, int]
 
@@ -82,7 +86,7 @@ class HealthWatch:
             "seconds": round(time.monotonic() - self.began, 3),
             "moved": sorted(address for address, change in changed.items() if change.moved),
             "unknown": sorted(address for address, change in changed.items() if not change.known),
-            "words": "; ".join(
+            "what": "; ".join(
                 f"card {address}: {change.summary()}" for address, change in changed.items() if change.moved
             ),
             "cards": {address: _described(change) for address, change in changed.items()},
@@ -102,6 +106,7 @@ def look(folder: Path) -> CardSnapshot:
     """Read one card whose PCI attributes are in `folder`."""
     table = counters.metrics_bytes(folder)
     return CardSnapshot(
+        listed=tuple(counters.listed(folder)),  # before: a card that wakes between the two is unknown
         counters=counters.read(folder),
         energy_j=metrics_table.energy(table),
         cycles=metrics_table.cycles(table),
@@ -111,13 +116,14 @@ def look(folder: Path) -> CardSnapshot:
 def compare(before: CardSnapshot, after: CardSnapshot | None) -> Change:
     """Return what became of a card between two looks; None for `after` is a card that is no longer there.
 
-    A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays).
+    A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays) and
+    could be read then: that of a card that slept is unknown.
     """
     if after is None:
         return Change(known=0, rose={}, fell={}, gone=True, throttled={}, energy_j=None)
     old, new = before.counters, after.counters
     pairs = {name: (old[name], new[name]) for name in old if name in new}
-    listed = {name: (0, new[name]) for name in new if name not in old and name.startswith(("pages/", "pcie/"))}
+    listed = {name: (0, new[name]) for name in new if name not in old and name.startswith(before.listed)}
     used = None
     if before.energy_j is not None and after.energy_j is not None and after.energy_j > before.energy_j:
         used = round(after.energy_j - before.energy_j, 3)

@@ -89,3 +89,19 @@ def test_sections_hold_every_option_once(command: Command) -> None:
     options, described = task_help.pairs(command.flags), command.described
     found = [option for _, listed in option_sections.sections(options, described, everything=True) for option in listed]
     assert sorted(found) == sorted(options)
+
+
+@pytest.mark.parametrize("command", known().values(), ids=lambda command: command.name)
+def test_option_shows_a_value_unless_it_is_a_switch(command: Command) -> None:
+    page = task_help.page(command, "Usage: x", program="x", everything=True, width=200)
+    shown = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)(?: |$)", page, re.MULTILINE))
+    switches = {flag.name for flag in command.flags if flag.kind is bool}
+    assert shown == switches
+    assert (
+        set(re.findall(r"^ +(?:-\w[ =A-Z]*, )?--([\w-]+)=", page, re.MULTILINE))
+        >= {flag.name for flag in command.flags if not flag.positional} - switches
+    )
+
+
+def test_repeated_options_of_run_name_what_they_take() -> None:
+    assert {"--data=PATH", "--env=NAME[=VALUE]", "--port=[HOST:]PORT"} <= set(help_of("run", "--help").split())

@@ -87,8 +87,18 @@ def test_target_of_a_run_with_a_secret_holds_its_name_alone(spec_of, tmp_path, n
 
 
 def test_sdk_arguments_of_a_run_with_variables_are_refused(spec_of):
-    with pytest.raises(ValueError, match="HF_TOKEN"):
+    with pytest.raises(RocmatrixError) as refused:
         emit.docker_sdk_arguments(spec_of(env=[f"HF_TOKEN={SECRET}"])[1])
+    assert refused.value.code == "RM111"
+    assert "HF_TOKEN" in refused.value.what
+    assert "--for compose" in refused.value.render()
+    assert SECRET not in refused.value.render()
+
+
+def test_compose_file_of_an_empty_variable_takes_its_empty_value(spec_of):
+    spec = spec_of(env=["EMPTY="])[1]
+    assert "${EMPTY?" in emit.compose_file(spec)
+    assert "${EMPTY:?" not in emit.compose_file(spec)
 
 
 CLIENT = """#!{python}
@@ -106,9 +116,13 @@ def test_engines_client_gets_the_values_and_its_command_line_does_not(spec_of, t
     client.chmod(client.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{client.parent}{os.pathsep}{os.environ['PATH']}")
     asked, spec = spec_of(env=[f"HF_TOKEN={SECRET}", "HOME=/elsewhere"])
-    assert session.attached(session.attached_argv(spec), variables=asked.variables) == 0
+    own_words = ["--env=HF_TOKEN", "run", "--env=HF_TOKEN"]
+    argv = [*session.attached_argv(spec), *own_words]
+    assert session.attached(argv, variables=asked.variables) == 0
     said = json.loads(out.read_text())
     assert said["read"] == [f"HF_TOKEN={SECRET}\nHOME=/elsewhere\n"]
+    assert said["argv"][-len(own_words) :] == own_words
+    assert said["argv"].count("--env=HF_TOKEN") == 2
     assert SECRET not in json.dumps(said["argv"]) + json.dumps(said["env"])
     assert not [word for word in said["argv"] if word.startswith("--env=HOME")]
     assert said["env"]["HOME"] == os.environ["HOME"]

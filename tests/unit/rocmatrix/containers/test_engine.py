@@ -85,6 +85,37 @@ def test_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
     expect_rm201(f"unix://{tmp_path}/here.sock (DOCKER_HOST)")
 
 
+@pytest.mark.parametrize(
+    "host", ["ssh://me@lab", "tcp://10.0.0.5:2376", "tcp://[fd00::5]:2376", "https://lab.example:2376", "SSH://lab"]
+)
+def test_engine_on_another_machine_is_refused_before_it_is_asked(host, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", host)
+    monkeypatch.setattr(engine, "_client", lambda: pytest.fail("it was asked"))
+    expect_rm201("the engine is on another machine", host)
+
+
+def test_context_of_another_machine_is_refused_and_named(contexts, monkeypatch):
+    contexts("lab", "ssh://me@lab")
+    monkeypatch.setenv("DOCKER_CONTEXT", "lab")
+    expect_rm201("the engine is on another machine", "docker context 'lab'", "docker context use default")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "unix:///run/docker.sock", "tcp://127.0.0.1:2375", "tcp://[::1]:2375", "tcp://localhost:1"),
+        *("tcp://0.0.0.0:1", "tcp://:2375", "npipe:////./pipe/docker_engine", "fd://", "carrier-pigeon://roof"),
+    ],
+)
+def test_address_of_this_machine_is_not_refused(host):
+    assert not engine.on_another_machine(host)
+
+
+def test_broken_address_is_no_traceback(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "tcp://[::1")
+    expect_rm201("tcp://[::1")
+
+
 def test_daemon_elsewhere_that_refuses(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     expect_rm201("tcp://127.0.0.1:9", "the daemon is stopped")

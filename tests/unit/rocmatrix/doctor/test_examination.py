@@ -9,7 +9,6 @@ import pytest
 from rocmatrix.doctor import examination, host, knowledge
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.doctor.host import Disk, Engine, User
-from rocmatrix.doctor.state import throttled_by
 from rocmatrix.host.hardware import survey
 from tests.fixtures import machines, sysfs
 from tests.fixtures.cells import CPU, GFX1100, GFX1151
@@ -275,28 +274,6 @@ def test_sound_fixtures_have_no_error(tmp_path, build):
     assert [f for f in found.values() if f.status == "error"] == []
 
 
-@pytest.mark.parametrize(
-    ("table", "cause"),
-    [
-        (machines.metrics(), ()),
-        (machines.metrics(status=1 << 20 | 1 << 47), ("current", "temperature")),
-        (machines.metrics(status=1 << 57), ("other",)),
-        (machines.metrics(status=(1 << 64) - 1), None),
-        (machines.metrics(version=(1, 4), status=5), ("status 0x5 of this chip",)),
-        (machines.metrics(version=(1, 4)), ()),
-        (machines.metrics(version=(2, 1), status=2), ("status 0x2 of this chip",)),
-        (machines.metrics(version=(2, 2), status=1 << 33), ("temperature",)),
-        (machines.metrics(version=(1, 4), status=(1 << 32) - 1), None),
-        (bytes.fromhex("3c000103") + bytes(56), None),
-        (machines.metrics()[:-1], None),
-        (b"", None),
-        (b"\xff" * 4, None),
-    ],
-)
-def test_metrics_table_is_read_by_its_format_and_length(table, cause):
-    assert throttled_by(table) == cause
-
-
 def test_recorded_mi210_tree_is_examined_without_an_error():
     tree = ROOT.parent / "shared" / "data" / "kfd" / "mi210-8x"
     if not tree.is_dir():
@@ -365,7 +342,7 @@ def test_partitioned_card_that_shows_a_single_partition_is_a_warning(tmp_path):
     machine = machines.mi300x_cpx(tmp_path, cards=1)
     for node in range(2, 9):
         shutil.rmtree(machine.root / f"{sysfs.TOPOLOGY}/{node}")
-    assert "shows 1 of 2" in look(machine)["D207"].seen
+    assert "shows 1 of at least 2" in look(machine)["D207"].seen
 
 
 def test_partition_that_is_missing_is_found_where_no_mode_is_reported(tmp_path):

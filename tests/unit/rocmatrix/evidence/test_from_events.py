@@ -118,7 +118,7 @@ def test_name_that_only_holds_the_digest_somewhere_is_another_base(base):
 
 @pytest.mark.parametrize(("moved", "marks"), [(["0000:03:00.0"], ("card-errors",)), ([], ())])
 def test_run_whose_cards_counted_errors_is_marked_and_raises_nothing(moved, marks, host):
-    health = {"event": "health", "moved": moved, "unknown": [], "words": "ras/umc/ue rose from 0 to 1", "cards": {}}
+    health = {"event": "health", "moved": moved, "unknown": [], "what": "ras/umc/ue rose from 0 to 1", "cards": {}}
     made = smoke(verdict(), health, host=host)
     assert (made.passed, made.marks) == (True, marks)
     assert (why_not(made, cells.GFX1100) is None) == (not moved)

@@ -322,17 +322,3 @@ def test_run_of_every_status_but_a_failure_holds():
     assert held(record("smoke", verdicts=tuple(verdicts)))
     assert not held(record("smoke", verdicts=(*verdicts, Verdict(probe="x", status="fail"))))
     assert not held(record("smoke", verdicts=tuple(verdicts[2:])))
-
-
-@pytest.mark.parametrize(
-    ("name", "card"),
-    [
-        ("AMD Radeon Graphics", "AMD Radeon Graphics (gfx1100)"),
-        ("AMD Radeon(TM) Graphics", "AMD Radeon(TM) Graphics (gfx1100)"),
-        ("AMD Radeon VII", "AMD Radeon VII"),
-        ("AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 XT"),
-        ("AMD Instinct MI60 / MI50", "AMD Instinct MI60 / MI50"),
-    ],
-)
-def test_card_whose_name_is_every_apus_is_named_with_its_instruction_set(name, card):
-    assert smoke(2, hardware=Hardware(device="rocm", cards=(name,), gfx=("gfx1100",), seen=("gfx1100",))).card == card

@@ -111,3 +111,29 @@ def test_record_that_is_there_twice_stays_twice():
     assert len(ordered([record("build"), record("build")])) == 2
     assert len(ordered([placed(1, 1), placed(1, 1)])) == 2
     assert len(ordered([placed(1, 1), placed(1, 1, image=None)])) == 2  # of one place in one file, and yet two
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [
+        ("AMD Radeon Graphics", "AMD Radeon Graphics (gfx1100)"),
+        ("AMD Radeon(TM) Graphics", "AMD Radeon(TM) Graphics (gfx1100)"),
+        ("AMD Radeon VII", "AMD Radeon VII"),
+        ("AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 XT"),
+        ("AMD Instinct MI60 / MI50", "AMD Instinct MI60 / MI50"),
+    ],
+)
+def test_card_whose_name_is_every_apus_is_named_with_its_instruction_set(name, card):
+    assert (
+        record("smoke", hardware=Hardware(device="rocm", cards=(name,), gfx=("gfx1100",), seen=("gfx1100",))).card
+        == card
+    )
+
+
+def test_apu_next_to_a_card_of_another_name_gets_no_instruction_set_that_may_be_the_others():
+    names = ("AMD Radeon Graphics", "AMD Radeon RX 7900 XTX")
+    for seen in (("gfx1036", "gfx1100"), ("gfx1100",)):
+        hardware = Hardware(device="rocm", cards=names, gfx=("gfx1036", "gfx1100"), seen=seen)
+        assert record("smoke", hardware=hardware).card == "AMD Radeon Graphics + AMD Radeon RX 7900 XTX"
+    twice = Hardware(device="rocm", cards=names[:1] * 2, gfx=("gfx1151",) * 2, seen=("gfx1151",))
+    assert record("smoke", hardware=twice).card == "AMD Radeon Graphics (gfx1151)"

@@ -1,20 +1,16 @@
 """The store keeps what it is given once, with two writers and with one that is killed; it never fails a job."""
 
-import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
-import zlib
 from pathlib import Path
 
 import pytest
 
-from rocmatrix.evidence import schema, store
+from rocmatrix.evidence import store
 from rocmatrix.evidence.record import LOG_BYTES
-from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -27,16 +23,6 @@ for number in range(int(sys.argv[2]), int(sys.argv[3])):
     store.add(Path(sys.argv[1]), [record("build", number, log="x" * 5000)])
     print(number, flush=True)
 """
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "evidence.db"
-
-
-@pytest.fixture(autouse=True)
-def nothing_told(monkeypatch):
-    monkeypatch.setattr(store, "_reported", set())
 
 
 def writer(path, first, last):
@@ -102,29 +88,6 @@ def test_full_disk_is_reported_once_and_fails_nothing(tmp_path, capsys):
     assert "full" in said
 
 
-@pytest.mark.parametrize("damage", ["another program", "no database", "newer", "a folder"])
-def test_store_that_is_not_ours_is_left_alone_and_reported(path, damage, capsys):
-    if damage == "a folder":
-        path.mkdir()
-    elif damage == "no database":
-        path.write_text("notes of mine, longer than a header of SQLite would be" * 4)
-    else:
-        connection = sqlite3.connect(path)
-        connection.execute("CREATE TABLE mine (x)")
-        if damage == "newer":
-            connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
-            connection.execute("PRAGMA user_version = 99")
-        connection.close()
-    before = path.read_bytes() if path.is_file() else None
-    assert not store.save(path, record("build"))
-    assert capsys.readouterr().err.count("RM620") == 1
-    assert (path.read_bytes() if path.is_file() else None) == before
-    if damage != "a folder":
-        with pytest.raises(RocmatrixError) as caught:
-            store.read(path)
-        assert caught.value.code == "RM621"
-
-
 def test_read_only_place_can_be_read(path, tmp_path):
     store.add(path, [record("build")])
     path.chmod(0o444)
@@ -149,29 +112,3 @@ if os.getuid() == 0:
     os.setuid(65534)  # root may write everywhere
 print(len(store.read(path)), store.save(path, record("prove")))
 """
-
-
-def test_older_file_is_brought_up_to_date(path, monkeypatch):
-    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-    with schema.opened(path, write=True) as connection:
-        for kept, origin in ((smoke(1), store.HERE), (record("build"), store.HERE), (record("train", 3), "lab.json")):
-            row = (kept.id, kept.at, kept.cell, kept.kind, json.dumps(kept.content()), zlib.compress(b""), origin)
-            connection.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    monkeypatch.undo()
-    assert [r.kind for r in store.read(path)] == ["build", "smoke", "train"]  # read as it is
-    store.add(path, [record("prove", -9)])  # a clock set back
-    kept = store.read(path)
-    assert [(r.kind, r.number) for r in kept] == [("build", 1), ("smoke", 2), ("prove", 3), ("train", 1)]
-    assert len({r.series for r in kept}) == 2
-    with schema.opened(path, write=True) as connection:
-        assert connection.execute("SELECT count(*) FROM night").fetchone() == (0,)
-
-
-def test_reader_does_not_wait_for_a_writer(path):
-    store.add(path, [record("build")])
-    with schema.opened(path, write=True) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        began = time.monotonic()
-        assert len(store.read(path)) == 1
-        assert time.monotonic() - began < schema.WAIT_SECONDS / 2
-        connection.execute("ROLLBACK")

@@ -62,6 +62,7 @@ def test_another_user_fails(user):
     [
         ("devcontainer.metadata", '[{"privileged": true}]', "neither the recipe nor its base"),
         ("io.podman.annotations.label", "disable", "neither the recipe nor its base"),
+        ("org.rocmatrix.companions", "evil", "neither the recipe nor its base"),
         ("org.rocmatrix.promoted", "yes", "neither the recipe nor its base"),
         ("org.rocmatrix.base", "", "is empty"),
         ("org.rocmatrix.stand-in", "", "is empty"),
@@ -91,3 +92,12 @@ def test_labels_of_builds_and_of_the_base_pass():
 def test_missing_labels_and_root_fail():
     (finding,) = label_check.check({}, user="", cell=cells.CPU).findings
     assert len(finding.places) == 6
+
+
+@pytest.mark.parametrize(("found", "places"), [("peft,trl", 0), ("peft", 1), ("peft,trl,evil", 1), (None, 1)])
+def test_companions_of_an_image_are_those_of_its_cell(found, places):
+    cell = cells.GFX1100.model_copy(update={"companions": ("peft", "trl")})
+    written = labels(cell) | ({"org.rocmatrix.companions": found} if found else {})
+    findings = label_check.check(written, user="10001:10001", cell=cell).findings
+    assert [len(finding.places) for finding in findings] == [places] * bool(places)
+    assert all(f"companions is {found!r}, not 'peft,trl'" in finding.places for finding in findings)

@@ -218,6 +218,13 @@ def test_base_is_handed_to_the_checks_of_settings_and_system(client, asked):
     assert asked.given[settings.NAME][0][2] is base.config
 
 
+def test_labels_of_the_base_are_handed_to_the_check_of_labels(client, asked):
+    client.held["b"] = attributes("l1", config={"Labels": {"m": "1"}})
+    client.named[CELL.base.reference] = engine.Image(id="b", labels={}, size=1)
+    prove()
+    assert asked.given[label_check.NAME][1]["inherited"] == {"m": "1"}
+
+
 def test_folder_is_proven_for_its_device_code_alone(asked, tmp_path):
     write(tmp_path, FILES)
     found = proof.of_tree(MATRIX, CELL, tmp_path)

@@ -27,7 +27,7 @@ def test_settings_that_decide_no_weights_are_listed() -> None:
     """A new setting is fixed, or is named here: one that decides weights and may change would mix two runs."""
     assert {each: named(each) for each in OnResume if each not in (OnResume.FIXED, OnResume.NEW)} == {
         OnResume.LENGTH: ["epochs", "max_steps"],
-        OnResume.KEPT: ["data", "join", "best_on", "step", "callback"],
+        OnResume.KEPT: ["data", "baselines", "join", "best_on", "step", "callback"],
         OnResume.ROUNDING: ["device", "threads"],
     }
     assert set(named(OnResume.NEW)) == {

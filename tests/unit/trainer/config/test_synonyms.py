@@ -1,5 +1,7 @@
 """Flags of other programs are taken where they mean the same, and answered with the right flag elsewhere."""
 
+import re
+
 import pytest
 
 from trainer.cli import known_flags, parse
@@ -39,10 +41,10 @@ def test_flag_of_another_program_is_taken_where_it_means_the_same(typed: list[st
 def test_flag_that_means_something_else_is_refused_with_the_right_one(flag: str) -> None:
     with pytest.raises(TrainerError) as refused:
         parse(["train", f"--{flag.replace('_', '-')}=4"])
-    named = [word for word in known_flags("train") if word in refused.value.why]
+    named = set(re.findall(r"--[a-z][\w-]*", refused.value.why)) - {f"--{flag.replace('_', '-')}", "--help"}
     assert refused.value.code == "RM500"
     assert named
-    assert "--gradient-compression" not in named
+    assert named <= set(known_flags("train"))
 
 
 def test_value_of_a_switch_that_is_neither_is_refused() -> None:

@@ -145,8 +145,8 @@ def test_summary_is_short_and_names_device_reason_and_folder(
 ) -> None:
     assert train(tmp_path, "--run", "one") == 0
     printed = capsys.readouterr()
-    lines = printed.err.splitlines()[-4:]
-    assert [line.split()[0] for line in lines] == ["device", "data", "best", "R²"]
+    lines = printed.err.splitlines()[-5:]
+    assert [line.split()[0] for line in lines] == ["device", "data", "best", "R²", "simpler"]
     assert "asked for with --device" in lines[0]
     done = json.loads(printed.out.splitlines()[-1])
     assert (done["event"], done["folder"]) == ("done", str(tmp_path / "one"))

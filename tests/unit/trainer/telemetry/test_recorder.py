@@ -180,7 +180,7 @@ class Health:
 
     def report(self) -> dict[str, Any]:
         words = "card 0000:03:00.0: ras/umc/ue rose from 0 to 1" if self.moved else ""
-        return {"moved": self.moved, "unknown": [], "words": words, "cards": {}, "seconds": 1.0}
+        return {"moved": self.moved, "unknown": [], "what": words, "cards": {}, "seconds": 1.0}
 
 
 @pytest.mark.parametrize("moved", [[], ["0000:03:00.0"]])
@@ -197,9 +197,12 @@ def test_health_is_written_once_at_the_end_and_what_moved_is_said(
     assert ("raises no level" in told.err) == bool(moved)
 
 
-def test_energy_of_a_row_is_the_power_over_the_window(tmp_path: Path, clock: Clock) -> None:
-    telemetry = Telemetry(file=None, sensor=lambda: Reading(power_w=300), clock=clock, window_seconds=2)
+@pytest.mark.parametrize(("ranks", "joules"), [(1, 6.0), (2, None)])
+def test_energy_of_a_row_is_the_power_over_the_window(clock: Clock, ranks: int, joules: float | None) -> None:
+    reference = ThroughputReference(ranks=ranks)
+    sensor = lambda: Reading(power_w=300)  # noqa: E731
+    telemetry = Telemetry(file=None, sensor=sensor, clock=clock, window_seconds=2, reference=reference)
     clock.now += 2
-    window = telemetry.on_step(100)
+    window = telemetry.on_step(100)  # of all ranks, and the power of one card
     assert window is not None
-    assert window.joules_per_row == 6.0
+    assert window.joules_per_row == joules

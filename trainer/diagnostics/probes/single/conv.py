@@ -148,7 +148,8 @@ def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
 def found_bytes(environment: Mapping[str, str] = os.environ) -> int:
     """Return the bytes of what MIOpen found and compiled so far, in the folders that it keeps it in.
 
-    Folders: ROCm/MIOpen docs/conceptual/cache.rst and perfdb.rst. They grow while it searches, and not while it hangs.
+    Folders: ROCm/MIOpen docs/conceptual/cache.rst and perfdb.rst. That they grow while it
+    searches and not while it hangs is an assumption: it was measured on no card.
 
     Args:
         environment: variables of the process by name.

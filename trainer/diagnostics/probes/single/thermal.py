@@ -38,6 +38,7 @@ START_SHARE = 0.5  # of the time limit that the load may take, where it is short
 WINDOW_SECONDS = 0.5
 WARM_UP = 2  # windows; clocks rise and kernels are chosen
 SLOWEST_LIMIT = 0.5  # last windows' speed over the first ones'
+COOL = 10.0  # °C below the critical temperature from which on heat is not taken to slow a card down
 FLOOR = 0.2  # of the same, whatever power is drawn
 SIZES = {"cpu": 256, "card": 4096}
 
@@ -149,8 +150,11 @@ def speed_limit(windows: Sequence[Window]) -> tuple[float, str]:
     """Return the least speed that a sound card keeps, and the reason where it is below half.
 
     A laptop's firmware lets a card draw more for some seconds than it may for long. Speed falls no more than power, so
-    that the limit falls with the power that is drawn, never below FLOOR: a card that is stopped draws little, too.
+    that the limit falls with the power that is drawn, never below FLOOR: a card that is stopped draws little, too. One
+    that is near its critical temperature, or whose distance to it is unknown, draws less for the heat: half stands.
     """
+    if not is_cool(windows):
+        return SLOWEST_LIMIT, ""
     drawn = [window.reading.power_w for window in windows[WARM_UP:] if window.reading.power_w]
     if len(drawn) < 2:
         return SLOWEST_LIMIT, ""
@@ -158,6 +162,17 @@ def speed_limit(windows: Sequence[Window]) -> tuple[float, str]:
     start, end = statistics.median(drawn[:few]), statistics.median(drawn[-few:])
     limit = max(FLOOR, SLOWEST_LIMIT * min(1.0, end / start))
     return limit, f"power went from {start:.0f} to {end:.0f} W" if limit < SLOWEST_LIMIT else ""
+
+
+def is_cool(windows: Sequence[Window]) -> bool:
+    """Whether sensors show the card well below its critical temperature throughout."""
+    known = [each.reading for each in windows if each.reading.power_w is not None]
+    rooms = [
+        reading.limit_c - reading.temperature_c
+        for reading in known
+        if reading.limit_c is not None and reading.temperature_c is not None
+    ]
+    return bool(rooms) and len(rooms) == len(known) and min(rooms) >= COOL
 
 
 def kept_speed(windows: Sequence[Window]) -> float:

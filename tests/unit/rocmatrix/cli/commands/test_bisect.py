@@ -62,13 +62,6 @@ def bisect(**given):
     command.bisect(Bisect(**{"gpu": "gfx1100", "probe": "blas"} | given))
 
 
-def test_versions_stand_in_the_order_of_their_releases():
-    assert len(VERSIONS) > 2
-    assert {cell.architecture for cell, _ in VERSIONS} == {"gfx1100"}
-    assert all(cell.unlocked_because is None for cell, _ in VERSIONS)
-    assert any(of_matrix for _, of_matrix in VERSIONS)
-
-
 @pytest.mark.parametrize("first_bad", NAMES[1:])
 def test_first_bad_version_is_found(path, simulated, capsys, first_bad):
     simulated(first_bad)

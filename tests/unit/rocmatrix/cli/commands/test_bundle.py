@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import tarfile
 
 import pytest
@@ -11,7 +12,6 @@ from rocmatrix.cli.commands import evidence as command
 from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import store
 from rocmatrix.evidence.bundle import archive, contents
-from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.evidence.record import Number, Trouble, Verdict
 from rocmatrix.host import simulated
 from rocmatrix.runtime import console
@@ -107,15 +107,16 @@ def test_bundle_of_large_logs_and_records_is_bounded(place):
     assert len([name for name in found if name.startswith("bundle/logs/")]) == contents.MOST_LOGS
 
 
-def test_bounded_leaves_out_a_part_that_does_not_fit():
-    parts = [contents.Part(name=str(n), text="x" * 60) for n in range(3)]
-    assert [part.name for part in archive.bounded(parts, most=130)] == ["0", "1"]
-
-
-def test_log_that_was_cut_in_a_token_shows_no_half_of_it(tmp_path):
-    log = tmp_path / "a.log"
-    log.write_text("hf_" + "q" * (4 * contents.TAIL_BYTES) + "\nthe end\n")
-    assert contents.log(log, Identity()).text == "[the beginning is left out]\nthe end\n"
+def test_part_that_is_left_out_is_listed(place, capsys, monkeypatch):
+    for number in range(3):
+        (place / "logs" / f"train-{CELL}-{number}.log").write_text("z" * 900)
+    monkeypatch.setattr(archive.bounded, "__kwdefaults__", {"most": 2_000})
+    found = texts(made(place))
+    shown = capsys.readouterr().err
+    _, _, rest = shown.partition("left out")
+    listed = re.findall(r"bytes  (\S+)$", rest, re.MULTILINE)
+    assert listed
+    assert not {f"bundle/{name}" for name in listed} & found.keys()
 
 
 def test_bundle_without_terminal_or_yes_is_shown_and_not_written(place, capsys, monkeypatch):

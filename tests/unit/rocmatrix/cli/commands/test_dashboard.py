@@ -1,8 +1,8 @@
 """What `./invokew dashboard` says of a place it cannot write and a port it cannot take."""
 
 import errno
+import os
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_failure_to_write_pages_names_folder_and_flag(said, tmp_path, monkeypatc
     def fail(*_, **__):
         raise OSError(number, "for the test")  # as write() fails: without the file's name
 
-    monkeypatch.setattr(Path, "write_text", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     told = said()
     assert told.startswith(code)
     assert f"where: {tmp_path / 'pages'}" in told

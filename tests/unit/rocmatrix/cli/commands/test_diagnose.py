@@ -175,3 +175,40 @@ def test_host_without_a_card_does_not_affect_a_log(monkeypatch):
     failing = examination.Examination(findings=(), no_card=True, inventory={})
     monkeypatch.setattr(examination, "examine", lambda *_: failing)
     assert command._failed_checks() == frozenset()
+
+
+def test_folder_is_diagnosed_and_its_report_quotes_the_log_of_the_failure(tmp_path, capsys):
+    (tmp_path / "a.log").write_text("step 1\n")
+    (tmp_path / "b.log").write_text("step 2\n" + FAULT)
+    status, out, _ = diagnosed(tmp_path, capsys, json=True, gpu="gfx1100")
+    assert (status, json.loads(out)["failures"][0]["log"]) == (0, "b.log")
+    status, out, _ = diagnosed(tmp_path, capsys, report=True, gpu="gfx1100")
+    assert status == 0
+    assert "step 2" in out
+    assert "## ROCm version" in out
+
+
+def test_report_of_standard_input_quotes_it(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"step 4\n" + FAULT.encode()))))
+    status, out, _ = diagnosed("-", capsys, report=True)
+    assert status == 0
+    assert f"step 4\n{FAULT}" in out
+
+
+def test_watched_log_prints_until_it_is_interrupted(log, capsys, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.time, "sleep", interrupt)
+    status, out, _ = diagnosed(log, capsys, watch=True, gpu="gfx1100")
+    assert status == 0
+    assert out.startswith("hip-invalid-device-function: ")
+    log.write_text("step 1\n")
+    assert diagnosed(log, capsys, watch=True, gpu="gfx1100")[0] == 1
+
+
+@pytest.mark.parametrize("options", [{"log": "-"}, {"report": True}])
+def test_input_that_cannot_be_watched_is_status_2(log, capsys, options):
+    status, _, err = diagnosed(**({"log": log} | options), capsys=capsys, watch=True)
+    assert status == 2
+    assert "RM684" in err

@@ -124,3 +124,17 @@ def test_json_holds_the_inventory(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     _, out, _ = run(capsys, Doctor(sysfs=str(tmp_path)), as_json=True)
     assert [card["pci_address"] for card in json.loads(out)["inventory"]["cards"]] == ["0000:03:00.0", "0000:08:00.0"]
+
+
+def test_named_file_of_any_form_is_linted_and_corrected(tmp_path, capsys):
+    from rocmatrix.cli.commands import doctor as command
+
+    path = tmp_path / "run.sh"
+    text = "#!/bin/sh\ndocker run --ipc=host --device=/dev/dri --group-add video rocm/dev-ubuntu-24.04:6.4.1\n"
+    path.write_text(text)
+    for options, written in (({"diff": True}, False), ({"fix": True}, True)):
+        with pytest.raises(SystemExit):
+            command.doctor(command.Doctor(file=str(path), **options))
+        assert "+docker run --ipc=host --device=/dev/kfd --device=/dev/dri" in capsys.readouterr().out
+        assert (path.read_text() != text) is written
+    assert (tmp_path / "run.sh.before-fix").read_text() == text

@@ -1,7 +1,7 @@
 """What `./invokew evidence` says of a file that it can neither read nor write: the name, the flag and the next step."""
 
 import errno
-from pathlib import Path
+import os
 
 import pytest
 import yaml
@@ -54,7 +54,7 @@ def test_failed_export_names_the_file_and_its_own_flag(said, tmp_path, monkeypat
     def fail(*_, **__):
         raise OSError(number, "for the test")  # as write() fails: without the file's name
 
-    monkeypatch.setattr(Path, "write_text", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     told = said(export=tmp_path / "x.json")
     assert told.startswith(code)
     assert f"where: {tmp_path / 'x.json'}" in told

@@ -50,3 +50,11 @@ def test_text_that_yaml_could_misread_stays_text(content):
 @pytest.mark.parametrize(("name", "cell"), [("cpu", cells.CPU), ("gfx1100", cells.GFX1100)])
 def test_portable_compose_file_equals_the_reviewed_one(name, cell):
     assert_golden(f"run/portable-{name}.compose.yaml", emit.compose_file(portable_spec(cell)))
+
+
+@pytest.mark.parametrize("cell", cells.MATRIX.cells, ids=lambda cell: cell.name)
+def test_portable_file_of_a_card_demands_its_number_so_that_no_integrated_one_is_taken(cell):
+    service = yaml.safe_load(emit.compose_file(portable_spec(cell)))["services"]["train"]
+    named = service["environment"].get("ROCR_VISIBLE_DEVICES", "")
+    assert named.startswith("${ROCMATRIX_CARDS:?") == bool(cell.architecture)
+    assert ("devices" in service) == bool(cell.architecture)

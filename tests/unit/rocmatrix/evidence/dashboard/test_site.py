@@ -7,26 +7,25 @@ import re
 import threading
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands import dashboard as command
 from rocmatrix.cli.commands.dashboard import Dashboard
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
-from rocmatrix.evidence.dashboard.plot import HEIGHT, WIDTH, plot
+from rocmatrix.evidence.level import Standing
 from rocmatrix.evidence.record import Hardware, Number, Trouble
 from rocmatrix.matrix.card_names import same
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.browser import chromium, dom, violations
 from tests.fixtures.cells import MATRIX
-from tests.fixtures.evidence import CARD, at, record, rocm, smoke
+from tests.fixtures.evidence import CARD, record, rocm, smoke
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CELL = "rocm6.3-torch2.7.1-gfx1100"
@@ -209,24 +208,6 @@ def test_bench_is_a_table_and_its_figures_are_drawn_without_their_spreads(texts)
     assert "a bench shows how fast it is, and raises no level" in text
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 10_000), st.floats(-1e9, 1e9)), min_size=1, max_size=20, unique_by=lambda m: m[0])
-)
-def test_larger_values_are_drawn_higher_and_later_ones_further_right(measured):
-    drawn = plot("x", "s", [(at(hours), value) for hours, value in measured])
-    for point in drawn.points:
-        assert 0 <= point.x <= WIDTH
-        assert 0 <= point.y <= HEIGHT
-    for a, b in pairwise(drawn.points):
-        assert a.x <= b.x
-        assert (b.y <= a.y) if b.value > a.value else (b.y >= a.y)
-
-
-def test_plot_without_measurements_is_refused():
-    with pytest.raises(ValueError, match="nothing"):
-        plot("x", "s", [])
-
-
 def test_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "none.db"))
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
@@ -358,21 +339,49 @@ def test_simulated_records_have_a_badge_and_no_level():
 def test_trainings_of_unlike_length_are_not_joined():
     numbers = [
         (Number(probe="train", name="epochs", value=float(epochs), unit="epochs"),
+         Number(probe="train", name="rows_per_second", value=900.0, unit="1/s"),
          Number(probe="train", name="best_validation_loss", value=loss, unit="1"))
         for epochs, loss in ((1, 0.9), (300, 0.5), (300, 0.4))
     ]  # fmt: skip
     records = [record("train", 24 * day, hardware=rocm(), numbers=made) for day, made in enumerate(numbers)]
     page = command.pages_of(MATRIX, records, NOW)[CELL]
     found = {each.title: len(each.points) for each in page.plots}
-    assert {title.rpartition("best_validation_loss")[2]: count for title, count in found.items()} == {
-        ", 1 epochs": 1,
-        ", 300 epochs": 2,
+    assert {title.partition("train ")[2]: count for title, count in found.items()} == {
+        "best_validation_loss, 1 epochs": 1,
+        "best_validation_loss, 300 epochs": 2,
+        "rows_per_second": 3,
     }
 
 
 def test_card_below_the_last_level_names_the_next_and_what_shows_it(texts):
     *_, row = re.findall(rf'cells/{CELL}.html">.*?</tr>', texts["index.html"], re.DOTALL)
-    assert row.count("for smoked: ./invokew smoke in its image, on the card") == row.count("proven; ")
+    assert row.count("for smoked: ./invokew smoke in its image, on the card") == row.count("proven; ") > 0
+
+
+TRAINED = "for trained: ./invokew train in its image, on "
+PAIR = "for two-gpu: ./invokew smoke in its image, on two cards"
+
+
+@pytest.mark.parametrize(
+    ("card", "level", "missing", "expected"),
+    [
+        (CARD, "built", (), "for proven: ./invokew prove"),
+        (CARD, "proven", (), "for smoked: ./invokew smoke in its image, on the card"),
+        (CARD, "smoked", (), f"{TRAINED}the card; {PAIR}"),
+        (CARD, "two-gpu", (), f"{TRAINED}the card"),
+        (CARD, "trained", ("two-gpu",), PAIR),
+        (CARD, "trained", (), ""),
+        (view.CPU, "none", (), "for rendered: ./invokew render"),
+        (view.CPU, "proven", (), "for smoked: ./invokew smoke in its image, on this CPU"),
+        (view.CPU, "smoked", (), f"{TRAINED}this CPU"),
+        (view.CPU, "trained", ("two-gpu",), ""),
+    ],
+)
+def test_next_step_of_a_square_can_be_taken_on_its_card(card, level, missing, expected):
+    standing = Standing(cell=CELL, card=card, level=level, missing=missing)
+    assert view.Square(card=card, standing=standing, age="", regressed=()).next_step == expected
+    aside = view.Square(card=card, standing=replace(standing, set_aside=2), age="", regressed=()).next_step
+    assert aside == "; ".join(filter(None, [expected, "2 records set aside"]))
 
 
 @pytest.mark.parametrize("name", ["index.html", f"cells/{CELL}.html"])

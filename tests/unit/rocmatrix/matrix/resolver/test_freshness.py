@@ -7,7 +7,7 @@ import threading
 import pytest
 from packaging.version import Version
 
-from rocmatrix.matrix.resolver.freshness import SCHEMA, age, ask, compare, indexes, outdated
+from rocmatrix.matrix.resolver.freshness import SCHEMA, age, ask, compare, indexes, is_newer, outdated
 from tests.fixtures.cells import MATRIX
 
 INDEX = "https://download.pytorch.org/whl/rocm7.2"
@@ -30,9 +30,26 @@ def test_newer_releases_are_newer_and_not_broken():
     found = outdated(MATRIX, today="2026-11-21").newer
     assert found
     for entry in found:
-        assert age(RELEASES[entry.release]) > age(RELEASES[entry.recommended])
+        assert is_newer(RELEASES[entry.release], RELEASES[entry.recommended])
         assert entry.verdict != "broken"
         assert entry.cell is None or MATRIX.cell(entry.cell).release.name == entry.release
+
+
+@pytest.mark.parametrize(
+    ("release", "than", "newer"),
+    [
+        (("7.2", "2.9.1"), ("7.1", "2.10.0"), False),  # a newer ROCm with an older torch is another choice
+        (("7.1", "2.10.0"), ("7.2", "2.9.1"), False),
+        (("7.2", "2.10.0"), ("7.1", "2.10.0"), True),
+        (("7.2", "2.10.0"), ("7.2", "2.9.1"), True),
+        (("7.2", "2.10.0"), ("7.2", "2.10.0"), False),
+        ((None, "2.10.0"), (None, "2.9.1"), True),
+    ],
+)
+def test_release_with_an_older_part_is_not_newer(release, than, newer):
+    some = next(iter(RELEASES.values()))
+    one, other = (some.model_copy(update={"rocm": rocm, "torch": torch}) for rocm, torch in (release, than))
+    assert is_newer(one, other) is newer
 
 
 def test_architecture_left_out_of_newer_releases_stays():

@@ -30,11 +30,6 @@ def tree(*lines, texts=None):
     return made
 
 
-def test_lines_of_a_text_are_read_whatever_its_bytes():
-    assert tree(b"a\xff", b"b").lines("/opt/venv/pyvenv.cfg") == ["a\ufffd", "b"]
-    assert tree().lines("/opt/venv/pyvenv.cfg") == []
-
-
 @pytest.mark.parametrize(
     ("lines", "python"),
     [

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.verify.files import system
-from rocmatrix.verify.files.dpkg import Packages, merged
 from rocmatrix.verify.files.tree import Row, Tree
 
 LISTED = {"/usr/bin/tool": b"tool", "/usr/lib/python3.12/os.py": b"code", "/etc/tool.conf": b"conf"}
@@ -234,18 +233,6 @@ def test_users_that_allow_a_login_are_named(file, line, place):
 
 def test_empty_system_fails():
     assert system.check(Tree(), [], None).status == "failed"
-
-
-def test_paths_count_as_on_a_system_whose_folders_were_merged():
-    assert (merged("/bin/su"), merged("/lib64/ld.so")) == ("/usr/bin/su", "/usr/lib64/ld.so")
-    assert (merged("/usr/bin/su"), merged("/library")) == ("/usr/bin/su", "/library")
-
-
-def test_text_that_is_no_digest_explains_nothing():
-    made = Tree()
-    made.texts["/var/lib/dpkg/info/x.md5sums"] = b"  usr/bin/x\nz  usr/bin/y\n"
-    packages = Packages(made)
-    assert not packages.explain("/usr/bin/x", replace(row(b"x"), md5=b"x"), {}, written={})
 
 
 @pytest.mark.parametrize(

@@ -47,22 +47,24 @@ MINUTES = st.lists(st.integers(0, 4 * 1440), min_size=3, max_size=40, unique=Tru
 
 
 @settings(max_examples=60)
-@given(MINUTES, MINUTES, st.sampled_from(["begin", "end"]), st.integers(0, 200), st.sampled_from(["carry", "drop"]))
+@given(
+    *(MINUTES, MINUTES, st.sampled_from(["begin", "end"]), st.sampled_from([None, "begin", "end"])),
+    *(st.integers(0, 200), st.sampled_from(["carry", "drop"])),
+)
 def test_value_is_the_last_one_known_at_the_bars_end_and_never_a_later_one(
-    tmp_path_factory, bars, vix, stamp, tolerance, outside
+    tmp_path_factory, bars, vix, stamp, own_stamp, tolerance, outside
 ):
     folder = tmp_path_factory.mktemp("join")
     rows = [f"{local(minute)},{100 + place}" for place, minute in enumerate(vix)]
-    steps = {name: usual(minutes) if stamp == "begin" else 0 for name, minutes in (("bars", bars), ("vix", vix))}
+    stamps = {"bars": (bars, stamp), "vix": (vix, own_stamp or stamp)}
+    steps = {name: usual(minutes) if stamped == "begin" else 0 for name, (minutes, stamped) in stamps.items()}
     wanted = {}
     for minute in bars:  # written apart from the reader: one bar at a time, in minutes
         known = [(m + steps["vix"], 100 + p) for p, m in enumerate(vix) if m + steps["vix"] <= minute + steps["bars"]]
         if known and not (outside == "drop" and minute + steps["bars"] - known[-1][0] > tolerance):
             wanted[minute] = known[-1][1]
-    source = open_source(
-        bars_file(folder, bars),
-        Reading(join=Join(path=vix_file(folder, rows), stamp=stamp, tolerance=tolerance * 60, outside=outside)),
-    )
+    how = {"stamp": stamp, "own_stamp": own_stamp, "tolerance": tolerance * 60, "outside": outside}
+    source = open_source(bars_file(folder, bars), Reading(join=Join(path=vix_file(folder, rows), **how)))
     found = list(source.chunks())
     start = np.datetime64(START.astimezone(UTC).replace(tzinfo=None), "s")
     got = {
@@ -74,6 +76,29 @@ def test_value_is_the_last_one_known_at_the_bars_end_and_never_a_later_one(
     record = source.as_dict()["joined"]
     assert record["bars_joined"] + record["bars_with_an_older_value"] == len(wanted)
     assert record["bars_left_out"] == len(bars) - len(wanted)
+
+
+def test_second_file_stamped_at_its_begin_gives_a_bar_stamped_at_its_end_no_later_close(tmp_path):
+    bars = bars_file(tmp_path, [1, 2, 3])  # of 09:30 to 09:31 and so on
+    vix = vix_file(tmp_path, [f"{local(minute)},{10 + minute}" for minute in range(4)])
+    found, record = read(bars, vix, stamp="end", own_stamp="begin")
+    assert found.vix_close.tolist() == [10, 11, 12]
+    assert "whose begin is its time (by --join-time)" in record["known"]
+    found, record = read(bars, vix, stamp="end")
+    assert found.vix_close.tolist() == [11, 12, 13]
+    assert "whose end is its time (as the bars' by --bar-time)" in record["known"]
+
+
+def test_identity_of_a_join_without_a_stamp_of_its_own_is_unchanged(tmp_path):
+    for own in (None, "end"):
+        assert Join(path=tmp_path, stamp="end", own_stamp=own).as_list() == [
+            "carry",
+            None,
+            "end",
+            "America/New_York",
+            None,
+        ]
+    assert Join(path=tmp_path, stamp="end", own_stamp="begin").as_list()[-1] == "begin"
 
 
 def usual(minutes):

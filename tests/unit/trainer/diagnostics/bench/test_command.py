@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainer.diagnostics.bench import command, timing
-from trainer.diagnostics.bench.registry import BENCHMARKS
+from trainer.diagnostics.bench import command
 from trainer.diagnostics.probes.registry import Probe
 
 FIGURE = """
@@ -103,26 +102,3 @@ def test_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
 def test_options_of_the_wrapper_are_those_of_the_parser() -> None:
     taken = {action.dest for action in command.parser()._actions} - {"help"}
     assert taken == {option["name"] for option in command.OPTIONS}
-
-
-def test_benchmarks_have_a_limit_and_a_place_of_their_own() -> None:
-    names = [each.name for each in BENCHMARKS]
-    assert len(names) == len(set(names))
-    assert all(
-        each.timeout_seconds > 0 and each.module == f"trainer.diagnostics.bench.{each.name}" for each in BENCHMARKS
-    )
-
-
-def test_figure_is_the_median_and_its_spread_the_middle_half() -> None:
-    figure, spread = timing.rate("copy", "GB/s", 8.0, [1.0, 2.0, 2.0, 2.5, 90.0])
-    assert (figure.value, figure.unit) == (4.0, "GB/s")
-    assert (spread.name, spread.value, spread.unit) == ("copy spread", 25.0, "%")
-
-
-def test_warm_up_does_not_count() -> None:
-    import time
-
-    slow = iter([0.05])
-    taken = timing.samples(lambda: time.sleep(next(slow, 0.002)), "cpu", 0.05)
-    assert len(taken) >= timing.LEAST
-    assert min(taken) < 0.04

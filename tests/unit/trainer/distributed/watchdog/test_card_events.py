@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainer.distributed.watchdog import watcher
-from trainer.distributed.watchdog.card_events import MASK, CardEvent, CardEvents, parse, sentence, watch_cards
+from trainer.distributed.watchdog.card_events import MASK, MOST, CardEvent, CardEvents, parse, sentence, watch_cards
 from trainer.distributed.watchdog.timeouts import Limits
 
 RESET = "3 1 scheduler timeout\n4 1 scheduler timeout\n"
@@ -63,6 +63,18 @@ def test_events_of_each_card_are_asked_for_and_read_without_waiting(tree: Path, 
     assert [(event.gpu_id, event.kind) for event in events.resets()] == [(52, "reset begun"), (52, "reset ended")]
     events.close()
     assert events.files == {}
+
+
+def test_reset_after_a_day_of_throttling_is_kept(tree: Path, kernel: Kernel) -> None:
+    events = watch_cards(tree / "kfd", tree / "nodes", kernel)
+    for _ in range(12):
+        os.write(kernel.ends[52], b"2 7f:1\n" * 20)
+        events.look()
+    os.write(kernel.ends[51], RESET.encode() * 3)
+    events.look()
+    assert [event.kind for event in events.resets()] == ["reset begun", "reset ended"] * 3
+    assert len(events.seen) == MOST + 6
+    events.close()
 
 
 @pytest.mark.parametrize("missing", ["kfd", "nodes"])

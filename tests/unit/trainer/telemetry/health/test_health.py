@@ -58,7 +58,7 @@ def test_sound_card_reports_its_counters_and_none_moved(tmp_path: Path) -> None:
     Card(tmp_path).sound()
     report = watch(tmp_path).report()
     assert report is not None
-    assert (report["moved"], report["unknown"], report["words"]) == ([], [], "")
+    assert (report["moved"], report["unknown"], report["what"]) == ([], [], "")
     assert report["cards"][BDF]["known"] == 10
 
 
@@ -84,7 +84,7 @@ def test_counter_that_moved_by_one_is_reported_with_its_card(tmp_path: Path, fau
     report = begun.report()
     assert report is not None
     assert report["moved"] == [BDF]
-    assert words in report["words"]
+    assert words in report["what"]
 
 
 def test_card_that_is_gone_at_the_end_has_moved(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_card_that_is_gone_at_the_end_has_moved(tmp_path: Path) -> None:
     (tmp_path / "bus/pci/drivers/amdgpu" / BDF).unlink()
     report = begun.report()
     assert report is not None
-    assert "no longer there" in report["words"]
+    assert "no longer there" in report["what"]
 
 
 BROKEN = {
@@ -126,13 +126,40 @@ def test_file_that_answers_with_an_error_is_unknown(tmp_path: Path) -> None:
     assert counters.read(card.folder) == {}
 
 
-def test_counter_that_appears_later_is_not_taken_for_a_rise(tmp_path: Path) -> None:
+LATER = {
+    "ras": {"ras/umc_err_count": "ue: 7\nce: 9\n"},
+    "pages": {"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : R\n"},
+    "pcie": {"pcie_replay_count": "12\n"},
+    "all": {"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : P\n", "pcie_replay_count": "3\n"},
+}
+
+
+@pytest.mark.parametrize("files", LATER)
+@pytest.mark.parametrize("asleep", [False, True], ids=["absent", "asleep"])
+def test_counter_that_appears_later_is_not_taken_for_a_rise(tmp_path: Path, files: str, asleep: bool) -> None:
     card = Card(tmp_path)
+    for name in LATER[files] if asleep else ():
+        (card.folder / name).mkdir(parents=True)  # reading a folder fails, as EINVAL of the driver does
     begun = watch(tmp_path)
-    card.write("ras/umc_err_count", "ue: 7\nce: 9\n")
+    for name, content in LATER[files].items():
+        if asleep:
+            (card.folder / name).rmdir()
+        card.write(name, content)
     report = begun.report()
     assert report is not None
     assert report["moved"] == []
+
+
+@pytest.mark.parametrize("files", ["pages", "pcie", "all"])
+def test_first_entry_of_a_list_that_was_read_empty_is_a_rise(tmp_path: Path, files: str) -> None:
+    card = Card(tmp_path).sound()
+    begun = watch(tmp_path)
+    for name, content in LATER[files].items():
+        card.write(name, content)
+    report = begun.report()
+    assert report is not None
+    assert report["moved"] == [BDF]
+    assert len(report["cards"][BDF]["rose"]) == len(LATER[files])
 
 
 def test_errors_of_xgmi_that_reading_clears_are_not_read(tmp_path: Path) -> None:
@@ -195,4 +222,4 @@ def test_replays_of_the_table_are_a_counter_too(tmp_path: Path) -> None:
     made = bytearray(table())
     struct.pack_into("<Q", made, 112, 5)
     card.write("gpu_metrics", bytes(made))
-    assert counters.read(card.folder) == {"pcie/replays": 5}
+    assert counters.read(card.folder) == {"pcie/metrics_replays": 5}

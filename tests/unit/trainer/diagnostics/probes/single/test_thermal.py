@@ -84,11 +84,14 @@ def test_load_fits_the_time_limit(kind: str, limit: float, seconds: float) -> No
     assert thermal.load_seconds(device, limit) == seconds
 
 
-def at_power(start: float, end: float, kept: float) -> list[thermal.Window]:
-    """A card whose power and speed fall halfway through."""
-    rows = [(start, 100.0)] * 8 + [(end, 100.0 * kept)] * 8
+def at_power(
+    start: float, end: float, kept: float, *, hot: float | None = 80.0, limit: float | None = 100.0
+) -> list[thermal.Window]:
+    """A card whose power and speed fall halfway through, and that has become `hot` by then."""
+    rows = [(start, 100.0, 60.0)] * 8 + [(end, 100.0 * kept, hot)] * 8
     return [
-        thermal.Window(rate=rate, wrong=0, reading=Reading(temperature_c=80.0, power_w=power)) for power, rate in rows
+        thermal.Window(rate=rate, wrong=0, reading=Reading(temperature_c=degrees, limit_c=limit, power_w=power))
+        for power, rate, degrees in rows
     ]
 
 
@@ -108,6 +111,22 @@ def test_speed_may_fall_with_the_power_that_the_firmware_allows(
     start: float, end: float, kept: float, failing: list[str]
 ) -> None:
     assert failed(at_power(start, end, kept)) == failing
+
+
+@pytest.mark.parametrize(
+    ("hot", "limit", "failing"),
+    [
+        (90.0, 100.0, []),
+        (90.5, 100.0, ["speed holds"]),
+        (100.0, 100.0, ["speed holds"]),  # a fan that stands still: a quarter of the speed on a quarter of the power
+        (80.0, None, ["speed holds"]),
+        (None, 100.0, ["speed holds"]),
+    ],
+)
+def test_speed_that_falls_with_power_near_the_critical_temperature_fails(
+    hot: float | None, limit: float | None, failing: list[str]
+) -> None:
+    assert failed(at_power(80, 20, 0.26, hot=hot, limit=limit)) == failing
 
 
 def test_load_runs_with_the_additions_of_rocblas_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,259 @@
+"""Kubernetes manifests and GitHub workflows as subjects, and what is wrong with how they ask for an AMD card.
+
+Templates of Helm are no YAML before they are rendered: RM311 names the line, `helm template` renders them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rocmatrix.doctor.environment.dockerfile import installed, read_text
+from rocmatrix.doctor.environment.launch import Launch, of_command
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Fix, Noted, Subject
+from rocmatrix.doctor.environment.scripts import launches, lines
+from rocmatrix.runtime.errors import RocmatrixError
+
+AMD, NVIDIA = "amd.com/gpu", "nvidia.com/gpu"
+_AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
+_HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
+_POD_KEYS = ("containers", "initContainers")
+
+
+def documents(path: Path) -> list[yaml.Node]:
+    """Return the documents of a YAML file. Raises RM310 where it cannot be read, RM311 where it is not YAML."""
+    try:
+        return [node for node in yaml.compose_all(read_text(path), Loader=yaml.SafeLoader) if node is not None]
+    except yaml.YAMLError as error:
+        raise RocmatrixError("RM311", what=" ".join(str(error).split()), where=str(path)) from error
+
+
+def of_manifests(path: Path) -> tuple[Subject, ...]:
+    """Return the containers of every pod in a file of Kubernetes manifests. Raises RM310, RM311."""
+    return tuple(subject for node in documents(path) for pod in _pods(node) for subject in _of_pod(path, pod))
+
+
+def _pods(node: yaml.Node, depth: int = 0) -> Iterator[Mapping[str, yaml.Node]]:
+    """Yield every mapping that lists containers: a pod's spec, in whatever kind of object."""
+    if depth > 40:
+        return
+    if isinstance(node, yaml.MappingNode):
+        own = items(node)
+        if isinstance(own.get("containers"), yaml.SequenceNode):
+            yield own
+        for child in own.values():
+            yield from _pods(child, depth + 1)
+    elif isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            yield from _pods(child, depth + 1)
+
+
+def _of_pod(path: Path, pod: Mapping[str, yaml.Node]) -> Iterator[Subject]:
+    for key in _POD_KEYS:
+        for node in _rows(pod.get(key)):
+            container = items(node)
+            if "image" in container:
+                yield _container(path, pod, container)
+
+
+def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node]) -> Subject:
+    image, where = text(container["image"]), f"{path}:{container['image'].start_mark.line + 1}"
+    variables = tuple(_variables(path, container.get("env")))
+    words = [text(row) for key in ("command", "args") for row in _rows(container.get(key))]
+    command = Command(text=" ".join(words), where=where)
+    own, shared = items(container.get("securityContext")), items(pod.get("securityContext"))
+    privileged = text(own.get("privileged")) == "true"
+    paths = [text(items(items(row).get("hostPath")).get("path")) for row in _rows(pod.get("volumes"))]
+    user = text(own.get("runAsUser") or shared.get("runAsUser")) or None
+    groups = tuple(text(row) for row in _rows(shared.get("supplementalGroups")))
+    asked = _resources(container)
+    notes = tuple(_gpu_notes(path, container, image, variables, privileged and "/dev/kfd" in paths))
+    for_card = AMD in asked["limits"]
+    notes += tuple(_pod_notes(path, pod, container, user=user, groups=groups)) if for_card else ()
+    return Subject(
+        name=f"{path} container {text(container.get('name')) or image}",
+        variables=variables,
+        commands=(command,) if words else (),
+        pairs=tuple(installed(command.text, where)) if words else (),
+        image=image,
+        where=where,
+        for_amd=for_card,
+        notes=notes,
+    )
+
+
+def _resources(container: Mapping[str, yaml.Node]) -> dict[str, dict[str, yaml.Node]]:
+    resources = items(container.get("resources"))
+    return {key: items(resources.get(key)) for key in ("limits", "requests")}
+
+
+def _gpu_notes(
+    path: Path, container: Mapping[str, yaml.Node], image: str, variables: tuple[Assignment, ...], by_hand: bool
+) -> Iterator[Noted]:
+    """Yield what is wrong with the resources that a container asks for."""
+    asked = _resources(container)
+    limits, requests = asked["limits"], asked["requests"]
+    rocm = bool(re.search(r"rocm", image, re.IGNORECASE)) or any(
+        row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in variables
+    )
+    here = f"{path}:{container['image'].start_mark.line + 1}"
+    for section in asked.values():
+        if NVIDIA in section and rocm:
+            line = _line(path, section[NVIDIA])
+            yield Noted(
+                rule="k8s-nvidia-resource", where=line, what=f"{NVIDIA} for {image}", severity="error",
+                truth="the resource is NVIDIA's: no node with AMD cards offers it, and the pod stays pending",
+                instead=f"{AMD}", fix=Fix(where=line, before=NVIDIA, after=AMD),
+            )  # fmt: skip
+    if AMD in requests and AMD not in limits:
+        yield Noted(
+            rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), what=f"requests {AMD}", severity="error",
+            truth="an extended resource has to be in limits; the API server refuses the pod",
+            instead=f"put {AMD} into limits (requests may repeat it)",
+        )  # fmt: skip
+    if AMD in requests and AMD in limits and text(requests[AMD]) != text(limits[AMD]):
+        yield Noted(
+            rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), severity="error",
+            what=f"requests {text(requests[AMD])}, limits {text(limits[AMD])}",
+            truth="requests and limits of an extended resource have to be equal", instead="give limits alone",
+        )  # fmt: skip
+    if AMD in limits and not re.fullmatch(r"\d+", text(limits[AMD])) and not re.search(r"\{\{|\$", text(limits[AMD])):
+        yield Noted(
+            rule="k8s-gpu-fraction", where=_line(path, limits[AMD]), severity="error",
+            what=f"{AMD}: {text(limits[AMD])}",
+            truth="cards are given as whole numbers", instead="1, or partitions of an Instinct card",
+        )  # fmt: skip
+    if rocm and not by_hand and not any(name.startswith(("amd.com/", "nvidia.com/")) for name in (*limits, *requests)):
+        yield Noted(
+            rule="k8s-gpu-not-requested", where=here, what=image, severity="warning",
+            truth="without amd.com/gpu in its limits a container gets no card from the device plugin",
+            instead="resources: {limits: {amd.com/gpu: 1}}",
+        )  # fmt: skip
+    if by_hand and not limits.get(AMD):
+        yield Noted(
+            rule="k8s-device-by-hand", where=here, what="privileged with hostPath /dev/kfd", severity="note",
+            truth="the scheduler does not count the card: two such pods share it, and the container has root's rights",
+            instead="the device plugin and amd.com/gpu in limits",
+        )  # fmt: skip
+
+
+def _pod_notes(
+    path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node], *, user: str | None,
+    groups: tuple[str, ...],
+) -> Iterator[Noted]:  # fmt: skip
+    """Yield what a container with a card lacks of its pod."""
+    here = f"{path}:{container['image'].start_mark.line + 1}"
+    mounts = [text(items(row).get("mountPath")) for row in _rows(container.get("volumeMounts"))]
+    if "/dev/shm" not in mounts and text(pod.get("hostIPC")) != "true":
+        yield Noted(
+            rule="shared-memory-small", where=here, what=text(container["image"]), severity="note",
+            truth="a pod has 64 MB of /dev/shm; data loaders and RCCL between cards need more",
+            instead="an emptyDir with medium: Memory and a sizeLimit, mounted at /dev/shm",
+        )  # fmt: skip
+    if user not in (None, "0") and not groups:
+        yield Noted(
+            rule="groups-not-given", where=here, what=f"runAsUser {user}", severity="warning",
+            truth="another user than root is in none of the groups that own the device nodes",
+            instead="supplementalGroups with the numbers of the node's groups render and video",
+        )  # fmt: skip
+
+
+def of_workflow(path: Path) -> tuple[Subject, ...]:
+    """Return the jobs of a GitHub workflow, and the containers that their steps start. Raises RM310, RM311."""
+    root = items(next(iter(documents(path)), None))
+    shared = tuple(_variables(path, root.get("env")))
+    return tuple(
+        subject
+        for name, node in items(root.get("jobs")).items()
+        if isinstance(node, yaml.MappingNode)
+        for subject in _of_job(path, name, items(node), shared)
+    )
+
+
+def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[Assignment, ...]) -> Iterator[Subject]:
+    steps = [items(row) for row in _rows(job.get("steps"))]
+    commands = tuple(
+        Command(text=line.text, where=f"{path}:{_first(step['run']) + line.number}")
+        for step in steps
+        if "run" in step
+        for line in lines(text(step["run"]))
+    )
+    variables = (
+        *shared,
+        *_variables(path, job.get("env")),
+        *(v for s in steps for v in _variables(path, s.get("env"))),
+    )
+    held = job.get("container")
+    container = items(held) if isinstance(held, yaml.MappingNode) else {"image": held} if held is not None else {}
+    image = text(container.get("image")) or None
+    where = f"{path}:{(container['image'] if image else next(iter(job.values()))).start_mark.line + 1}"
+    runner = " ".join(text(row) for row in _rows(job.get("runs-on"))) or text(job.get("runs-on"))
+    launch = _job_launch(container, image, where)
+    yield Subject(
+        name=f"{path} job {name}", variables=tuple(variables), commands=commands, image=image, where=where,
+        pairs=tuple(pair for command in commands for pair in installed(command.text, command.where)),
+        launch=launch, for_amd=bool(_AMD_LABEL.search(runner)),
+        notes=tuple(_runner_notes(where, runner, commands, launch)),
+    )  # fmt: skip
+    for command in commands:
+        yield from launches(command, str(path))
+
+
+def _job_launch(container: Mapping[str, yaml.Node], image: str | None, where: str) -> Launch | None:
+    options = text(container.get("options"))
+    if image is None or not options:
+        return None
+    try:
+        words = shlex.split(options)
+    except ValueError:
+        words = options.split()
+    return of_command(["docker", "run", *words, image], where)
+
+
+def _runner_notes(where: str, runner: str, commands: tuple[Command, ...], launch: Launch | None) -> Iterator[Noted]:
+    wants = launch is not None and any("kfd" in device for device in launch.devices)
+    wants = wants or any("/dev/kfd" in command.text and "run" in command.text for command in commands)
+    if wants and _HOSTED.match(runner):
+        yield Noted(
+            rule="hosted-runner-has-no-card", where=where, what=f"runs-on {runner} with /dev/kfd", severity="error",
+            truth="GitHub's own runners have no AMD card, so /dev/kfd is missing and the container does not start",
+            instead="a self-hosted runner with a card, or a job without devices",
+        )  # fmt: skip
+
+
+def _variables(path: Path, node: yaml.Node | None) -> Iterator[Assignment]:
+    """Yield variables of a map, or of a list of {name, value}; those from secrets have no value and are left out."""
+    for row in _rows(node):
+        own = items(row)
+        if "name" in own and "value" in own:
+            yield Assignment(name=text(own["name"]), value=text(own["value"]), where=_line(path, own["value"]))
+    for name, value in items(node).items():
+        yield Assignment(name=name, value=text(value), where=_line(path, value))
+
+
+def items(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    """Return a mapping's entries by name; of another node none."""
+    return {str(key.value): value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+
+
+def text(node: Any) -> str:
+    """Return a scalar's text; of another node none."""
+    return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+
+
+def _rows(node: yaml.Node | None) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _line(path: Path, node: yaml.Node) -> str:
+    return f"{path}:{node.start_mark.line + 1}"
+
+
+def _first(node: yaml.Node) -> int:
+    """Return the line before the first of a block of text."""
+    return int(node.start_mark.line + (1 if getattr(node, "style", None) in ("|", ">") else 0))

@@ -1,0 +1,58 @@
+"""Any file of settings as subjects, by its name and form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rocmatrix.doctor.environment import compose, dockerfile, scripts
+from rocmatrix.doctor.environment.dockerfile import read_text
+from rocmatrix.doctor.environment.files import manifests, projects
+from rocmatrix.doctor.environment.lint_input import Subject
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.runtime.errors import RocmatrixError
+
+_YAML = (".yml", ".yaml")
+_SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", ".txt", ".in")
+
+
+def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = None) -> tuple[Subject, ...]:
+    """Return what a file sets, installs and starts. Raises RM310 where it cannot be read, RM311 where its form is none
+    of those that are known.
+
+    Args:
+        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest or a workflow.
+        shell: variables of the shell by name, for compose files.
+    """
+    name = path.name.lower()
+    if name.startswith(("dockerfile", "containerfile")) or path.suffix.lower() in (".dockerfile", ".containerfile"):
+        return dockerfile.of_dockerfile(path)
+    if name.endswith(".toml"):
+        return projects.of_pyproject(path)
+    if path.suffix.lower() in _YAML:
+        return _of_yaml(path, shell, matrix)
+    if path.suffix.lower() in _SCRIPTS or read_text(path).startswith("#!"):
+        return scripts.of_file(path)
+    raise _unknown(path)
+
+
+def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tuple[Subject, ...]:
+    documents = [manifests.items(node) for node in manifests.documents(path)]
+    keys = {key for document in documents for key in document}
+    if "services" in keys:
+        return compose.of_compose(path, shell=shell, matrix=matrix)
+    if "jobs" in keys and "apiVersion" not in keys:
+        return manifests.of_workflow(path)
+    if {"apiVersion", "kind"} <= keys:
+        return manifests.of_manifests(path)
+    if "dependencies" in keys:
+        return projects.of_conda(path)
+    raise _unknown(path)
+
+
+def _unknown(path: Path) -> RocmatrixError:
+    what = (
+        "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, workflow"
+    )
+    advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
+    return RocmatrixError("RM311", what=what, where=str(path), next=advice)

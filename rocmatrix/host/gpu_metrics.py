@@ -1,0 +1,63 @@
+"""What throttles a card, by `gpu_metrics`: the binary table that amdgpu keeps of it.
+
+Layouts: Linux `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: a header of u16 size, u8 format, u8 content; then the
+fields in their natural alignment, little-endian. A field of ones is not reported.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+INDEPENDENT_STATUS = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}  # u64, one meaning on all chips
+CHIP_STATUS = {(1, 4): 40, (2, 1): 108}  # u32, its bits differ between chips
+# amdgpu_smu.h, SMU_THROTTLER_*: sixteen bits a cause
+CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
+# v1.6 and v1.7 count cycles instead: accumulation_counter, then five residencies, u32 each
+CYCLES = {(1, 6): 32, (1, 7): 40}
+RESIDENCIES = ("prochot", "power", "socket temperature", "regulator temperature", "memory temperature")
+LEAST_SHARE = 0.01  # of the cycles between two tables; below it no cause is named
+
+
+def version(table: bytes) -> tuple[int, int] | None:
+    """Return format and content revision of a table, None where it is cut short or states another size."""
+    if len(table) < 4:
+        return None
+    size, major, minor = struct.unpack_from("<HBB", table)
+    return (major, minor) if size == len(table) else None
+
+
+def throttled_by(table: bytes) -> tuple[str, ...] | None:
+    """Return what throttles the card by a `gpu_metrics` table; None for a format or length that is not known."""
+    kind, size = version(table), len(table)
+    if kind is None:
+        return None
+    if (at := INDEPENDENT_STATUS.get(kind)) is not None and size >= at + 8:
+        bits: int = struct.unpack_from("<Q", table, at)[0]
+        if bits == (1 << 64) - 1:  # the driver fills what a chip does not tell with ones
+            return None
+        return tuple(cause for cause, shift in CAUSES.items() if bits >> shift & 0xFFFF)
+    if (at := CHIP_STATUS.get(kind)) is not None and size >= at + 4:
+        chip: int = struct.unpack_from("<I", table, at)[0]
+        return None if chip == (1 << 32) - 1 else (f"status 0x{chip:x} of this chip",) if chip else ()
+    return None
+
+
+def cycles(table: bytes) -> Mapping[str, int]:
+    """Return the cycles in all (`all`) and those that each cause throttled; empty where the table counts none."""
+    at = CYCLES.get(version(table) or (0, 0))
+    if at is None or len(table) < at + 4 * (1 + len(RESIDENCIES)):
+        return {}
+    counted = struct.unpack_from(f"<{1 + len(RESIDENCIES)}I", table, at)
+    named = zip(("all", *RESIDENCIES), counted, strict=True)
+    return {name: count for name, count in named if count != (1 << 32) - 1}
+
+
+def throttled_between(before: bytes, after: bytes) -> tuple[str, ...] | None:
+    """Return what throttled the card between two tables that count cycles, with its share; None where not known."""
+    old, new = cycles(before), cycles(after)
+    whole = new.get("all", 0) - old.get("all", 0)
+    parts = {name: new[name] - old[name] for name in RESIDENCIES if name in old and name in new}
+    if whole <= 0 or not parts or any(not 0 <= part <= whole for part in parts.values()):
+        return None
+    return tuple(f"{name} {part / whole:.0%}" for name, part in parts.items() if part >= LEAST_SHARE * whole)

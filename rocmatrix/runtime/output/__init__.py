@@ -1,0 +1,1 @@
+"""Files that commands write for a person: whole, or not at all."""

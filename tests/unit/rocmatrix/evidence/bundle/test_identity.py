@@ -1,0 +1,26 @@
+"""Names and secrets of this machine are those of a person, and long enough."""
+
+import pytest
+
+from rocmatrix.evidence.bundle.identity import here
+
+
+def test_identity_leaves_out_generic_accounts_and_short_secrets(tmp_path):
+    told = {"HOME": "/home/ubuntu", "USER": "ubuntu", "HOSTNAME": "deep7.lab", "MY_TOKEN": "abc", "API_KEY": "abcdefgh"}
+    found = here(told, root=tmp_path)
+    assert "ubuntu" not in found.names
+    assert "deep7.lab" in found.names
+    assert found.secrets == ("abcdefgh",)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("XAUTHORITY", False), ("SSH_AUTH_SOCK", False), ("GIT_AUTHOR_NAME", False), ("TOKENIZERS_CACHE", False),
+        ("HTTP_AUTHORIZATION", True), ("MY_AUTH", True), ("REGISTRY_AUTH_FILE", True), ("HF_TOKEN", True),
+    ],
+)  # fmt: skip
+def test_secret_is_known_by_the_name_of_its_variable(tmp_path, name, secret):
+    assert here({"HOME": "/", name: "/run/user/1000/value"}, root=tmp_path).secrets == (
+        ("/run/user/1000/value",) if secret else ()
+    )

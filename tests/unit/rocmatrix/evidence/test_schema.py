@@ -1,0 +1,61 @@
+"""The evidence file is opened, brought up to date, and left alone where it is not ours."""
+
+import json
+import sqlite3
+import time
+import zlib
+
+import pytest
+
+from rocmatrix.evidence import schema, store
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.evidence import record, smoke
+
+
+@pytest.mark.parametrize("damage", ["another program", "no database", "newer", "a folder"])
+def test_store_that_is_not_ours_is_left_alone_and_reported(path, damage, capsys):
+    if damage == "a folder":
+        path.mkdir()
+    elif damage == "no database":
+        path.write_text("notes of mine, longer than a header of SQLite would be" * 4)
+    else:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE mine (x)")
+        if damage == "newer":
+            connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
+            connection.execute("PRAGMA user_version = 99")
+        connection.close()
+    before = path.read_bytes() if path.is_file() else None
+    assert not store.save(path, record("build"))
+    assert capsys.readouterr().err.count("RM620") == 1
+    assert (path.read_bytes() if path.is_file() else None) == before
+    if damage != "a folder":
+        with pytest.raises(RocmatrixError) as caught:
+            store.read(path)
+        assert caught.value.code == "RM621"
+
+
+def test_older_file_is_brought_up_to_date(path, monkeypatch):
+    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+    with schema.opened(path, write=True) as connection:
+        for kept, origin in ((smoke(1), store.HERE), (record("build"), store.HERE), (record("train", 3), "lab.json")):
+            row = (kept.id, kept.at, kept.cell, kept.kind, json.dumps(kept.content()), zlib.compress(b""), origin)
+            connection.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    monkeypatch.undo()
+    assert [r.kind for r in store.read(path)] == ["build", "smoke", "train"]  # read as it is
+    store.add(path, [record("prove", -9)])  # a clock set back
+    kept = store.read(path)
+    assert [(r.kind, r.number) for r in kept] == [("build", 1), ("smoke", 2), ("prove", 3), ("train", 1)]
+    assert len({r.series for r in kept}) == 2
+    with schema.opened(path, write=True) as connection:
+        assert connection.execute("SELECT count(*) FROM night").fetchone() == (0,)
+
+
+def test_reader_does_not_wait_for_a_writer(path):
+    store.add(path, [record("build")])
+    with schema.opened(path, write=True) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        assert len(store.read(path)) == 1
+        assert time.monotonic() - began < schema.WAIT_SECONDS / 2
+        connection.execute("ROLLBACK")

@@ -1,0 +1,69 @@
+"""A run without a record becomes a failed one as soon as its program is known to be gone."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rocmatrix.evidence import store, unfinished_runs
+from rocmatrix.runtime import process_name
+from tests.fixtures.evidence import record
+
+LOST = record("smoke", passed=False, log="nothing came back")
+
+
+def noted(path, monkeypatch, *, host="here", boot="boot 1", runs=True, at=None):
+    """Note a run as of another program, and let it run, or not, when it is next looked for."""
+    monkeypatch.setattr(process_name, "host", lambda: host)
+    monkeypatch.setattr(process_name, "boot", lambda: boot)
+    lost = LOST if at is None else LOST.model_copy(update={"at": at})
+    token = unfinished_runs.begin(path, lost)
+    monkeypatch.setattr(process_name, "host", lambda: "here")
+    monkeypatch.setattr(process_name, "boot", lambda: "boot 1")
+    monkeypatch.setattr(process_name, "runs", lambda _: runs)
+    return token
+
+
+def now():
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def test_run_that_ended_has_its_record_alone(path):
+    token = unfinished_runs.begin(path, LOST)
+    unfinished_runs.end(path, token, record("smoke", 1))
+    assert unfinished_runs.settle(path) == 0
+    assert [each.passed for each in store.read(path)] == [True]
+
+
+def test_forgotten_run_leaves_no_record(path):
+    unfinished_runs.forget(path, unfinished_runs.begin(path, LOST))
+    assert unfinished_runs.settle(path) == 0
+    assert store.read(path) == []
+
+
+@pytest.mark.parametrize(
+    ("about", "lost"),
+    [
+        ({"runs": True}, 0),
+        ({"runs": False}, 1),
+        ({"runs": True, "boot": "boot 0"}, 1),
+        ({"runs": False, "host": "another", "at": now()}, 0),
+        ({"runs": True, "host": "another", "at": "2020-01-01T00:00:00.000Z"}, 1),
+    ],
+)
+def test_run_is_lost_where_its_process_or_boot_is_gone_or_another_host_is_late(path, monkeypatch, about, lost):
+    noted(path, monkeypatch, **about)
+    assert unfinished_runs.settle(path) == lost
+    assert unfinished_runs.settle(path) == 0  # once
+    assert [(each.passed, each.log) for each in store.read(path)] == [(False, LOST.log)] * lost
+
+
+def test_lost_run_stands_before_the_one_that_begins_after_it(path, monkeypatch):
+    noted(path, monkeypatch, runs=False)
+    token = unfinished_runs.begin(path, LOST)
+    unfinished_runs.end(path, token, record("smoke", 1))
+    assert [(each.passed, each.number) for each in store.read(path)] == [(False, 1), (True, 2)]
+
+
+def test_file_that_is_not_there_is_not_made(path):
+    assert unfinished_runs.settle(path) == 0
+    assert not path.exists()

@@ -1,0 +1,60 @@
+"""Throttling by `gpu_metrics`: a status by its layout, and cycles counted between two tables."""
+
+import struct
+
+import pytest
+
+from rocmatrix.host.gpu_metrics import CYCLES, throttled_between, throttled_by
+from tests.fixtures import machines
+
+
+def counted(cycles, *causes, version=(1, 7)):
+    """Return a table that counts cycles: those in all, then the throttled ones of each cause."""
+    table = bytearray(machines.metrics(version=version, size=256))
+    struct.pack_into("<6I", table, CYCLES[version], cycles, *causes)
+    return bytes(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "cause"),
+    [
+        (machines.metrics(), ()),
+        (machines.metrics(status=1 << 20 | 1 << 47), ("current", "temperature")),
+        (machines.metrics(status=1 << 57), ("other",)),
+        (machines.metrics(status=(1 << 64) - 1), None),
+        (machines.metrics(version=(1, 4), status=5), ("status 0x5 of this chip",)),
+        (machines.metrics(version=(1, 4)), ()),
+        (machines.metrics(version=(2, 1), status=2), ("status 0x2 of this chip",)),
+        (machines.metrics(version=(2, 2), status=1 << 33), ("temperature",)),
+        (machines.metrics(version=(1, 4), status=(1 << 32) - 1), None),
+        (bytes.fromhex("3c000103") + bytes(56), None),
+        (machines.metrics()[:-1], None),
+        (b"", None),
+        (b"\xff" * 4, None),
+    ],
+)
+def test_metrics_table_is_read_by_its_format_and_length(table, cause):
+    assert throttled_by(table) == cause
+
+
+@pytest.mark.parametrize("version", [(1, 6), (1, 7)])
+@pytest.mark.parametrize(
+    ("before", "after", "causes"),
+    [
+        ((1000, 0, 0, 0, 0, 0), (2000, 0, 250, 0, 10, 0), ("power 25%", "regulator temperature 1%")),
+        ((1000, 0, 0, 0, 0, 0), (2000, 0, 9, 0, 0, 0), ()),
+        ((1000, 0, 0, 0, 0, 0), (1000, 0, 0, 0, 0, 0), None),  # no time went by
+        ((1000, 0, 5, 0, 0, 0), (2000, 0, 4, 0, 0, 0), None),  # it began anew
+        ((1000, 0, 0, 0, 0, 0), (1010, 0, 90, 0, 0, 0), None),  # more than all of the time
+    ],
+)
+def test_throttling_is_the_share_of_the_cycles_between_two_tables(version, before, after, causes):
+    tables = [counted(*cycles, version=version) for cycles in (before, after)]
+    assert throttled_between(*tables) == causes
+
+
+def test_cycles_that_are_not_reported_are_unknown():
+    ones = (1 << 32) - 1
+    tables = [counted(cycles, ones, ones, ones, ones, ones) for cycles in (1, 2)]
+    assert throttled_between(*tables) is None
+    assert throttled_between(machines.metrics(), machines.metrics()) is None

@@ -1,0 +1,141 @@
+"""The package index's own torch: recorded for each Python, stated with its size, taken in place of the small one."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.utils import parse_wheel_filename
+
+from rocmatrix.images import native_env
+from rocmatrix.images.native import plain_wheels
+from rocmatrix.images.pip_report import PLATFORMS
+from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.runtime.errors import RocmatrixError
+
+ROOT = Path(__file__).resolve().parents[5]
+MATRIX = matrix_file.load(ROOT)
+CPU = MATRIX.cell("cpu-torch2.13.0")
+GONE = RocmatrixError("RM104", what="torch-2.13.0+cpu.whl", why="PyTorch's own index: connection refused")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("python", plain_wheels.PYTHONS)
+def test_plain_torch_is_recorded_for_each_python_with_all_its_packages(python: str) -> None:
+    small = MATRIX.for_python(CPU, python)
+    assert small is not None
+    found = plain_wheels.plain(small, ROOT)
+    assert found is not None
+    files, before = dict(found.cell.wheels), dict(small.wheels)
+    kept = {file for file in before if not file.startswith("torch-")}
+    assert kept < set(files)
+    added = sorted(set(files) - kept)
+    assert [file for file in added if file.startswith("torch-")] == [
+        f"torch-2.13.0-cp{python.replace('.', '')}-cp{python.replace('.', '')}-manylinux_2_28_x86_64.whl"
+    ]
+    names = [files[file].name for file in added]
+    assert len(names) == len(set(names)) and {"triton", "nvidia-cublas", "nvidia-cudnn-cu13"} <= set(names)
+    assert all(re.fullmatch(r"[0-9a-f]{64}", files[file].sha256) for file in added)
+    assert "2.7 GB to fetch" in found.words and f"Python {python}" in found.words
+    recorded = yaml.safe_load((ROOT / plain_wheels.LOCK).read_text())["2.13.0"]
+    assert found.size == sum(recorded[file]["bytes"] for file in added)
+
+
+def test_cell_for_a_card_and_a_torch_that_is_not_recorded_have_no_plain_wheels(tmp_path: Path) -> None:
+    assert plain_wheels.plain(MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"), ROOT) is None
+    assert plain_wheels.plain(CPU, tmp_path) is None
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / plain_wheels.LOCK).write_text("2.12.0: {}\n")
+    assert plain_wheels.plain(CPU, tmp_path) is None
+
+
+def found() -> plain_wheels.Plain:
+    plain = plain_wheels.plain(CPU, ROOT)
+    assert plain is not None
+    return plain
+
+
+@pytest.mark.parametrize(
+    ("typed", "given", "taken"),
+    [
+        *[("y\n", "", True), ("yes\n", "", True), ("n\n", "", False), ("\n", "", False), ("", "", False)],
+        *[("n\n", "yes", True), ("y\n", "no", False), ("y\n", "maybe", False), ("y\n", " YES ", True)],
+    ],
+)
+def test_plain_torch_is_taken_on_a_terminal_where_the_answer_is_yes(
+    typed: str, given: str, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", printed)
+    environment = {plain_wheels.ANSWER: given} if given else {}
+    if taken:
+        plain_wheels.agree(found(), GONE, environment)
+    else:
+        with pytest.raises(RocmatrixError, match="RM114") as caught:
+            plain_wheels.agree(found(), GONE, environment)
+        assert "connection refused" in caught.value.why
+    assert "torch-2.13.0+cpu.whl" in printed.getvalue() and "2.7 GB" in printed.getvalue()
+    assert ("[y/N]" in printed.getvalue()) is not bool(given)
+
+
+def test_plain_torch_is_taken_without_a_terminal_unless_declined(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    plain_wheels.agree(found(), GONE, {})
+    assert "2.7 GB" in capsys.readouterr().err
+    with pytest.raises(RocmatrixError, match="RM114"):
+        plain_wheels.agree(found(), GONE, {plain_wheels.ANSWER: "no"})
+
+
+def test_small_build_that_cannot_be_fetched_is_replaced_once_and_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second start asks no index about the small build again."""
+    tried, installed = [], []
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(native_env, "run_pip", installed.append)
+    monkeypatch.setattr(plain_wheels, "agree", lambda *_: None)
+
+    def fetch(cell: object, folder: Path) -> Path:
+        tried.append(folder.name)
+        if "plain" not in folder.name:
+            raise GONE
+        return folder
+
+    monkeypatch.setattr("rocmatrix.images.wheelhouse.fetch", fetch)
+    for _ in range(2):
+        assert "package index's own" in native_env.install_or_plain(CPU, ROOT)
+    assert len(tried) == 2 and tried[1] == f"{tried[0].replace('-py', '-plain-py')}"
+    assert len(installed) == 1
+    lock = (tmp_path / "native.lock").read_text()
+    assert "torch==2.13.0 " in lock and "+cpu" not in lock and "nvidia-cublas==" in lock
+
+
+def test_other_failures_of_fetching_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    for code, cell in (("RM103", CPU), ("RM104", MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"))):
+
+        def fetch(*_: object, code: str = code) -> Path:
+            raise RocmatrixError(code, what="x")
+
+        monkeypatch.setattr("rocmatrix.images.wheelhouse.fetch", fetch)
+        with pytest.raises(RocmatrixError, match=code):
+            native_env.install_or_plain(cell, ROOT)
+
+
+def test_plain_wheels_have_tags_that_pip_is_given() -> None:
+    """pip itself takes manylinux2014 for the older manylinux2010 and manylinux1, too."""
+    taken = {*PLATFORMS, "any", "manylinux2010_x86_64", "manylinux1_x86_64"}
+    for file in yaml.safe_load((ROOT / plain_wheels.LOCK).read_text())["2.13.0"]:
+        *_, tags = parse_wheel_filename(file)
+        assert {tag.platform for tag in tags} & taken, file

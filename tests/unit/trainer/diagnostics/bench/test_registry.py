@@ -1,0 +1,13 @@
+"""Benchmarks have a limit and a place of their own."""
+
+from __future__ import annotations
+
+from trainer.diagnostics.bench.registry import BENCHMARKS
+
+
+def test_benchmarks_have_a_limit_and_a_place_of_their_own() -> None:
+    names = [each.name for each in BENCHMARKS]
+    assert len(names) == len(set(names))
+    assert all(
+        each.timeout_seconds > 0 and each.module == f"trainer.diagnostics.bench.{each.name}" for each in BENCHMARKS
+    )

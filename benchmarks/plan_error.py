@@ -84,6 +84,7 @@ def on_record() -> dict[str, Any]:
             "error": round(whole / real - 1, 4),
             "planned_step_gib": round(step, 2),
             "error_of_step": round(step / real - 1, 4),
+            "reserved_share": round(planned.reserved / planned.largest.allocated, 4),
         }
         print(f"{name}: {found[name]}", flush=True)
     return found

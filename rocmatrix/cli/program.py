@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import sys
@@ -178,4 +179,6 @@ program = TaskProgram(name="Invoke", binary="./invokew", binary_names=["invokew"
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of few characters shows the others as escapes
+        sys.stdout.reconfigure(errors="backslashreplace")
     program.run()

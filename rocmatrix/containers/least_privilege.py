@@ -116,6 +116,20 @@ def portable_devices() -> Iterator[settings.Device | settings.Group]:
     yield _group(kfd, "to be set only where /dev/kfd has another group than the render nodes")
 
 
+UNLABELLED = "label=disable"
+
+
+def labels(*, enforced: bool) -> Iterator[settings.SecurityOption]:
+    """Yield what SELinux asks for where it is `enforced`; nothing elsewhere."""
+    if enforced:
+        yield settings.SecurityOption(
+            value=UNLABELLED,
+            reason="SELinux is enforced here: with a label the container may neither open the nodes nor write the run "
+            "folder, and `:z` would give your data and folder another label on the host, for good",
+            source=f"{ENGINE}#security-opt; docs.docker.com/engine/storage/bind-mounts (selinux label)",
+        )
+
+
 def portable_visibility() -> Iterator[settings.Environment]:
     """Yield the variable by which each host names its cards."""
     cards = "${ROCMATRIX_CARDS:?cards without the processor's own, such as 0,1; numbered by: ./invokew topology}"

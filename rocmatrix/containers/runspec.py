@@ -125,6 +125,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         least_privilege.user(chosen.user),
         *least_privilege.devices(usable_nodes(hardware, cards, user=chosen.user), cards),
         *least_privilege.isolation(network=network),
+        *least_privilege.labels(enforced=hardware.selinux),
         *least_privilege.files(
             cell,
             run_folder=str(chosen.run_folder),

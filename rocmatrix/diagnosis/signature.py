@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from rocmatrix.diagnosis import pattern
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.resolver.statements import StatementAt, dated
 from rocmatrix.matrix.rule import RuleId
 from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
 from rocmatrix.runtime.errors import suggestion
@@ -123,6 +124,11 @@ def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
     while ends := [name for name, others in left.items() if not left.keys() & set(others)]:
         left = {name: others for name, others in left.items() if name not in ends}
     return min(left, default=None)
+
+
+def statements(root: Path) -> Iterator[StatementAt]:
+    """Yield every signature as a statement with its evidence, and the day on which it asks to be looked at again."""
+    return (dated(SIGNATURES_FILE, one.id, one.cause, one.evidence) for one in load(root))
 
 
 def load(root: Path) -> tuple[Signature, ...]:

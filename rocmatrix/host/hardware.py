@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rocmatrix.host import device_ids
 from rocmatrix.host.link import Link
 from rocmatrix.host.pci_device import Adapter, PciDevice, amd_display_devices, read_adapter, served_devices
 from rocmatrix.host.processors import INTEGRATED
 from rocmatrix.host.sysfs import DeviceNode, Files, TopologyNode, read_nodes
 from rocmatrix.matrix import gfx
+from rocmatrix.matrix.naming import device_ids
 
 SYSTEM_HEAP = 0
 FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h
@@ -78,7 +78,8 @@ class Hardware:
 
     `devices` are AMD's display and compute devices on the PCI bus, with a driver or without.
     `hidden_nodes` counts GPU nodes that the kernel keeps from this process: the device cgroup of a container.
-    `simulated` states that none of it is this machine's own (`rocmatrix.host.simulated`).
+    `simulated` states that none of it is this machine's own (`rocmatrix.host.simulated`), `selinux` that the kernel
+    enforces SELinux.
     """
 
     cards: tuple[Card, ...]
@@ -94,6 +95,7 @@ class Hardware:
     links: tuple[Link, ...] = ()
     devices: tuple[PciDevice, ...] = ()
     simulated: bool = False
+    selinux: bool = False
 
     @property
     def nodes(self) -> tuple[DeviceNode, ...]:
@@ -188,6 +190,7 @@ def survey(files: Files) -> Hardware:
         processors=tuple(_processor(node) for node in nodes if node.properties.get("cpu_cores_count")),
         links=tuple(link for node in nodes for link in node.links),
         devices=devices,
+        selinux=files.word("sys/fs/selinux/enforce") == "1",
     )
 
 

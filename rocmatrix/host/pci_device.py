@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocmatrix.host import device_ids, product_names
+from rocmatrix.host import product_names
 from rocmatrix.host.sysfs import Files
+from rocmatrix.matrix.naming import device_ids
 
 AMD_VENDOR = "0x1002"  # cards and the switches on them; AMD's processors are 0x1022
 SYS_FOLDERS = ("sys", ".")  # a recording may start inside /sys

@@ -32,8 +32,19 @@ RECORDED = (
     "new = base64.urlsafe_b64encode(hashlib.sha256(code.read_bytes()).digest()).rstrip(b'=').decode()\n"
     "record.write_text(re.sub(r'(numpy/__init__.py),.*', rf'\\1,sha256={new},9', record.read_text()))\n"
 )
+ADD_PACKAGE = "echo >> /var/lib/dpkg/status"  # scripts of packages may then have written
+LIBC = "$(find /lib /usr/lib -name libc.so.6 | head -1)"
 # What is done to the image, as root; the code of the finding; what it names.
 FILES = {
+    "loader-cache-that-leads-elsewhere": (
+        f"{ADD_PACKAGE} && mkdir /evil && cp {LIBC} /evil && ldconfig /evil && rm -r /evil",
+        "RM662", "/etc/ld.so.cache: libc.so.6 is /evil/libc.so.6",
+    ),
+    "bundle-with-a-certificate-more": (
+        f"{ADD_PACKAGE} && mkdir -p /etc/ssl/certs && printf -- '-----BEGIN CERTIFICATE-----\\nRVZJTA==\\n"
+        "-----END CERTIFICATE-----\\n' >> /etc/ssl/certs/ca-certificates.crt",
+        "RM662", "/etc/ssl/certs/ca-certificates.crt: 1 certificates of no package",
+    ),
     "wheel-file-changed": (f"echo 'EVIL = 1' >> {SITE}/torch/__init__.py", "RM660", f"{SITE}/torch/__init__.py"),
     "wheel-file-changed-and-its-record": (f'python3 -c "{RECORDED}"', "RM660", f"{SITE}/numpy/__init__.py"),
     "wheel-file-removed": (f"rm {SITE}/numpy/__init__.py", "RM660", f"{SITE}/numpy/__init__.py"),

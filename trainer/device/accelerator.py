@@ -44,6 +44,20 @@ def choose(requested: str) -> Accelerator:
     return _automatic(cards) if requested == "auto" else _named(requested, cards)
 
 
+def unused_cards(chosen: Accelerator) -> str:
+    """Return a sentence on cards of the same architecture that a run of one process leaves idle; empty for none."""
+    if chosen.kind == "cpu":
+        return ""
+    alike = [card for card in map(_card, range(torch.cuda.device_count())) if card.arch == chosen.arch]
+    if len(alike) < 2:
+        return ""
+    return (
+        f"{len(alike)} cards of {chosen.arch} are here and this run takes one: {chosen.device}. --ranks {len(alike)} "
+        "takes all; a small network trains slower so, for each step waits for the sum of the gradients: compare the "
+        "rows/s of both with --max-steps before a long run"
+    )
+
+
 def make_reproducible(*, seed: int, threads: int, deterministic: bool = True) -> None:
     """Seed all generators, fix the CPU thread count and allow deterministic kernels only; call before a device is used.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,10 @@ def prepare(config: BarsConfig | TableConfig, *, disk: Path | None = None, shown
     Raises:
         TrainerError: RM510 to RM518, RM571 to RM583, where the file is wrong or holds too little.
     """
+    with suppress(OSError):  # whoever opens it reports that
+        if config.data.is_fifo():
+            what = "the data are read more than once, and a pipe can be read once"
+            raise TrainerError("RM510", what=what, where=str(config.data), next="Write them to a file first.")
     if isinstance(config, TableConfig):
         return prepare_table(config, disk=disk)
     return prepare_bars(config, disk=disk, shown=shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,11 +136,12 @@ class Explain(Axes):
 @command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
 def explain(args: Explain) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
+    from rocmatrix.matrix.naming import versions
     from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
     here = hardware_here()
-    request, python = replace(args, python="").request, args.python or None
+    request, python = replace(args, python="").request, versions.python(args.python) or None
     explained = explanation.explain(
         known,
         request,
@@ -201,6 +203,7 @@ class Outdated:
 @command(Outdated, about="List expired statements, and releases newer than the recommended ones.")
 def outdated(args: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
+    from rocmatrix.diagnosis import signature
     from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness
 
@@ -209,7 +212,8 @@ def outdated(args: Outdated) -> None:
         _list_statements(known, as_json=args.json)
         return
     answers = [freshness.ask(known, index) for index in freshness.indexes(known)] if args.online else []
-    found = freshness.outdated(known, today=today(), answers=answers, others=doctors.statements(ROOT))
+    others = chain(doctors.statements(ROOT), signature.statements(ROOT))
+    found = freshness.outdated(known, today=today(), answers=answers, others=others)
     if args.json:
         print_json(found.described())
         return

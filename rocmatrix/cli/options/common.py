@@ -117,15 +117,16 @@ class Axes:
     @property
     def request(self) -> Request:
         """The axes as a request, with the Python of an image and the packages to add. Raises RM404."""
+        from rocmatrix.matrix.naming import versions
         from rocmatrix.matrix.resolver.resolve import Request
 
-        torch, rocm, gpu = wheel_version(self.torch, self.rocm, self.gpu)
+        torch, rocm, gpu = wheel_version(versions.torch(self.torch), versions.rocm(self.rocm), self.gpu)
         return Request(
             rocm=rocm or None,
             torch=torch or None,
             gpu=gpu or None,
             cell=self.cell or None,
-            python=self.python or None,
+            python=versions.python(self.python) or None,
             companions=self.packages,
         )
 

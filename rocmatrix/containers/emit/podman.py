@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rocmatrix.containers.emit.docker import OWN_ROWS
 from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.emit.target import Host, Target
+from rocmatrix.containers.least_privilege import UNLABELLED
 from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained, left_out
 from rocmatrix.containers.settings import Group, SecurityOption
 
@@ -34,8 +35,15 @@ def podman_rows(spec: RunSpec, *, rootless: bool, selinux: bool) -> tuple[Explan
         rootless: podman is run by a user other than root.
         selinux: the host enforces SELinux.
     """
-    rows = [_spelled(setting) for setting in spec.settings if not (rootless and isinstance(setting, Group))]
+    own = [setting for setting in spec.settings if not _repeated(setting, rootless=rootless)]
+    rows = [_spelled(setting) for setting in own]
     return (*OWN_ROWS, *rows, *(_rootless(spec) if rootless else ()), *_own(selinux=selinux), *entrypoint_rows(spec))
+
+
+def _repeated(setting: object, *, rootless: bool) -> bool:
+    """Return whether podman has an option of its own in the place of a setting: for groups, and for SELinux."""
+    unlabelled = isinstance(setting, SecurityOption) and setting.value == UNLABELLED
+    return unlabelled or (rootless and isinstance(setting, Group))
 
 
 def _spelled(setting: object) -> Explanation:
@@ -73,7 +81,7 @@ def _own(*, selinux: bool) -> Iterator[Explanation]:
     if selinux:
         yield Explanation(
             flag="--security-opt",
-            value="label=disable",
+            value=UNLABELLED,
             reason="SELinux is enforced here: with a label the container may neither open the nodes nor write the "
             "run folder, and giving the folder another label would change it on the host",
             source=f"{MANUAL}#security-opt-option",

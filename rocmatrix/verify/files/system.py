@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rocmatrix.verify.files import scripts_output
 from rocmatrix.verify.files.dpkg import OF_BASES, ON_TOP, STATUS, Packages, Written
 from rocmatrix.verify.files.tree import TRAINER, VENV, Row, Tree
 from rocmatrix.verify.finding import Check, Finding
@@ -49,11 +50,23 @@ def check(tree: Tree, layers: Sequence[str], base: Base | None) -> Check:
         "of another mode or owner than in the base": sorted(_other_mode(rows, held)),
         "of the base and missing": sorted(path for path in held.keys() - rows.keys()),
         "users of root's number, or with a password": sorted(_users(tree)),
+        "libraries that the loader would take and ldconfig would not": _libraries(tree, rows, held),
+        "certificates that are not the packages' own": _certificates(tree, rows, held),
     }
     findings = [Finding(code=CODE, what=what, places=tuple(places)) for what, places in kinds.items() if places]
     if not rows:
         findings.append(Finding(code="RM221", what="there is no system to look into"))
     return Check(name=NAME, summary=_summary(rows, base), findings=tuple(findings), notes=tuple(_notes(base)))
+
+
+def _libraries(tree: Tree, rows: Mapping[str, Row], base: Mapping[str, Row]) -> list[str]:
+    changed = scripts_output.differing([scripts_output.CACHE], rows, base)
+    return sorted(scripts_output.strange_libraries(tree, rows)) if changed else []
+
+
+def _certificates(tree: Tree, rows: Mapping[str, Row], base: Mapping[str, Row]) -> list[str]:
+    changed = scripts_output.differing([scripts_output.BUNDLE, scripts_output.SELECTION], rows, base)
+    return sorted(scripts_output.strange_certificates(tree, rows)) if changed else []
 
 
 def _summary(rows: Mapping[str, Row], base: Base | None) -> str:

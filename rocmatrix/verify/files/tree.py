@@ -19,7 +19,8 @@ READ = re.compile(
     r"|/usr/share/python-wheels/[^/]+\.whl"
     r"|/usr/lib/python3[0-9.]*/ensurepip/_bundled/[^/]+\.whl"
     r"|/var/lib/dpkg/(status|info/[^/]+\.(list|md5sums))"
-    r"|/etc/(passwd|shadow)"
+    r"|/etc/(passwd|shadow|ld\.so\.cache|ld\.so\.conf(\.d/[^/]+\.conf)?)"
+    r"|/etc/(ca-certificates\.conf|ssl/certs/ca-certificates\.crt)|/usr/(local/)?share/ca-certificates/.+\.crt"
 )
 
 

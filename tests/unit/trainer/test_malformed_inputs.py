@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -145,3 +146,11 @@ def test_malformed_inputs_end_in_text_with_a_code(made: Callable[[Path], Iterato
     ends = {number: trained(folder, number, *words) for number, words in enumerate(lines)}
     assert len(ends) == {flags: FLAGS, files: FILES}[made]
     assert {" ".join(lines[number]): end for number, end in ends.items() if end} == {}
+
+
+@pytest.mark.parametrize("flags", [(), ("--target=y",)])
+def test_pipe_as_data_is_refused_and_not_waited_for(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    os.mkfifo(tmp_path / "data.csv")
+    with redirect_stderr(io.StringIO()) as words, redirect_stdout(io.StringIO()):
+        assert main(["train", f"--data={tmp_path / 'data.csv'}", f"--output={tmp_path}", *flags, *QUICK]) == 2
+    assert "RM510" in words.getvalue() and "a pipe can be read once" in words.getvalue()

@@ -9,6 +9,8 @@ from typing import Any
 
 from trainer.config.choices import BAD_RECORDS, LM, METHODS, RECOMPUTE, STOP_TOKEN, TOO_LONG
 from trainer.config.parsing import number, one_of, switch, whole, zero_or_more
+from trainer.config.sections.decoder import MOST_RANK
+from trainer.config.sections.tokens import MOST_SEQUENCE
 
 _FOLDER = "folder in Hugging Face layout, or of an adapter"
 _MODEL: dict[str, tuple[Callable[[str], Any], str, bool]] = {
@@ -68,11 +70,11 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "model": (str, "folder in Hugging Face layout, a config.json, or a shape such as qwen2.5-1.5b", True),
             "gpu": (str, 'card, such as "RX 7900 XTX" or "MI50 32 GB"', True),
             "method": (one_of("full", "lora", "qlora", "dpo"), "full, lora, qlora or dpo (default: three)", False),
-            "sequence": (whole(8), "tokens of a row (default: 1024)", False),
-            "micro_batch": (whole(1), "rows at a time (default: the largest that fit)", False),
+            "sequence": (whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)", False),
+            "micro_batch": (whole(1, 4096), "rows at a time (default: the largest that fit)", False),
             "precision": (one_of("auto", "fp32", "bf16", "fp16"), "number format (default: the card's)", False),
             "activation_checkpointing": (one_of(*RECOMPUTE), "as for training (default: off and full)", False),
-            "lora_rank": (whole(1), "rank of an adapter (default: 16)", False),
+            "lora_rank": (whole(1, MOST_RANK), "rank of an adapter (default: 16)", False),
             "rows": (one_of("text", "packed"), "packed: rows of conversations, attention has a mask", False),
             "cards": (whole(1, 64), "cards, each with the whole model (default: 1)", False),
             "memory_gib": (number(4096), "memory of a card (default: that of its kind)", False),

@@ -1,12 +1,13 @@
-"""The command plan: memory and time of training a language model on any card, present or not."""
+"""The command plan: what training a language model takes on a card that need not be there."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainer.run.memory_plan.cards import CONTEXT, Card, card_of
-from trainer.run.memory_plan.fit import SHARES, Fit, exact_fit, fit, gib, largest_fit
+from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
+from trainer.run.memory_plan.fit import MOST_ROWS, SHARES, Fit, exact_fit, fit, gib, largest_fit
 from trainer.run.memory_plan.live_memory import PARTS
 from trainer.run.memory_plan.program import Program
 from trainer.run.memory_plan.shapes import config_of
@@ -21,6 +22,7 @@ METHODS = {
 }
 TABLE = ("full", "lora", "qlora")
 CHECKPOINTING = ("off", "full")
+MOST_TOKENS = 2**25  # of a micro-batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,10 @@ class PlanRequest:
         return card_of(self.gpu, self.memory_gib)
 
     def programs(self, card: Card) -> list[Program]:
-        """Return what is asked for on a card. Raises TrainerError RM736."""
+        """Return what is asked for on a card. Raises TrainerError RM500, RM736, and those of `config_of`."""
+        if (self.micro_batch or 1) * self.sequence > MOST_TOKENS:
+            what = f"--micro-batch {self.micro_batch} of --sequence {self.sequence}: more than {MOST_TOKENS:,} tokens"
+            raise TrainerError("RM500", what=what, next="No card of the table holds so many at a time; give fewer.")
         program = Program(
             raw=config_of(self.model),
             precision=card.precision if self.precision == "auto" else self.precision,
@@ -168,7 +173,8 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
         fits = "" if each.fits else "  does not fit"
         say(f"{start} {each.program.rows:>5} {gib(each.need):>7}  {worded_rate(each)}{fits}")
     if not any(each is not None and each.fits for each in found):
-        raise refusal(fit(programs[-1], card, cards=cards), card, cards, tried=len(programs))
+        last = fit(replace(programs[-1], rows=micro_batch or 1), card, cards=cards)
+        raise refusal(last, card, cards, tried=len(programs))
 
 
 def name_of(program: Program) -> str:
@@ -208,18 +214,32 @@ def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
 
 
 def what_fits(program: Program, card: Card, cards: int) -> str:
-    """Return the first of smaller ways that fits, or the memory that the smallest needs.
+    """Return the first of smaller ways that fits, or the memory with which the smallest one does.
 
     Args:
         cards: how many cards, each with the whole model.
     """
-    smaller = replace(program, checkpointing="full", rows=1)
-    programs = (
-        [program, smaller] if program.adapter == "qlora" else [program, smaller, replace(smaller, adapter="qlora")]
-    )
-    for each in programs:
-        fitting = largest_fit(each, card, cards=cards)
+    ways = smaller_programs(program)
+    for each in ways:
+        most_rows = program.rows - 1 if each == program else MOST_ROWS
+        fitting = largest_fit(each, card, cards=cards, most_rows=most_rows)
         if fitting is not None:
             return f"This would fit: {described(fitting.program)}."
-    least = fit(programs[-1], card, cards=cards).need + CONTEXT
-    return f"Take a shorter --sequence, a smaller model, or a card of at least {gib(least)} GiB."
+    last = exact_fit(replace(ways[-1], rows=1), card, cards=cards)
+    if last.fits and last.program != program:
+        return f"This would fit: {described(last.program)}."
+    least = last.footprint.reserved + card.budget - last.budget + CONTEXT
+    return (
+        f"Take a shorter --sequence, a smaller model, or a card of at least {math.ceil(10 * least / GIB) / 10:.1f} GiB."
+    )
+
+
+def smaller_programs(program: Program) -> list[Program]:
+    """Return the program itself and those that take less, in order: with checkpointing, and on frozen NF4 weights.
+
+    DPO has no quantised form.
+    """
+    checkpointed = replace(program, checkpointing="full")
+    ways = [program] if checkpointed == program else [program, checkpointed]
+    quantised = replace(checkpointed, adapter="qlora")
+    return ways if program.method == "dpo" or quantised in ways else [*ways, quantised]

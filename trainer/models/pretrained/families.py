@@ -22,6 +22,8 @@ from trainer.models.decoder.layers import ACTIVATIONS
 from trainer.runtime.errors import TrainerError
 
 Raw = Mapping[str, Any]
+# Bounds that no network meets: beyond them numbers overflow in torch.
+MOST_SIZE, MOST_LAYERS = 2**24, 2**12
 ROPE_KINDS = ("default", "linear", "llama3", "yarn")
 
 
@@ -38,12 +40,41 @@ def decoder_config(raw: Raw) -> DecoderConfig:
     if raw.get("quantization_config"):
         raise _unsupported("quantization_config", raw["quantization_config"])
     try:
-        return FAMILIES[str(family)](raw)
+        return _of_sensible_sizes(FAMILIES[str(family)](raw))
     except KeyError as error:
         what = f"config.json of model_type {family!r} lacks {error.args[0]!r}"
         raise TrainerError("RM707", what=what, next="Add the value, as in the model's original config.json.") from None
-    except (TypeError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise TrainerError("RM707", what=f"config.json has an invalid value: {error}") from None
+
+
+def _of_sensible_sizes(config: DecoderConfig) -> DecoderConfig:
+    """Return the shape if its sizes are whole numbers from 1 up to what any network has. Raises TrainerError RM707."""
+    heads = config.attention
+    sizes: dict[str, Any] = {
+        "vocabulary": config.vocabulary,
+        "width": config.width,
+        "attention heads": heads.heads,
+        "key-value heads": heads.kv_heads,
+        "width of a head": heads.head_dim,
+        "feed-forward width": config.feed_forward.width,
+        "table of positions": 1 if config.positions is None else config.positions,
+    }
+    windows = [("window of attention", window) for window in {*config.windows} - {None}]
+    for name, size in [*sizes.items(), *windows]:
+        if not isinstance(size, int) or not 1 <= size <= MOST_SIZE:
+            raise TrainerError("RM707", what=f"{name}: {size!r} is no whole number from 1 to {MOST_SIZE:,}")
+    if config.rope is not None and heads.head_dim % 2:
+        raise TrainerError("RM707", what=f"rotary positions need an even width of a head, not {heads.head_dim}")
+    return config
+
+
+def _layers(raw: Raw, key: str = "num_hidden_layers") -> int:
+    """Return the number of blocks. Raises TrainerError RM707 for one that no network has."""
+    layers = int(raw[key])
+    if not 1 <= layers <= MOST_LAYERS:
+        raise TrainerError("RM707", what=f"{key} = {layers} is not within 1 to {MOST_LAYERS:,}", where="config.json")
+    return layers
 
 
 def is_built_in(raw: Raw) -> bool:
@@ -140,7 +171,7 @@ def _llama_like(raw: Raw, attention: AttentionConfig, windows: tuple[int | None,
 
 
 def _everywhere(raw: Raw, window: int | None) -> tuple[int | None, ...]:
-    return (window,) * int(raw["num_hidden_layers"])
+    return (window,) * _layers(raw)
 
 
 def _llama(raw: Raw) -> DecoderConfig:
@@ -167,7 +198,7 @@ def _qwen3(raw: Raw) -> DecoderConfig:
 
 def _qwen_windows(raw: Raw) -> tuple[int | None, ...]:
     """Return each layer's window: `layer_types` where given, otherwise the layers from `max_window_layers` on."""
-    layers = int(raw["num_hidden_layers"])
+    layers = _layers(raw)
     if not raw.get("use_sliding_window", False) or raw.get("sliding_window", 4096) is None:
         return (None,) * layers
     window, first = int(raw.get("sliding_window", 4096)), int(raw.get("max_window_layers", 28))
@@ -221,7 +252,7 @@ def _gpt2(raw: Raw) -> DecoderConfig:
     return DecoderConfig(
         vocabulary=int(raw["vocab_size"]),
         width=width,
-        windows=(None,) * int(raw["n_layer"]),
+        windows=(None,) * _layers(raw, "n_layer"),
         attention=attention,
         feed_forward=FeedForwardConfig(
             width=int(raw.get("n_inner") or 4 * width), activation=activation, gated=False, bias=True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from trainer.models.pretrained.families import decoder_config
 from trainer.run.memory_plan.live_memory import Peak
 from trainer.run.memory_plan.program import DEPTH, Footprint, Program, measured
 
@@ -12,14 +13,14 @@ FEW, MORE = 3, 6  # blocks of the shallow networks
 
 
 def estimated(program: Program) -> Footprint:
-    """Return the footprint of a step, extrapolated over the blocks where there are more than `MORE`.
+    """Return the footprint of a step, extrapolated over the blocks where there are more than `MORE`, all alike.
 
     Raises:
         TrainerError: as `measured`.
     """
     name = next((each for each in DEPTH if each in program.raw), DEPTH[0])
     depth = int(program.raw.get(name, 0))
-    if depth <= MORE:
+    if depth <= MORE or len(set(decoder_config(program.raw).windows)) > 1:
         return measured(program)
     few, more = (measured(replace(program, raw=_cut({**program.raw, name: blocks}, blocks))) for blocks in (FEW, MORE))
 

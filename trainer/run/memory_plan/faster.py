@@ -123,9 +123,11 @@ def _plain_block(decoder: Decoder, program: Program, call: attention.Call) -> No
     states = torch.empty(rows, call.tokens, decoder.config.width, dtype=stream, requires_grad=True)
     turn = tuple(torch.empty(rows, 1, call.tokens, call.config.head_dim) for _ in range(2))
     half = call.dtype.itemsize == 2
-    with torch.autocast("cpu", dtype=call.dtype if half else None, enabled=half):
-        layout = AttentionLayout(rows=rows, tokens=call.tokens, device=call.device)
-        outputs = block(states, layout, turn if decoder.config.rope is not None else None)
-    weights = [weight for weight in block.parameters() if weight.requires_grad]
-    torch.autograd.grad(outputs, [states, *weights], torch.empty_like(outputs))
-    block.fast = fast
+    try:
+        with torch.autocast("cpu", dtype=call.dtype if half else None, enabled=half):
+            layout = AttentionLayout(rows=rows, tokens=call.tokens, device=call.device)
+            outputs = block(states, layout, turn if decoder.config.rope is not None else None)
+        weights = [weight for weight in block.parameters() if weight.requires_grad]
+        torch.autograd.grad(outputs, [states, *weights], torch.empty_like(outputs))
+    finally:
+        block.fast = fast  # where memory runs out, too

@@ -16,7 +16,11 @@ MOST_ROWS = 4096
 # What the allocator holds beyond tensors near a card's limit, where it gives unused segments back, as a share of them.
 # The simulated allocator held 0 to 10 % more without a limit in the recorded configurations of benchmarks.plan_error.
 REST = 1.06
-# Shares of a card's peak that training reaches. Measured on an H200: 0.39 to 0.47 (benchmarks/results). Of AMD's cards
+# Where the estimate is nearer to the budget than this, a run of all blocks decides: an estimate is up to 5 % off, and
+# the rest without a limit is below 25 % and a few segments.
+BELOW, ABOVE, SEGMENTS = 0.95, 1.25, 64 * 2**20
+# Shares of a card's peak that training reaches. Measured on an NVIDIA H200 on 2026-11-22: 0.29 to 0.46
+# (benchmarks/results/language_speed.json). Of AMD's cards
 # nothing was measured, so the range is wide, and an assumption.
 SHARES = (0.15, 0.50)
 
@@ -51,14 +55,14 @@ class Fit:
 
 
 def fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
-    """Return what the program takes on the card as it is, extrapolated over depth.
+    """Return what the program takes on the card as it is: extrapolated over depth, near the budget exactly.
 
     Args:
         program: what is trained, with its rows.
         card: the card; each of several holds the whole and computes its own rows.
         cards: how many.
     """
-    return _fit(program, estimated(program), card, cards)
+    return _decided(_estimate(program, card, cards), card, cards)
 
 
 def exact_fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
@@ -77,6 +81,10 @@ def exact_fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
     return replace(found, need=need)
 
 
+def _estimate(program: Program, card: Card, cards: int) -> Fit:
+    return _fit(program, estimated(program), card, cards)
+
+
 def _fit(program: Program, footprint: Footprint, card: Card, cards: int) -> Fit:
     more = 4 * footprint.trained if cards > 1 else 0  # the buckets in which gradients are summed
     return Fit(
@@ -88,25 +96,39 @@ def _fit(program: Program, footprint: Footprint, card: Card, cards: int) -> Fit:
     )
 
 
-def largest_fit(program: Program, card: Card, *, cards: int = 1) -> Fit | None:
+def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int = MOST_ROWS) -> Fit | None:
     """Return the largest power of two of rows that fits, None where one row does not.
 
-    Two sizes are run, and a line is drawn through their footprints; below the smaller one it is a little too high.
+    Two sizes are run, and a line is drawn through their footprints; below the smaller one it is a little too high. What
+    it gives is run as it is where it is near the budget, and halved until it fits.
 
     Args:
         program: what is trained; its rows are not read.
-        card: memory, attention kernel and peak of one card.
-        cards: number of cards; each holds the whole model.
+        card: the card to plan for.
+        cards: how many cards, each with the whole model.
+        most_rows: rows that are not passed; 0 gives None.
     """
+    if most_rows < 1:
+        return None
     base = max(1, -(-LOSS_TOKENS // program.sequence))
-    low, high = (fit(replace(program, rows=rows), card, cards=cards) for rows in (base, 2 * base))
+    low, high = (_estimate(replace(program, rows=rows), card, cards) for rows in (base, 2 * base))
     each = max(1, (high.need - low.need) / base)
     most = int(base + (low.budget - low.need) / each)
-    if most < 1:
-        return None
-    rows = 1 << min(most, MOST_ROWS).bit_length() - 1
-    found = replace(program, rows=rows)
-    return _fit(found, between(low.footprint, high.footprint, (rows - base) / base), card, cards)
+    rows = 1 << max(1, min(most, most_rows)).bit_length() - 1
+    while rows:
+        each_row = between(low.footprint, high.footprint, (rows - base) / base)
+        found = _decided(_fit(replace(program, rows=rows), each_row, card, cards), card, cards)
+        if found.fits:
+            return found
+        rows //= 2
+    return None
+
+
+def _decided(found: Fit, card: Card, cards: int) -> Fit:
+    """Return an estimate that is far from the budget as it is, and for a near one the exact plan."""
+    size = found.footprint.largest.allocated
+    near = BELOW * size <= found.budget < ABOVE * size + SEGMENTS
+    return exact_fit(found.program, card, cards=cards) if near else found
 
 
 def _rate(program: Program, footprint: Footprint, card: Card, cards: int) -> tuple[float, float] | None:

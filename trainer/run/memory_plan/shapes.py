@@ -1,17 +1,18 @@
 """Shapes of known models by name: what their config.json holds that decides memory and time. No weights.
 
 Sources: pytorch/torchtune@47a9e198 torchtune/models/qwen2_5/_model_builders.py for Qwen 2.5; the others from general
-knowledge of the models' config.json, each held by a test against the parameters that its model card states.
+knowledge of the models' config.json, each held by a test against the number of weights published for it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import read_config
+from trainer.models.pretrained.shards import read_json
 from trainer.runtime.errors import TrainerError, suggestion
 
 _QWEN: dict[str, Any] = {
@@ -70,13 +71,20 @@ def config_of(model: str) -> dict[str, Any]:
     """Return config.json's content of a shape's name, a model folder, or a config.json alone.
 
     Raises:
-        TrainerError: RM736 for what is none of these, RM700 for a folder without config.json.
+        TrainerError: RM736 for what is none of these, RM700 for a folder without config.json, RM707 for a file that
+            is no JSON object, or lacks what a network is made of, RM701 for a family that is not built in.
     """
     if model in SHAPES:
         return SHAPES[model]
     path = Path(model)
     if path.is_dir():
-        return dict(read_config(path))
+        return _checked(read_config(path))
     if path.is_file() and path.suffix == ".json":
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return _checked(read_json(path, code="RM707"))
     raise TrainerError("RM736", what=f"no model folder and no shape {model!r}", why=suggestion(model, SHAPES))
+
+
+def _checked(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return config.json's content if a decoder can be made of it."""
+    decoder_config(raw)
+    return raw

@@ -11,7 +11,7 @@ from torch import nn
 from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
-from trainer.device.accelerator import Accelerator, choose, make_reproducible
+from trainer.device.accelerator import Accelerator, choose, make_reproducible, unused_cards
 from trainer.device.capacity import require_memory
 from trainer.device.precision import Precision, choose_precision
 from trainer.distributed.collectives import Ranks
@@ -91,6 +91,9 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not results_may_vary(config))
     require_alike(bootstrap, config, task.data_sha256)
     accelerator = choose(device_of_rank(config.compute.device))
+    if bootstrap.world_size == 1 and (sentence := unused_cards(accelerator)):
+        say(sentence)
+        emit("notice", what=sentence)
     require_best_on(config, accelerator.device, bootstrap)
     precision = agreed(choose_precision(config.compute.precision, accelerator), bootstrap)
     network = task.network()

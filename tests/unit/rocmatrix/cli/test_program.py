@@ -1,5 +1,6 @@
 """Wrong usage of `./invokew` ends like every other mistake: a code, what, and the nearest names."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,11 @@ def test_closed_output_ends_quietly(words):
         reader.stdout.close()
         assert reader.stderr.read() == ""
     assert reader.returncode == 141
+
+
+def test_output_without_other_characters_than_ascii_shows_escapes():
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT), "matrix"]
+    done = subprocess.run(argv, capture_output=True, check=False, env=plain)
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2713" in done.stdout and b"RM499" not in done.stderr

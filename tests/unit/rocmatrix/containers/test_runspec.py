@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rocmatrix.containers import emit
+from rocmatrix.containers.emit.podman import podman_run_argv
 from rocmatrix.containers.runspec import _agreed, explain, portable_spec
 from rocmatrix.containers.settings import (
     Device,
@@ -60,3 +62,16 @@ def test_portable_spec_of_a_cpu_cell_has_no_devices():
 def test_group_that_two_features_want_is_given_once():
     groups = [Group(gid=gid, reason="for the test", source="the test") for gid in (992, 44, 992)]
     assert [setting.gid for setting in _agreed(groups)] == [992, 44]
+
+
+@pytest.mark.parametrize(("enforce", "given"), [("1\n", 1), ("0\n", 0), ("", 0), (None, 0)])
+def test_labels_are_lifted_once_on_each_engine_where_selinux_is_enforced(tmp_path, enforce, given):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    if enforce is not None:
+        machine.write("sys/fs/selinux/enforce", enforce)
+    spec = spec_for(machine)
+    option = "--security-opt=label=disable"
+    assert emit.docker_options(spec).count(option) == given
+    assert emit.docker_sdk_arguments(spec)["security_opt"].count("label=disable") == given
+    assert emit.compose_file(spec).count("label=disable") == given
+    assert podman_run_argv(spec, rootless=True, selinux=bool(given)).count(option) == given

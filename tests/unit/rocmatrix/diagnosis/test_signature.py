@@ -82,6 +82,7 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
         ("diagnose_frozen.json", "fresh"),
         ("diagnose_frozen.json", "fresh2"),
         ("diagnose_frozen.json", "fresh3"),
+        ("diagnose_frozen.json", "fresh4"),
     ],
 )
 def test_page_states_the_figures_that_were_measured(file, name):
@@ -112,3 +113,11 @@ def test_remedies_with_a_variable_that_some_torch_ignores_name_those_versions():
     assert len(advising) == 7
     for one in advising:
         assert "2.7 to 2.11" in one.remedy or one.when.torch == ">=2.5.0.dev0,<2.7", one.id
+
+
+def test_signature_asks_to_be_looked_at_again_a_year_after_its_sources_were_read():
+    rows = tuple(signature.statements(ROOT))
+    assert [row.entry for row in rows] == [one.id for one in SIGNATURES]
+    assert not any(row.expired("2027-11-20") for row in rows)
+    assert all(row.expired("2027-11-24") for row in rows)
+    assert "to look at again from 2027-11-2" in document.page(SIGNATURES[:1])

@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.doctor.knowledge import is_within
 from tests.fixtures import machines
 from tests.fixtures.cells import MATRIX
-from tests.unit.rocmatrix.doctor.test_examination import look
+from tests.fixtures.doctor import look
 
 REPORTS = [rule for rule in MATRIX.rules if rule.decides and rule.verdict == "works" and rule.drivers]
 

@@ -1,29 +1,14 @@
 """Companions: every verdict has its evidence, a broken pairing is refused with its rule, the others are locked."""
 
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rocmatrix.images import build, companion_lock, render
-from rocmatrix.images.added import judging
-from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.images import build, companion_lock
 from rocmatrix.runtime.errors import RocmatrixError
-
-ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
-CELL = MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
-NAMES = [companion.package for companion in MATRIX.companions]
-BY_NAME = dict(zip(NAMES, MATRIX.companions, strict=True))
+from tests.fixtures.companions import BY_NAME, CELL, MATRIX, NAMES, ROOT, axes, prepare
 
 
 def added(extended):
     return [row for row in extended.wheels if row not in CELL.wheels]
-
-
-def axes(cell):
-    return {"architecture": cell.architecture, "torch": cell.release.torch, "rocm": cell.release.rocm}
 
 
 def test_companions_people_ask_for_are_all_described():
@@ -71,57 +56,6 @@ def test_verdicts_have_a_source_a_date_and_an_expiry():
 )
 def test_verdicts(package, cell, verdict):
     assert BY_NAME[package].verdict(**axes(MATRIX.cell(cell))) == verdict
-
-
-@pytest.mark.parametrize("package", ["flash-attn", "aiter", "deepspeed", "transformer-engine"])
-def test_package_without_wheels_for_rocm_is_refused_with_the_way_to_build_it(package):
-    """Before pip is asked: the index's transformer-engine is NVIDIA's, and would be installed."""
-    with pytest.raises(RocmatrixError) as refused:
-        judging.choose(MATRIX, MATRIX.cell("rocm7.2-torch2.12.1-gfx942"), [package])
-    assert refused.value.code == "RM222"
-    assert "hipcc" in refused.value.next
-    assert BY_NAME[package].verdict(**axes(MATRIX.cell("rocm7.2-torch2.12.1-gfx942"))) in refused.value.what
-
-
-@given(st.sampled_from(MATRIX.cells), st.lists(st.sampled_from(NAMES), unique=True))
-def test_choice_holds_nothing_broken_or_is_refused_with_the_rule(cell, names):
-    try:
-        chosen = judging.choose(MATRIX, cell, names)
-    except RocmatrixError as refusal:
-        if refusal.code == "RM222":
-            package = BY_NAME[refusal.what.split()[0]]
-            assert package.package in names
-            assert refusal.next == package.no_wheel
-            return
-        assert refusal.code == "RM013"
-        rule = next(r for c in MATRIX.companions for r in c.rules if f"rule {r.id} " in refusal.where)
-        assert rule.verdict == "broken"
-        assert rule.when.matches(**axes(cell))
-        assert rule.evidence.sources[0] in refusal.why
-    else:
-        assert [companion.package for companion in chosen] == names
-        assert all(companion.verdict(**axes(cell)) != "broken" for companion in chosen)
-
-
-@given(st.sampled_from(MATRIX.cells), st.sampled_from(NAMES))
-def test_refusal_names_only_cells_where_the_package_is_not_broken(cell, name):
-    try:
-        judging.choose(MATRIX, cell, [name])
-    except RocmatrixError as refusal:
-        named = [other for other in MATRIX.cells if f"--cell {other.name}" in refusal.next]
-        assert all(BY_NAME[name].verdict(**axes(other)) != "broken" for other in named)
-
-
-def test_unknown_companion_is_rm010_with_the_nearest_names():
-    with pytest.raises(RocmatrixError, match=r"RM010[\s\S]*transformers"):
-        judging.choose(MATRIX, CELL, ["trnsformers"])
-
-
-def prepare(packages, root, cell=CELL):
-    """Name, judge and lock companions, and write the files of the image."""
-    extended = companion_lock.locked(MATRIX, companion_lock.added(MATRIX, cell, packages), root)
-    render.make_ready(extended, root)
-    return extended
 
 
 def test_unlocked_cell_takes_no_companions(tmp_path):
@@ -176,11 +110,6 @@ def test_companions_are_asked_for_by_the_cells_name_too(python_index, tmp_path):
     again = MATRIX.cell(built.name)
     assert (again.name, again.companions, build.tag(again)) == (built.name, ("peft",), build.tag(built))
     assert companion_lock.locked(MATRIX, again, tmp_path) == built
-
-
-def test_package_without_wheels_is_rm105(python_index, tmp_path):
-    with pytest.raises(RocmatrixError, match="RM105"):
-        prepare(["accelerate"], tmp_path)
 
 
 def test_version_of_a_package_is_none_where_no_pairing_holds_the_combination():

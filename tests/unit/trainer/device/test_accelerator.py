@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from trainer.device import accelerator
-from trainer.device.accelerator import DETERMINISTIC_ENVIRONMENT, choose, make_reproducible
+from trainer.device.accelerator import DETERMINISTIC_ENVIRONMENT, choose, make_reproducible, unused_cards
 from trainer.runtime.errors import TrainerError
 
 Pretend = Callable[..., None]
@@ -101,3 +101,23 @@ def test_reproducible_means_seeded_deterministic_and_a_fixed_thread_count() -> N
     assert torch.are_deterministic_algorithms_enabled()
     assert torch.get_num_threads() == 1
     assert os.environ.items() >= DETERMINISTIC_ENVIRONMENT.items()
+
+
+def test_second_card_that_a_run_leaves_idle_is_named(pretend: Pretend) -> None:
+    pretend(XT, XT)
+    assert "2 cards of gfx1100 are here and this run takes one: cuda:1. --ranks 2 takes all" in unused_cards(
+        choose("cuda:1")
+    )
+
+
+@pytest.mark.parametrize("cards", [(XT,), (XT, MI210)])
+def test_card_that_is_alone_of_its_architecture_is_no_notice(
+    pretend: Pretend, cards: tuple[SimpleNamespace, ...]
+) -> None:
+    pretend(*cards)
+    assert unused_cards(choose("cuda:0")) == ""
+
+
+def test_run_on_a_cpu_next_to_cards_is_no_notice(pretend: Pretend) -> None:
+    pretend(XT, XT)
+    assert unused_cards(choose("cpu")) == ""

@@ -7,15 +7,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.fixtures.tokens import IGNORED, Toy, counted, sequences, token_loss
-from tests.fixtures.training import gone_on, interrupted, network, part, same, training, weights
+from tests.fixtures.planned_runs import planned, tokens
+from tests.fixtures.tokens import IGNORED, Toy, counted, token_loss
+from tests.fixtures.training import network, part, same, training, weights
 from trainer.device.precision import Precision
 from trainer.engine.callbacks.callback import Callback, TakenSteps
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import fit
 from trainer.engine.state import Epoch
 from trainer.engine.steps.step_strategy import choose_step
-from trainer.engine.training import Plan, Training, changing_state, new_training
+from trainer.engine.training import Plan, Training, new_training
 
 BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
 
@@ -23,18 +24,6 @@ BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
 def run(**more: Any) -> tuple[Training, list[Epoch]]:
     made = training(**more)
     return made, fit(made)
-
-
-def tokens(**more: Any) -> Training:
-    torch.manual_seed(3)
-    plan: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0}
-    plan |= {name: more.pop(name) for name in (*plan, *OPTIONS, "micro_batch") if name in more}
-    model = more.pop("model", None) or Toy()
-    how = {"loss_sum": token_loss, "batch_weight": counted} | more
-    return new_training(model, sequences(50, 0), sequences(15, 1), Plan(**plan), **how)
-
-
-OPTIONS = ("max_steps", "eval_every", "patience", "clip_norm", "best_on_host")
 
 
 @pytest.mark.parametrize(
@@ -74,12 +63,6 @@ def test_training_loss_of_measurements_is_that_of_their_batches(make: str) -> No
         batches = losses[since : epoch.step]
         mean = sum(loss * weight for loss, weight in batches) / sum(weight for _, weight in batches)
         assert epoch.train_loss == pytest.approx(mean, rel=1e-5)
-
-
-def planned(**more: Any) -> Training:
-    plan: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "seed": 0}
-    plan |= {name: more.pop(name) for name in (*plan, *OPTIONS, "micro_batch") if name in more}
-    return new_training(network(), part(), part(20, 1), Plan(**plan), **more)
 
 
 def record(made: Training, losses: list[tuple[float, float]]) -> None:
@@ -195,44 +178,6 @@ def test_best_weights_on_the_host_are_the_same() -> None:
     assert same(weights(planned(best_on_host=True)), weights(planned()))
 
 
-def test_frozen_weights_are_neither_trained_nor_copied() -> None:
-    made = tokens()
-    before = made.model.frozen.weight.clone()  # type: ignore[union-attr, operator]
-    fit(made)
-    assert torch.equal(made.model.frozen.weight, before)  # type: ignore[union-attr, arg-type]
-    assert "frozen.weight" not in made.state.best
-    assert made.state.best.keys() == changing_state(made.model).keys()
-    assert sum(len(group["params"]) for group in made.optimizer.param_groups) == 3
-
-
-WAYS: dict[str, dict[str, Any]] = {
-    "steps": {"max_steps": 17},
-    "evaluations": {"eval_every": 4},
-    "both": {"eval_every": 5, "max_steps": 18, "clip_norm": 0.1},
-    "early stop": {"epochs": 40, "learning_rate": 0.3, "patience": 2, "eval_every": 3},
-    "host": {"best_on_host": True, "eval_every": 4, "patience": 4},
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("make", [planned, tokens])
-def test_resumed_run_equals_the_undisturbed_one_to_the_bit(make: Any, way: str) -> None:
-    def begin(**more: Any) -> Training:
-        return make(**WAYS[way], **more)
-
-    undisturbed = begin()
-    history = fit(undisturbed)
-    for step in sorted(
-        {1, 4, 5, 7, 8, undisturbed.state.step - 1, undisturbed.state.step} & set(range(1, undisturbed.state.step + 1))
-    ):
-        resumed = gone_on(begin, interrupted(begin, step))
-        if make is tokens:
-            resumed.model.frozen.load_state_dict(undisturbed.model.frozen.state_dict())  # type: ignore[union-attr]
-        again = fit(resumed)
-        assert [epoch.facts() for epoch in again] == [epoch.facts() for epoch in history], step
-        assert same(resumed.model.state_dict(), undisturbed.model.state_dict()), step
-
-
 def test_epoch_without_the_new_settings_has_the_fields_it_always_had() -> None:
     _, history = run()
     assert list(json.loads(json.dumps(history[0].facts()))) == [
@@ -254,13 +199,3 @@ def test_steps_taken_several_at_a_time_are_measured_like_single_ones(more: dict[
     (eager, weights_of_eager), (direct, weights_of_direct) = found
     assert eager == direct
     assert same(weights_of_eager, weights_of_direct)
-
-
-def test_clipping_is_not_taken_several_steps_at_a_time() -> None:
-    made = new_training(
-        network(noisy=False),
-        part(),
-        part(20, 1),
-        Plan(epochs=1, batch_size=8, learning_rate=1e-2, seed=0, clip_norm=1.0),
-    )
-    assert "clipped" in choose_step("auto", made).reason

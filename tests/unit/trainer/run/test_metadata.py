@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from trainer.config.sections.bars import BarsConfig
@@ -16,7 +15,6 @@ from trainer.device.accelerator import Accelerator
 from trainer.run.metadata import absent, finite
 from trainer.run.metadata import metadata as metadata_of
 from trainer.tasks.bars import Task, prepare
-from trainer.tasks.row_records import span_record
 from trainer.tasks.row_task import BarTask
 
 CARD = Accelerator(device="cuda:0", kind="rocm", name="Radeon", arch="gfx1100", memory_bytes=1, reason="why")
@@ -56,14 +54,6 @@ def test_null_fields_have_their_reason(task: Task) -> None:
     record = metadata("one", TrainConfig.of(cell="c"), unknown, CARD)
     assert record["data"]["source"] is record["image"] is record["git_commit"] is None
     assert record["absent"].keys() == {"data.source", "image", "git_commit"}
-
-
-@pytest.mark.parametrize(
-    ("last", "shown"), [("2020-01-03T00:00:00", "2020-01-03"), ("2020-01-03T15:59:00", "2020-01-03T15:59:00")]
-)
-def test_dates_show_a_time_of_day_only_if_there_is_one(last: str, shown: str) -> None:
-    dates = np.array(["2020-01-02T00:00:00", last], "datetime64[s]")
-    assert span_record(dates) == {"first_date": "2020-01-02", "last_date": shown}
 
 
 def test_figures_that_are_not_finite_become_null_with_a_reason() -> None:

@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from tests.fixtures.quick_runs import train
 from trainer.cli import main
 from trainer.data.readers.data_file import read_bars
 from trainer.models.mlp import mlp
@@ -34,11 +35,6 @@ from trainer.tasks.bars import make_dataset
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 ROOT = Path(job.__file__).parents[2]
-QUICK = ("--epochs", "3", "--device", "cpu")
-
-
-def train(output: Path, *flags: str) -> int:
-    return main(["train", "--output", str(output), *QUICK, *flags])
 
 
 def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -319,15 +315,3 @@ def test_written_metadata_fits_the_schema_and_has_no_field_beyond_it(metadata: d
     for definition in strict["$defs"].values():
         definition["additionalProperties"] = False
     jsonschema.validate(metadata, strict)
-
-
-def test_figure_that_json_cannot_hold_does_not_lose_the_run(tmp_path: Path, monkeypatch, capsys) -> None:
-    figures = {part: {"rows": 1, "rmse": float("inf"), "r2_vs_mean": float("nan")} for part in ("validation", "test")}
-    baselines = {f"r2_vs_{name}": 0.5 for name in ("persistence", "linear")}
-    monkeypatch.setattr(end, "scores", lambda *_: {name: each | baselines for name, each in figures.items()})
-    assert train(tmp_path, "--run", "one") == 0
-    said = capsys.readouterr().err
-    assert "null in metadata.json" in said and "metrics.test.rmse" in said and "none / none against" in said
-    record = json.loads((tmp_path / "one" / "metadata.json").read_text())
-    jsonschema.validate(record, json_schema())
-    assert record["metrics"]["test"]["rmse"] is None and record["absent"]["metrics.test.rmse"]

@@ -7,49 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.fixtures.guarded_runs import WIDTH, Run
 from trainer.cli import main
-from trainer.models.mlp import mlp
 from trainer.runtime.errors import TrainerError
-from trainer.telemetry.layer_monitor import LayerMonitor, bad_gradient, non_finite_source
-from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
-
-ROWS, WIDTH = 60, 3
-
-
-class Run:
-    """A loop by hand, ten rows a step, with the guard's hooks where the trainer's loop has them."""
-
-    def __init__(self, folder: Path, model: nn.Module | None = None, **options: object) -> None:
-        torch.manual_seed(0)
-        self.model = model or mlp(WIDTH, (4, 4))
-        self.inputs, self.targets = torch.randn(ROWS, WIDTH), torch.randn(ROWS, 1)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
-        self.guard = NanGuard(
-            self.model,
-            RecomputeHooks(
-                fetch=lambda rows: (self.inputs[rows], self.targets[rows]),
-                compute=self.compute,
-                advance=self.optimizer.step,
-                stateful=[self.optimizer],
-            ),
-            architecture={"kind": "mlp", "widths": [WIDTH, 4, 4, 1]},
-            folder=folder,
-            **options,
-        )
-
-    def compute(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        self.optimizer.zero_grad()
-        loss = nn.functional.mse_loss(self.model(inputs), targets)
-        loss.backward()
-        return loss
-
-    def steps(self, count: int) -> None:
-        for step in range(1, count + 1):
-            rows = torch.arange(10) + 10 * ((step - 1) % 6)
-            self.guard.begin()
-            self.guard.record(step, [rows], self.compute(self.inputs[rows], self.targets[rows]).reshape(1))
-            self.optimizer.step()
-        self.guard.check()
 
 
 class FailingAt(nn.Module):
@@ -121,31 +81,6 @@ def test_weights_without_a_failure_are_those_without_the_guard(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-class Root(nn.Module):
-    def forward(self, values: Tensor) -> Tensor:
-        return torch.sqrt(values * 0)
-
-
-def test_gradient_is_named_where_all_outputs_are_finite(tmp_path: Path) -> None:
-    run = Run(tmp_path, nn.Sequential(nn.Linear(WIDTH, 4), Root(), nn.Linear(4, 1)))
-    run.targets[:] += 1
-    with pytest.raises(TrainerError) as caught:
-        run.steps(3)
-    assert (caught.value.what, caught.value.where) == ("the gradient of parameter 0.bias is not finite", "step 1")
-    assert bad_gradient(run.model) == "0.bias"
-
-
-def test_scaled_gradient_that_overflows_is_no_suspect(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    with LayerMonitor(run.model).watching() as monitor:
-        loss = run.compute(run.inputs[:10], run.targets[:10])
-    next(run.model.parameters()).grad.fill_(torch.inf)
-    assert non_finite_source(monitor, run.model, run.inputs[:10], loss, scaled=True) is None
-    found = non_finite_source(monitor, run.model, run.inputs[:10], loss)
-    assert found is not None
-    assert found.place == "the gradient of parameter 0.weight"
-
-
 def test_finding_of_one_rank_ends_all(tmp_path: Path) -> None:
     run = Run(tmp_path, agree=lambda bad: True)
     with pytest.raises(TrainerError, match="another rank's loss is not finite"):
@@ -175,16 +110,6 @@ def test_failure_that_does_not_repeat_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TrainerError) as caught:
         run.guard.check()
     assert "did not repeat" in str(caught.value.why)
-
-
-def test_layers_are_watched_only_inside_the_block() -> None:
-    model = mlp(WIDTH, (4,))
-    with LayerMonitor(model).watching() as monitor:
-        model(torch.full((2, WIDTH), torch.inf))
-    assert monitor.first_bad() == "0 (Linear)"
-    monitor.sums.clear()
-    model(torch.ones(2, WIDTH))
-    assert monitor.first_bad() is None
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", "text", {"kind": "other"}])

@@ -1,8 +1,5 @@
 """What the tasks that build and run print."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from rocmatrix.cli.commands import build as build_command
@@ -19,20 +16,8 @@ from rocmatrix.jobs.programs import PROGRAMS, SMOKE
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import cells, sysfs
-from tests.fixtures.cells import MATRIX
 
-ROOT = Path(__file__).resolve().parents[5]
 BROKEN = Request(gpu="MI50", rocm="7.2")
-
-
-def test_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(build_command, "ROOT", tmp_path)
-    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
-    (tmp_path / "trainer").symlink_to(ROOT / "trainer")
-    build_command.build(Build(gpu="MI50", rocm="7.2", dry_run=True, force=True))
-    captured = capsys.readouterr()
-    assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
-    assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
 
 
 def stand_in_build(choice, **_):
@@ -142,20 +127,6 @@ def test_wheelhouse_that_is_not_there_is_no_new_folder(tmp_path, capsys):
         build_cpu(wheelhouse=str(tmp_path / "typo"))
     assert "--wheelhouse names no folder" in capsys.readouterr().err
     assert not (tmp_path / "typo").exists()
-
-
-def test_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
-    shutil.copytree(ROOT / "images" / cells.CPU.name, tmp_path / "images" / cells.CPU.name)
-    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(build_command, "ROOT", tmp_path)
-    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
-    build_cpu()
-    assert "docker buildx build" in capsys.readouterr().out
-    with (tmp_path / "images" / cells.CPU.name / "Dockerfile").open("a") as file:
-        file.write("RUN true\n")
-    with pytest.raises(SystemExit):
-        build_cpu()
-    assert "RM101" in capsys.readouterr().err
 
 
 def build_cpu(wheelhouse=""):

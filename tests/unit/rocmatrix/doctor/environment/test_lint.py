@@ -1,17 +1,12 @@
 """The rules on variables: each fires where it should, is silent beside it, and says what is not known."""
 
-import re
 from pathlib import Path
 
 import pytest
 
-from rocmatrix.doctor.environment import lint, lint_input, rules, version_pairs
-from rocmatrix.doctor.environment.lint_input import Assignment, Command, Pair, Subject
-from rocmatrix.host.hardware import survey
-from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures import machines
-from tests.fixtures.cells import GFX906, GFX1100, GFX1151, MATRIX
+from rocmatrix.doctor.environment import lint, lint_input, rules
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
 RULES = rules.load(ROOT)
@@ -176,14 +171,6 @@ def test_rules_are_all_tested_above():
     assert {rule.id for rule in RULES} == {case[0] for case in CASES}
 
 
-def test_unknown_fact_of_a_run_makes_a_finding_a_note_with_its_condition():
-    variables = (Assignment(name="HSA_XNACK", value="1", where="here"),)
-    (finding,) = lint.lint([Subject(name="x", variables=variables)], RULES)
-    assert finding.severity == "note"
-    assert finding.condition.startswith("on gfx1030, ")
-    assert "reported" in finding.source or "verified in source" in finding.source
-
-
 def test_errors_come_first_and_an_inherited_variable_is_reported_once():
     rows = (
         Assignment(name="AMD_LOG_LEVEL", value="4", where="a:1"),
@@ -196,76 +183,3 @@ def test_errors_come_first_and_an_inherited_variable_is_reported_once():
 def test_matrix_cells_set_no_variable_that_a_rule_is_against():
     findings = lint.lint([lint_input.of_cell(cell) for cell in MATRIX.cells], RULES)
     assert [f for f in findings if f.severity != "note"] == []
-
-
-def test_shell_is_judged_on_the_cards_of_the_host_or_as_the_cell_it_will_run(tmp_path):
-    hardware = survey(machines.mi50(tmp_path))
-    shell = {"HSA_OVERRIDE_GFX_VERSION": "9.0.6", "TORCH_BLAS_PREFER_HIPBLASLT": "0"}
-    rule = {f.rule: f for f in lint.lint([lint_input.of_shell(shell, hardware)], RULES)}
-    assert (rule["override-native"].severity, rule["hipblaslt-preference-ignored"].condition is None) == (
-        "warning",
-        False,
-    )
-    sure = {f.rule for f in lint.lint([lint_input.of_shell(shell, hardware, GFX906)], RULES)}
-    assert sure == {"override-native", "hipblaslt-preference-ignored"}
-    assert {f.rule for f in lint.lint([lint_input.of_shell(shell, hardware, GFX1151)], RULES)} == {"override-foreign"}
-
-
-def pair(torch, rocm):
-    one = Subject(name="x", pairs=(Pair(torch=torch, rocm=rocm, where="here:3"),))
-    return [(f.severity, f.truth) for f in version_pairs.unbuilt([one], MATRIX)]
-
-
-def test_pairs_that_were_built_are_silent():
-    assert pair("==2.5.1", "6.2") == pair("==2.4.1", "6.0") == pair("", "6.3") == pair(">=2.6", "6.3") == []
-    assert pair("==2.7.*", "6.3") == []
-
-
-@pytest.mark.parametrize(
-    ("torch", "rocm", "severity", "words"),
-    [
-        ("==2.5.1", "6.3", "error", "was built for ROCm 6.1, 6.2; ROCm 6.3 carries torch 2.7.0"),
-        ("==2.4.1", "6.2", "error", "6.0, 6.1"),
-        ("==2.9.1", "7.1", "error", "6.3, 6.4"),
-        ("", "5.8", "error", "no release of torch was built for ROCm 5.8"),
-        ("==99.0", "7.2", "note", "newer than the matrix knows"),
-    ],
-)
-def test_pairs_that_were_never_built(torch, rocm, severity, words):
-    ((told, truth),) = pair(torch, rocm)
-    assert (told, words in truth) == (severity, True), truth
-
-
-def test_mistake_in_the_rules_is_reported_with_its_line(tmp_path):
-    text = (ROOT / rules.ENVIRONMENT_FILE).read_text()
-    (tmp_path / "matrix").mkdir()
-    broken = text.replace("severity: error", "severity: fatal", 1).replace('value: "(?i)^hccl$"', 'value: "(?i^hccl$"')
-    (tmp_path / rules.ENVIRONMENT_FILE).write_text(broken.replace("instead: nothing\n", "insted: nothing\n"))
-    with pytest.raises(RocmatrixError) as caught:
-        rules.load(tmp_path)
-    told = str(caught.value)
-    assert caught.value.code == "RM001"
-    assert f"matrix/environment.yaml:{_line(broken, 'severity: fatal')}: " in told
-    assert "is no pattern" in told
-    assert "unknown key 'insted'; did you mean instead" in told
-
-
-def test_rule_needs_one_subject_and_an_id_of_its_own(tmp_path):
-    text = (ROOT / rules.ENVIRONMENT_FILE).read_text()
-    (tmp_path / "matrix").mkdir()
-    (tmp_path / rules.ENVIRONMENT_FILE).write_text(re.sub(r"  names: \[HIP_DISABLE_IPC\]\n", "", text))
-    with pytest.raises(RocmatrixError, match="either names or a command"):
-        rules.load(tmp_path)
-    (tmp_path / rules.ENVIRONMENT_FILE).write_text(text.replace("id: sdma-off", "id: interrupts-off"))
-    with pytest.raises(RocmatrixError, match="'interrupts-off' is given a second time"):
-        rules.load(tmp_path)
-
-
-def test_architectures_of_rules_are_known_to_the_matrix():
-    named = {name for rule in RULES for name in rule.when.architectures or ()}
-    assert named <= set(MATRIX.architectures)
-    assert matrix_file.load(ROOT).cell(GFX1100.name).name == GFX1100.name
-
-
-def _line(text, part):
-    return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)

@@ -1,12 +1,9 @@
 """Images, what is installed into them and how they are started: mistakes are found before the run."""
 
-import shlex
-
 import pytest
 
-from rocmatrix.doctor.environment import compose, dockerfile, lint, scripts
+from rocmatrix.doctor.environment import compose, dockerfile, lint
 from rocmatrix.doctor.environment import rules as environment_rules
-from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.placement import misplaced
 from rocmatrix.matrix.loading import load
 from tests.unit.rocmatrix.diagnosis.known import ROOT
@@ -29,12 +26,6 @@ def of_compose(tmp_path, *rows):
     path = tmp_path / "compose.yaml"
     path.write_text("services:\n  one:\n" + "".join(f"    {row}\n" for row in rows))
     return rules(compose.of_compose(path, shell={}))
-
-
-def of_script(tmp_path, text, name="run.sh"):
-    path = tmp_path / name
-    path.write_text(text)
-    return rules(scripts.of_file(path))
 
 
 def test_torch_of_the_default_index_on_a_plain_image_is_a_cuda_wheel(tmp_path):
@@ -100,27 +91,6 @@ def test_devices_groups_and_shared_memory_of_a_service_are_examined(tmp_path):
     assert of_compose(tmp_path, "image: a", ON_AMD) == ["shared-memory-small"]
     assert of_compose(tmp_path, "image: a", ON_AMD, "shm_size: 8g") == []
     assert of_compose(tmp_path, "image: a") == []
-
-
-def test_docker_run_in_a_script_is_read_over_continued_lines(tmp_path):
-    text = "#!/bin/bash\n#SBATCH -N 1\nsudo docker run -it --rm \\\n  --device=/dev/dri --ipc=host \\\n  ubuntu bash\n"
-    assert of_script(tmp_path, text) == ["kfd-not-given"]
-    assert of_script(tmp_path, text.replace("--ipc", "--device /dev/kfd --ipc")) == []
-
-
-def test_requirements_file_is_read_with_its_index(tmp_path):
-    rows = "--extra-index-url https://download.pytorch.org/whl/rocm6.1\ntorch==2.6.0\ntorchvision == 0.19.0  # old\n"
-    assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch"]
-
-
-def test_arguments_of_a_run_are_divided_into_options_and_image():
-    launch = of_command(
-        shlex.split("podman run -e HSA_X=1 --group-add keep-groups -v /a:/b:z --rm -it img:1 --ipc host"), "x"
-    )
-    assert (launch.image, launch.groups, launch.ipc) == ("img:1", ("keep-groups",), None)
-    assert launch.variables == (("HSA_X", "1"),)
-    assert of_command(["docker", "build", "."], "x") is None
-    assert of_command(["ls"], "x") is None
 
 
 GIVEN = ROOT.parent / "shared" / "data" / "lint"

@@ -1,45 +1,15 @@
 """No added package replaces what the cell holds: by a line, by a dependency, or by the files of its wheel."""
 
 import zipfile
-from pathlib import Path
 
 import pytest
 
-from rocmatrix.images import companion_lock, wheelhouse
-from rocmatrix.images.added import conflicts, requirements_file
+from rocmatrix.images import wheelhouse
+from rocmatrix.images.added import conflicts
 from rocmatrix.matrix.cells.wheel import Wheel
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.companion_locks import CELL, lock, versions
 from tests.fixtures.stand_ins import stand_in_wheel
-
-ROOT = Path(__file__).resolve().parents[5]
-MATRIX = matrix_file.load(ROOT)
-CELL = MATRIX.cell("rocm7.2-torch2.12.1-gfx1100")
-
-
-def lock(tmp_path, text, *companions, cell=CELL):
-    path = tmp_path / "requirements.txt"
-    path.write_text(text)
-    word = requirements_file.take(path, tmp_path)
-    named = companion_lock.added(MATRIX, cell, [word, *companions])
-    return companion_lock.locked(MATRIX, named, tmp_path)
-
-
-def versions(locked):
-    return {wheel.name: wheel.version for file, wheel in locked.wheels if file in locked.added}
-
-
-def test_file_is_locked_with_hashes_next_to_the_cells_own_wheels(python_index, tmp_path):
-    python_index.add("rich", "13.9", "Requires-Dist: torch>=1", "Requires-Dist: mdurl")
-    python_index.add("mdurl", "0.1")
-    python_index.add("torch", "99.0")  # what pip would take for the ROCm build
-    python_index.add("windows-only", "1.0")
-    locked = lock(tmp_path, "rich>=13\ntorch>=2\nnumpy\nwindows-only; sys_platform=='win32'\n")
-    assert versions(locked) == {"rich": "13.9", "mdurl": "0.1"}
-    assert all(row in locked.wheels for row in CELL.wheels)
-    assert all(len(wheel.sha256) == 64 for _, wheel in locked.wheels)
-    again = MATRIX.cell(locked.name)
-    assert companion_lock.locked(MATRIX, again, tmp_path) == locked
 
 
 def test_line_of_a_companion_without_bounds_takes_those_of_the_cells_torch(python_index, tmp_path):

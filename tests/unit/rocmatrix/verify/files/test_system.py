@@ -7,6 +7,7 @@ import pytest
 
 from rocmatrix.verify.files import system
 from rocmatrix.verify.files.tree import Row, Tree
+from tests.unit.rocmatrix.verify.files.test_scripts_output import cache_of
 
 LISTED = {"/usr/bin/tool": b"tool", "/usr/lib/python3.12/os.py": b"code", "/etc/tool.conf": b"conf"}
 LAYERS = ["base", "packages", "environment", "trainer", "folder"]
@@ -43,6 +44,7 @@ def tree(**texts):
         "/var/lib/dpkg/info/tool.list": "\n".join(["/.", "/bin/tool", "/usr/bin/other", *LISTED]).encode(),
         "/var/lib/dpkg/info/tool.md5sums": "\n".join(sums).encode(),
         "/var/lib/dpkg/status": f"Conffiles:\n /etc/tool.conf {hashlib.md5(b'conf').hexdigest()}\n".encode(),
+        "/etc/ld.so.cache": cache_of([]),
         "/etc/passwd": b"root:x:0:0:root:/root:/bin/bash\nuser:x:7:7::/:/bin/false\n",
         "/etc/shadow": b"root:*:1:0:::::\nuser:!:1:::::\n",
     } | {name: text.encode() for name, text in texts.items()}

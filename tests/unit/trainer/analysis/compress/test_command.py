@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.measure import measured
-from trainer.analysis.compress.methods import masks_of
 from trainer.analysis.compress.subject import read_subject
 from trainer.cli import main
 from trainer.models.storage import with_zeros
@@ -79,15 +78,6 @@ def test_pruned_weights_are_zero_in_the_share_asked_for(folder: Path) -> None:
     zeros = sum(int((value == 0).sum()) for value in layers) / sum(value.numel() for value in layers)
     assert zeros == pytest.approx(0.75, abs=1e-3)
     assert content["metrics"]["compression"]["sparsity"] == pytest.approx(0.75, abs=1e-3)
-
-
-def test_smallest_weights_go_first() -> None:
-    network = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 4))
-    masks = masks_of(network, 0.5)
-    kept = torch.cat([dict(network.named_parameters())[name].abs()[mask] for name, mask in masks.items()])
-    gone = torch.cat([dict(network.named_parameters())[name].abs()[~mask] for name, mask in masks.items()])
-    assert len(kept) == len(gone) == 48
-    assert kept.min() >= gone.max()
 
 
 def test_distilling_halves_the_widths_and_reports_what_the_teacher_adds(folder: Path) -> None:

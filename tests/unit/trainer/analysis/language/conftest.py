@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
@@ -27,3 +29,13 @@ def adapter(tmp_path, base):
     for name, content in peft_format.files(model, config, family="llama", base=str(base)).items():
         (tmp_path / "adapter" / name).write_bytes(content)
     return tmp_path / "adapter"
+
+
+@pytest.fixture
+def rows(tmp_path):
+    def write(*lines, name="rows.jsonl"):
+        path = tmp_path / name
+        path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines) + "\n")
+        return path
+
+    return write

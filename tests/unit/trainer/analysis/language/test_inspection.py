@@ -1,11 +1,10 @@
 """The page on rows for a language model: what is trained, counted and refused, from files that people bring."""
 
 import json
-import re
 
 import pytest
 
-from trainer.analysis.language.data_page import html
+from tests.fixtures.inspected_rows import GOOD
 from trainer.analysis.language.inspection import ANSWER, PROMPT, STOP, inspect
 from trainer.cli import main
 from trainer.config.sections.tokens import TokensConfig
@@ -13,19 +12,8 @@ from trainer.data.tokens.load import load
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.tasks.language.inputs import template_of
 
-GOOD = {"messages": [{"role": "user", "content": "hé <b>"}, {"role": "assistant", "content": "漢字 & <i>"}]}
 ROBOT = {"messages": [{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}]}
 PAIR = {"prompt": "2+2=", "chosen": "4", "rejected": "five"}
-
-
-@pytest.fixture
-def rows(tmp_path):
-    def write(*lines, name="rows.jsonl"):
-        path = tmp_path / name
-        path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines) + "\n")
-        return path
-
-    return write
 
 
 def test_conversation_shows_the_answer_and_its_stop_token_as_trained(rows):
@@ -74,17 +62,6 @@ def test_text_is_shown_in_windows_that_are_all_trained(rows):
     assert len(seen.samples) == 2
     assert [kind for kind, _ in seen.samples[0].parts] == [PROMPT, ANSWER]
     assert seen.rows == (seen.tokens - 1) // 64
-
-
-def test_page_has_no_script_and_shows_markup_of_the_data_as_text(rows):
-    evil = {"prompt": "<script>alert(1)</script>\x00", "completion": "</pre><img src=x>"}
-    text = html(inspect(rows(evil, GOOD)))
-    assert "<script" not in text
-    assert "<img" not in text
-    assert "&lt;img src=x&gt;" in text
-    assert "prefers-color-scheme: dark" in text
-    assert 'name="viewport"' in text
-    assert {"prompt", "answer", "stop", "padding"} <= set(re.findall(r'<span class="(\w+)"', text))
 
 
 def test_command_writes_the_page_and_names_findings(rows, tmp_path, capsys):

@@ -1,11 +1,16 @@
 """The command plan: one configuration by part, the table of what fits, and refusals with what would fit."""
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 
-from trainer.analysis.language.plan import PlanRequest, plan
+from trainer.analysis.language.plan import METHODS, PlanRequest, plan
 from trainer.cli import main
+from trainer.run.memory_plan.cards import CONTEXT, GIB
+from trainer.run.memory_plan.fit import exact_fit
+from trainer.run.memory_plan.program import measured
 from trainer.runtime.errors import TrainerError
 
 SHAPE = {
@@ -48,7 +53,7 @@ def test_plan_of_one_configuration_reports_its_parts(model, capsys):
 
 
 def test_table_has_more_rows_with_checkpointing(model, capsys):
-    plan(PlanRequest(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.05))
+    plan(PlanRequest(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.25))
     assumed, off, full = events(capsys.readouterr().out)
     assert assumed["attention"] == ["math", "math"]
     assert off["precision"] == "fp16"  # gfx906 has no bf16
@@ -77,6 +82,59 @@ def test_plan_for_more_memory_than_any_way_leaves_names_the_least(model, capsys)
     with pytest.raises(TrainerError, match="RM737") as caught:
         plan(PlanRequest(model=model, gpu="RX 7900 XTX", method="qlora", sequence=64, memory_gib=0.9, fast="off"))
     assert "a card of at least" in str(caught.value)
+
+
+OFFER = re.compile(r"This would fit: (\w+) in \w+, ([\d,]+) x [\d,]+ tokens(?:, (\w+) checkpointing)?\.")
+
+
+def refused(requested):
+    """Plan what does not fit; return the error, and the program that its hint offers, None without one."""
+    with pytest.raises(TrainerError, match="RM737") as caught:
+        plan(requested)
+    offer = OFFER.search(caught.value.next)
+    if offer is None:
+        return caught.value, None
+    program = replace(requested.programs(requested.card())[0], **METHODS[offer[1]], checkpointing=offer[3] or "off")
+    return caught.value, replace(program, rows=int(offer[2].replace(",", "")))
+
+
+def test_refusal_after_the_exact_plan_offers_what_fits_by_it(model, capsys):
+    how = {"model": model, "gpu": "RX 7900 XTX", "method": "lora", "activation_checkpointing": "full", "sequence": 64}
+    program = PlanRequest(**how).programs(PlanRequest(**how).card())[0]
+    found = measured(replace(program, rows=64))
+    requested = PlanRequest(**how, micro_batch=64, memory_gib=(CONTEXT + found.largest.allocated + 2**20) / GIB)
+    _, offered = refused(requested)
+    assert offered.rows < 64
+    assert exact_fit(offered, requested.card()).fits
+
+
+def test_refused_table_states_what_the_rows_asked_for_need(model, capsys):
+    error, offered = refused(
+        PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=1024, sequence=64, memory_gib=1.0, fast="off")
+    )
+    need, budget = map(float, re.findall(r"([\d.]+) (?:GiB are needed|are there)", error.why))
+    assert "1024 x 64 tokens" in error.what
+    assert need > budget
+    assert offered is None or offered.rows < 1024
+
+
+def test_plan_for_dpo_that_does_not_fit_offers_no_quantised_weights(model, capsys):
+    error, offered = refused(
+        PlanRequest(model=model, gpu="RX 7900 XTX", method="dpo", sequence=64, memory_gib=0.9005, fast="off")
+    )
+    assert offered is None
+    assert "a card of at least" in error.next
+
+
+@pytest.mark.parametrize("size", [["--micro-batch", "4097"], ["--sequence", str(2**25)], ["--lora-rank", str(2**20)]])
+def test_size_that_no_run_has_is_refused(size, model, capsys):
+    assert main(["plan", "--model", model, "--gpu", "RX 7900 XTX", *size]) == 2
+    assert "RM500" in capsys.readouterr().err
+
+
+def test_micro_batch_of_more_tokens_than_any_card_holds_is_refused(model):
+    with pytest.raises(TrainerError, match="RM500"):
+        plan(PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=4096, sequence=2**16))
 
 
 def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):

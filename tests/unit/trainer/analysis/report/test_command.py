@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 
 from tests.fixtures import browser
 from tests.fixtures.browser import violations
@@ -18,12 +17,9 @@ from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import read_subject
 from trainer.analysis.report.command import origin
-from trainer.analysis.report.importance import importances
 from trainer.analysis.report.session import last_profile
-from trainer.analysis.report.svg import ticks
 from trainer.cli import main
 from trainer.data.readers.bars import Reading, open_source
-from trainer.models.losses import SQUARED_ERROR, loss_sum_of
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
@@ -114,23 +110,6 @@ def test_page_of_the_same_run_is_the_same(classes: Path, tmp_path: Path) -> None
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == page(classes).encode()
 
 
-def test_input_that_is_not_used_has_no_importance() -> None:
-    network = nn.Linear(3, 1)
-    with torch.no_grad():
-        network.weight.copy_(torch.tensor([[0.0, 1.0, 3.0]]))
-        network.bias.zero_()
-    inputs = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
-    targets = network(inputs).detach()
-    given = {"loss": loss_sum_of(SQUARED_ERROR), "repeats": 5}
-    found = importances(network, inputs, targets, ["none", "one", "three"], seed=0, **given)
-    assert [each.name for each in found] == ["three", "one", "none"]
-    assert found[2].mean == found[2].deviation == 0
-    variance = inputs.var(dim=0, unbiased=False)
-    assert found[0].mean == pytest.approx(9 * 2 * variance[2].item(), rel=0.15)  # E (3x - 3x')^2 = 2 * 9 * var x
-    assert importances(network, inputs, targets, ["none", "one", "three"], seed=0, **given) == found
-    assert importances(network, inputs, targets, ["none", "one", "three"], seed=1, **given) != found
-
-
 def test_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
     subject = read_subject(bars, None)
     found = last_profile(subject.metadata, subject.config.data.data)
@@ -143,13 +122,6 @@ def test_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
     assert found.poc == found.price[found.volume.argmax()]
     inside = (found.price >= found.value_low) & (found.price <= found.value_high)
     assert 0.7 <= found.volume[inside].sum() / found.volume.sum() < 0.75
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 7), (0.001, 0.002), (1e6, 5e6)])
-def test_ticks_are_round_and_inside(low: float, high: float) -> None:
-    found = ticks(low, high)
-    assert 3 <= len(found) <= 8
-    assert low - 1e-9 <= found[0] and found[-1] <= high + 1e-9 * abs(high)
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -12,43 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures import plain_features
-from tests.fixtures.synthetic_bars import synthetic_bars
+from tests.fixtures.intraday_bars import CHOSEN, COUNT, bars_of, features, whole
 from trainer.data.bar import Bars, joined
-from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features import intraday
-from trainer.data.features.catalog import CATALOG, NAMES
-from trainer.data.features.intraday import Settings, intraday_rows
+from trainer.data.features.catalog import NAMES
+from trainer.data.features.intraday import intraday_rows
 from trainer.data.profiles.session_blocks import Block, Counts
-from trainer.data.sessions import instants, session_minutes, us_half_day, wall_clock
-
-COUNT = 9_000  # 23 sessions: three beyond the twenty that the features look back to
-CHOSEN = Settings(profile=ProfileConventions(), sessions=SessionConventions(), spacing=60, vix=True)
-
-
-@cache
-def bars_of(seed: int = 0, count: int = COUNT) -> Bars:
-    bars = synthetic_bars(count, seed)
-    return replace(bars, date=instants(bars.date, "America/New_York")[0])
-
-
-def features(bars: Bars, chunk: int = 10**9, workers: int = 1, chosen: Settings = CHOSEN) -> np.ndarray:
-    chunks = (bars[begin : begin + chunk] for begin in range(0, len(bars), chunk))
-    return np.concatenate([rows.features for rows in intraday_rows(chunks, chosen, counts=Counts(), workers=workers)])
-
-
-@cache
-def whole() -> np.ndarray:
-    return features(bars_of())
+from trainer.data.sessions import wall_clock
 
 
 def with_future_of(past: Bars, future: Bars, now: int) -> Bars:
     return joined([past[: now + 1], replace(future[now + 1 :], date=past.date[now + 1 :])])
-
-
-def test_features_are_54_each_described_once() -> None:
-    assert len(NAMES) == len(set(NAMES)) == 54 == whole().shape[1]
-    assert all(feature.formula and feature.unit for feature in CATALOG)
-    assert sum(feature.needs_vix for feature in CATALOG) == 5
 
 
 def test_features_after_twenty_sessions_are_all_known_and_vary() -> None:
@@ -155,31 +129,3 @@ def test_values_of_all_54_features_agree_with_their_formulas(number: int, bar: i
     values = dict(zip(NAMES, whole()[begin + bar].tolist(), strict=True))
     for name in NAMES:
         assert values[name] == pytest.approx(expected[name], rel=2e-5, abs=2e-6), name
-
-
-def test_sessions_follow_daylight_saving_time() -> None:
-    """09:30 in New York is 14:30 UTC in winter and 13:30 in summer; clocks changed on 8 March and 1 November 2026."""
-    days = np.array(["2026-03-06", "2026-03-09", "2026-10-30", "2026-11-02"], "M8[s]")
-    utc, missing = instants(days + np.timedelta64(34_200, "s"), "America/New_York")
-    assert not missing.any()
-    assert ((utc - days).astype(int) // 60).tolist() == [870, 810, 810, 870]
-    assert (wall_clock(utc, "America/New_York") - days == np.timedelta64(34_200, "s")).all()
-
-
-def test_hour_that_never_was_is_found_and_one_that_was_twice_is_distinguished() -> None:
-    missing = instants(np.array(["2026-03-08T02:30:00"], "M8[s]"), "America/New_York")[1]
-    assert missing.all()
-    twice = np.array(
-        ["2026-11-01T01:00:00", "2026-11-01T01:30:00", "2026-11-01T01:00:00", "2026-11-01T01:30:00"], "M8[s]"
-    )
-    utc = instants(twice, "America/New_York")[0]
-    assert (np.diff(utc).astype(int) == 1800).all()
-    carried = instants(twice[2:], "America/New_York", utc[1])[0]
-    assert (carried == utc[2:]).all()
-
-
-def test_half_days_are_known_from_the_calendar_alone() -> None:
-    days = np.array(["2025-11-28", "2025-12-24", "2025-07-03", "2020-07-03", "2021-12-24", "2025-11-27"], "M8[D]")
-    assert us_half_day(days).tolist() == [True, True, True, False, False, False]
-    assert session_minutes(days[:1], SessionConventions()).tolist() == [210]
-    assert session_minutes(days[:1], SessionConventions(half_days="none")).tolist() == [390]

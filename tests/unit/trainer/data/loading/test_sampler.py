@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import random
-
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.data.loading.prefetch import load
 from trainer.data.loading.sampler import Sampler
 
 SIZES = st.integers(1, 200), st.integers(1, 40), st.integers(0, 2**32 - 1), st.integers(0, 5)
@@ -42,29 +39,3 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
 def test_order_is_the_one_of_all_time() -> None:
     """A change here makes every unfinished run part from its beginning, and every published one unrepeatable."""
     assert Sampler(rows=8, batch_size=3, seed=0).order(0).tolist() == [5, 2, 3, 1, 6, 0, 4, 7]
-
-
-def test_workers_fetch_in_order_and_lose_nothing() -> None:
-    batches = list(Sampler(rows=100, batch_size=7, seed=0).batches(0))
-
-    def slow(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        for _ in range(random.randrange(3000)):
-            pass
-        return rows * 2, rows * 3
-
-    for workers in (0, 1, 4):
-        loaded = list(load(iter(batches), slow, workers))
-        assert all(torch.equal(one, rows) for one, (rows, _, _) in zip(batches, loaded, strict=True))
-        assert all(torch.equal(rows * 2, a) and torch.equal(rows * 3, b) for rows, a, b in loaded)
-
-
-def test_fault_of_a_worker_reaches_the_loop() -> None:
-    def broken(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        raise ZeroDivisionError
-
-    for workers in (0, 2):
-        try:
-            next(load(iter([torch.arange(3)]), broken, workers))
-        except ZeroDivisionError:
-            continue
-        raise AssertionError("no error")

@@ -11,25 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.data.bar import Bars, joined
-from trainer.data.features.inspect import inspect_data
-from trainer.data.readers.bars import Reading, Source, open_source
+from tests.fixtures.bar_files import HEADER, ROWS, read, write
+from trainer.data.bar import Bars
 from trainer.runtime.errors import TrainerError
-
-HEADER = "time,open,high,low,close,volume"
-ROWS = [f"2024-03-04 {9 + i // 60:02}:{i % 60:02},{10 + i % 7},{12 + i % 7},{9 + i % 7},{11 + i % 7},{100 + i}"
-        for i in range(30)]  # fmt: skip
-
-
-def write(folder: Path, lines: list[str], name: str = "bars.csv", end: str = "\n") -> Path:
-    path = folder / name
-    path.write_text("\n".join(lines) + end)
-    return path
-
-
-def read(path: Path, **reading: object) -> tuple[Bars, Source]:
-    source = open_source(path, Reading(**reading))  # type: ignore[arg-type]
-    return joined(list(source.chunks())), source
 
 
 def same(one: Bars, other: Bars) -> bool:
@@ -178,10 +162,3 @@ def test_truncated_file_keeps_its_whole_lines_under_drop(tmp_path: Path, packed:
     bars, source = read(path, on_bad_row="drop")
     assert 25 <= len(bars) < 30 if not packed else len(bars) <= 30
     assert source.bad.dropped == {"cut_off": 1}
-
-
-def test_spacing_and_price_step_are_found(tmp_path: Path) -> None:
-    found = inspect_data(read(write(tmp_path, [HEADER, *ROWS]))[1])
-    assert (found.spacing, found.tick, found.vix, found.daily) == (60, 1, False, False)
-    quarter = [row.replace(",100", ",100").replace(",10,", ",10.25,") for row in ROWS]
-    assert inspect_data(read(write(tmp_path, [HEADER, *quarter]))[1]).tick == 0.25

@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch.distributed as dist
 
+from tests.fixtures.transports import climb
 from trainer.distributed.transports import attempt, selection
-from trainer.distributed.transports.selection import Choice, Place, choose, environment, judge, vote
+from trainer.distributed.transports.selection import Place, environment, judge, vote
 from trainer.distributed.transports.transport import GLOO, HOST, NCCL, NCCL_NO_P2P, Transport
 from trainer.runtime.child_process import Outcome
 from trainer.runtime.errors import TrainerError
-
-Event = dict[str, Any]
-
-
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> dist.TCPStore:
-    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-
-
-def climb(store: dist.TCPStore, transports: Sequence[Transport], seconds: float) -> tuple[list[Choice], list[Event]]:
-    """What two ranks come to, and the events of rank 0."""
-    events: list[Event] = []
-
-    def rank(number: int) -> Choice:
-        place = Place(rank=number, world=2, device="cpu", address=f"127.0.0.1:{store.port}")
-        client = dist.TCPStore("127.0.0.1", store.port, is_master=False)
-        report = (lambda event, **fields: events.append({"event": event, **fields})) if number == 0 else silent
-        return choose(transports, place, client, report=report, seconds=seconds)
-
-    with ThreadPoolExecutor(2) as threads:
-        return list(threads.map(rank, range(2))), events
-
-
-def silent(*_: object, **__: object) -> None:
-    pass
 
 
 def test_wrong_sum_and_an_abort_lead_to_the_next_transport_and_all_ranks_agree(
@@ -56,13 +27,6 @@ def test_wrong_sum_and_an_abort_lead_to_the_next_transport_and_all_ranks_agree(
     assert events[2]["cause"] == ""
     assert events[2]["link"]["bus_bytes_per_s"] > 1e6
     assert "gloo did not: rank 0: injected fault wrong-sum" in choices[0].reason
-
-
-def test_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(attempt.FAULT, "gloo:hang")
-    with pytest.raises(TrainerError, match="RM561") as caught:
-        climb(store, [GLOO], seconds=6)
-    assert re.search(r"hung in '(import torch|join the group)', ended after", caught.value.what)
 
 
 def test_rank_that_fails_fails_the_transport_for_all(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,13 +83,6 @@ def test_times_reach_the_verdict() -> None:
 def test_transport_without_peer_access_sets_the_variable_whatever_was_there() -> None:
     assert environment(NCCL_NO_P2P, {"NCCL_P2P_DISABLE": "0"})["NCCL_P2P_DISABLE"] == "1"
     assert "NCCL_P2P_DISABLE" not in environment(NCCL, {})
-
-
-def test_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(attempt.FAULT, "gloo:sneeze")
-    with pytest.raises(ValueError, match="sneeze"):
-        attempt.fault_for("gloo")
-    assert attempt.fault_for("nccl") == ""
 
 
 def test_vote_takes_the_error_of_torch_for_silence() -> None:

@@ -9,7 +9,6 @@ import torch
 
 from tests.fixtures.training import StopAt, same, training, weights
 from trainer.engine.callbacks import Callback, TakenSteps
-from trainer.engine.callbacks.callback import overrides
 from trainer.engine.callbacks.callback_list import HOOKS, Callbacks
 from trainer.engine.loop import StoppedError, Training, fit
 from trainer.engine.steps.step_strategy import choose_step
@@ -119,8 +118,3 @@ def test_gradients_are_not_part_of_a_launch_whatever_the_class_accepts() -> None
 def test_callbacks_that_only_read_leave_the_weights_as_they_are() -> None:
     want = weights(training())
     assert same(weights(training(callbacks=Callbacks([noting("a", [])]))), want)
-
-
-def test_base_class_has_no_effect_in_any_hook() -> None:
-    assert not any(overrides(Callback(), hook) for hook in HOOKS)
-    assert all(not hooks for hooks in Callbacks([Callback()])._hooks.values())

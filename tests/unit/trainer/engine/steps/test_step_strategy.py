@@ -8,21 +8,17 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tests.fixtures.graph_stand_in import StandIn
+from tests.fixtures.step_runs import direct, eager, plain, run
 from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
-from trainer.data.loading.sampler import Sampler
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.nan_check import NanCheck
-from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
+from trainer.engine.loop import TensorPartition, Training, fit
 from trainer.engine.steps import fused_adamw
-from trainer.engine.steps.cuda_graph import MOST
-from trainer.engine.steps.manual_autograd import at_once
 from trainer.engine.steps.step_batching import Launches
 from trainer.engine.steps.step_strategy import Memory, choose_step, trial, unproven
 from trainer.models.losses import squared_error_sum
-from trainer.models.mlp import mlp
 from trainer.run.checkpoint_writer import capture, encode
 from trainer.runtime.errors import TrainerError
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
@@ -32,28 +28,6 @@ from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 def faster_by_decree(monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` also looks at the clock, which on a busy machine may say anything."""
     monkeypatch.setattr("trainer.engine.steps.step_strategy.FASTER", 0.0)
-
-
-WIDE = {"inputs": 16, "targets": 1}
-
-
-def plain(seed: int = 1, hidden: tuple[int, ...] = (8, 4)) -> nn.Sequential:
-    torch.manual_seed(seed)
-    return mlp(3, hidden)
-
-
-def run(step: str = "direct", name: str = "fp32", hidden: tuple[int, ...] = (8, 4), **more: Any) -> Training:
-    made = training(name, model=plain(hidden=hidden), **more)
-    choose_step(step, made)
-    return made
-
-
-def direct(**more: Any) -> Training:
-    return run("direct", **more)
-
-
-def eager(**more: Any) -> Training:
-    return run("eager", **more)
 
 
 @pytest.mark.parametrize("name", ["fp32", "fp64"])
@@ -68,24 +42,6 @@ def test_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, ...
     assert found.state.micro_batch == want.state.micro_batch
     for one, other in zip(found.optimizer.state.values(), want.optimizer.state.values(), strict=True):
         assert same(one, other)
-
-
-@pytest.mark.parametrize("batch_size", [16, 32, 48])
-def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: int) -> None:
-    generator = torch.Generator().manual_seed(1)
-    data = TensorPartition(**{name: torch.randn(400, width, generator=generator) for name, width in WIDE.items()})
-    assert at_once(batch_size, data.inputs, data.targets) > 1
-
-    def made(step: str) -> Training:
-        torch.manual_seed(1)
-        plan = Plan(epochs=2, batch_size=batch_size, learning_rate=1e-2, seed=0)
-        run = new_training(mlp(16, (32, 16)), data, data, plan)
-        choose_step(step, run)
-        return run
-
-    found, want = made("direct"), made("eager")
-    assert same(weights(found), weights(want))
-    assert found.state.history[-1].facts() == want.state.history[-1].facts()
 
 
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 8, 14, 20])
@@ -261,50 +217,11 @@ def choose_and_take(made: Training) -> Any:
     return DirectSteps(made)
 
 
-@pytest.mark.parametrize("rows", [8, 50, 8 * 16, 8 * 39 + 3])
-def test_launches_of_a_graph_cover_the_epoch_with_a_stand_in(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.engine.steps.cuda_graph.addresses", lambda training: ())
-
-    def make(**more: Any) -> Training:
-        made = training(model=network(), **more)
-        data = part(rows)
-        made.train, made.sampler = data, Sampler(rows=rows, batch_size=8, seed=0)
-        made.state.losses = torch.zeros(made.sampler.count(0))
-        return made
-
-    want = make()
-    ended = {name: value.clone() for name, value in weights(want).items()}
-    found = make()  # from here on the generators are where they were then
-    steps = StandIn(found)
-    found.launches = Launches(steps={8: steps})
-    assert same(weights(found), ended)
-    assert found.state.chain.head == want.state.chain.head
-    whole = rows // 8
-    assert steps.launched == 3 * ([MOST] * (whole // MOST) + [1] * (whole % MOST))
-
-
 def test_weights_of_a_launch_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading a checkpoint replaces the optimizer's moments."""
     made = direct()
     made.optimizer.load_state_dict(made.optimizer.state_dict())
     assert same(weights(made), weights(eager()))
-
-
-def test_launches_are_each_as_long_as_possible() -> None:
-    made = direct()
-    assert made.launches is not None
-    taken: list[int] = []
-
-    class Count:
-        most = 4
-
-        def take(self, rows: Tensor, losses: Tensor) -> None:
-            taken.append(len(losses))
-
-    launches = list(Launches(steps={8: Count()})(made))
-    assert [(stop, due) for _, stop, due in launches] == [(False, False)] * 2
-    assert [each.first for each, _, _ in launches] == [1, 5]
-    assert taken == [4, 2]
 
 
 def test_auto_uses_graphs_on_amd_cards_on_request_only(monkeypatch) -> None:

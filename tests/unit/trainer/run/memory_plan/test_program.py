@@ -5,23 +5,13 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.plan_error import error_on_host
+from tests.fixtures.footprints import ON_CARD, SMALL
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
 from trainer.run.memory_plan.live_memory import TRIALS
 from trainer.run.memory_plan.program import Program, measured
 
-SMALL = {
-    "model_type": "qwen2",
-    "vocab_size": 640,
-    "hidden_size": 64,
-    "intermediate_size": 192,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "tie_word_embeddings": True,
-}
 ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, precision="fp32")
-ON_CARD = Program(raw=SMALL, rows=4, sequence=128)
 
 
 @pytest.mark.parametrize(
@@ -60,25 +50,29 @@ def test_gradients_stay_through_the_next_micro_batch():
     assert two.peaks["forward"].allocated > one.peaks["forward"].allocated + 3 * one.trained
 
 
-def test_parts_add_up_to_the_whole_and_weights_are_counted_once():
-    found = measured(replace(ON_CARD, adapter="lora"))
-    assert sum(found.largest.parts.values()) == found.largest.allocated
-    assert found.largest.parts["weights"] < 2.6 * found.all + 16 * found.trained
-    assert found.reserved >= found.largest.allocated
-    assert found.peaks[TRIALS].allocated > 0
-
-
-def test_depth_from_shallow_networks_equals_the_deep_one():
-    deep = replace(ON_CARD, raw={**SMALL, "num_hidden_layers": 12})
-    for how in ({"adapter": "lora"}, {}):
-        line, whole = estimated(replace(deep, **how)), measured(replace(deep, **how))
-        assert line.largest.allocated == pytest.approx(whole.largest.allocated, rel=0.03)
-        assert line.flops == pytest.approx(whole.flops, rel=0.01)
-
-
 def test_step_beyond_the_limit_ends_within_it():
     program = replace(ON_CARD, adapter="lora")
     peak = measured(program).largest.allocated
     assert measured(program, limit=2 * peak + 2**26).largest.allocated == peak
     with pytest.raises(DoesNotFitError):
         measured(program, limit=peak // 2)
+
+
+@pytest.mark.parametrize("how", [{}, {"adapter": "lora", "checkpointing": "full"}], ids=str)
+def test_trials_beyond_the_limit_give_way_to_the_step(how):
+    program = replace(ON_CARD, rows=1, sequence=512, **how)
+    free = measured(program)
+    limit = free.reserved + 2**21
+    assert free.peaks[TRIALS].reserved > limit
+    found = measured(program, limit=limit)
+    assert found.largest == free.largest
+    assert found.flops <= free.flops  # of trials, as far as they went
+
+
+@pytest.mark.parametrize(
+    "windows", [{"max_window_layers": 7}, {"layer_types": ["full_attention"] * 7 + ["sliding_attention"]}]
+)
+def test_depth_of_blocks_that_differ_is_measured_whole(windows):
+    raw = {**SMALL, "num_hidden_layers": 8, "use_sliding_window": True, "sliding_window": 64, **windows}
+    program = replace(ON_CARD, raw=raw)
+    assert estimated(program).largest == measured(program).largest

@@ -1,41 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.fixtures.configs import prepared, rows_config
+from tests.fixtures.configs import rows_config
+from tests.fixtures.table_tasks import columns, refused, task_of
 from tests.fixtures.tables import hours, mixed, written
 from trainer.data.loading import chunks
-from trainer.data.tables.encoding import Parsed
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.bars import prepare
-from trainer.tasks.prepared import Task
-from trainer.tasks.tables import prepare as table_task
-from trainer.tasks.tables.row_policy import Reading
-
-
-def task_of(path: Path, **settings: Any) -> Task:
-    return prepared(data=path, **({"target": "y"} | settings))
-
-
-def refused(path: Path, code: str, **settings: Any) -> TrainerError:
-    with pytest.raises(TrainerError) as caught:
-        task_of(path, **settings)
-    assert caught.value.code == code
-    return caught.value
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return written(mixed(), tmp_path)
-
-
-def columns(task: Task) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in task.made["columns"]}
 
 
 def test_kinds_policies_and_split_are_stated(table: Path) -> None:
@@ -94,15 +70,6 @@ def test_numbers_are_a_time_only_where_named(tmp_path: Path) -> None:
     table = mixed().with_columns(pl.Series("index", range(1_600_000_000, 1_600_000_300)))
     assert task_of(written(table, tmp_path)).made["time"] is None
     assert task_of(written(table, tmp_path), time_column="index").split_how["by"] == "time"
-
-
-def test_target_decides_between_classes_and_a_number(tmp_path: Path) -> None:
-    table = mixed().with_columns(pl.Series("few", [n % 3 for n in range(300)]), pl.Series("many", range(300)))
-    path = written(table, tmp_path)
-    assert task_of(path, target="few").labels == ("0", "1", "2")
-    assert task_of(path, target="few", task="regression").labels is None
-    assert task_of(path, target="many").labels is task_of(path, target="z").labels is None
-    assert refused(path, "RM580", task="regression").what == "the target 'no' is no number"
 
 
 def test_balanced_weights_give_classes_equal_weight(table: Path) -> None:
@@ -206,58 +173,6 @@ def test_value_too_far_from_the_training_rows_is_named(tmp_path: Path) -> None:
         assert repr(name) in error.what and error.where == f"{path}, line 301"
 
 
-def test_target_with_decimal_commas_is_no_classes(tmp_path: Path) -> None:
-    table = mixed(gaps=False)
-    path = tmp_path / "comma.csv"
-    table.with_columns(table["z"].cast(pl.String).str.replace(".", ",", literal=True)).write_csv(path, separator=";")
-    error = refused(path, "RM580", target="z")
-    assert "comma" in error.what and error.where == f"{path}, line 2"
-
-
-def test_classes_may_be_numbers_and_a_word(tmp_path: Path) -> None:
-    grades = [("1", "2", "3", "none given")[(row % 50 == 0) * 3 or row % 3] for row in range(300)]
-    task = task_of(written(mixed().with_columns(y=pl.Series(grades)), tmp_path))
-    assert task.labels == ("1", "2", "3", "none given")
-
-
-@pytest.mark.parametrize("flag", ["ignore", "categories"])
-def test_target_is_not_left_out_too(table: Path, flag: str) -> None:
-    error = refused(table, "RM500", **{flag: ("y",)})
-    assert f"--{flag}" in error.what and "--target" in error.what
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_mapped_rows_have_one_column_at_a_time_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    table = mixed()
-    path = tmp_path / f"t.{kind}"
-    table.write_parquet(path) if kind == "parquet" else table.write_csv(path)
-    readings: list[Reading] = []
-    most: list[int] = []
-
-    class Watched(Reading):
-        def parsed(self, name: str) -> Parsed:
-            found = super().parsed(name)
-            most.append(len(self._parsed))
-            readings.append(self)
-            return found
-
-    monkeypatch.setattr(table_task, "Reading", Watched)
-    found = task_of(path, feed="mapped", output=tmp_path / "runs")
-    assert max(most) == 2  # the target, and the column that is looked at
-    assert readings[-1].held == ["y"]
-    for part in (found.split.train, found.split.validation, found.split.test):
-        base = part.features
-        while isinstance(base.base, np.ndarray):
-            base = base.base
-        assert isinstance(base, np.memmap)
-    most.clear()
-    want = task_of(path)
-    assert max(most) == len(table.columns)
-    assert np.array_equal(want.split.test.features, found.split.test.features)
-
-
 @pytest.mark.parametrize("feed", ["device", "mapped"])
 def test_first_column_and_first_row_that_are_too_far_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str
@@ -287,57 +202,6 @@ def test_name_that_polars_takes_for_a_pattern_is_a_name(tmp_path: Path, kind: st
     assert timed.split_how["by"] == "time"
 
 
-def test_column_that_reads_as_times_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    few = [hours(10)[row % 10] for row in range(300)]
-    task_of(written(mixed().with_columns(pl.Series("when", few)), tmp_path))
-    assert "column 'when' reads as times, and rows are split without regard to it; --time-column when" in (
-        capsys.readouterr().err
-    )
-    error = refused(written(mixed().with_columns(pl.Series("when", hours(300))), tmp_path), "RM582")
-    assert error.next.startswith("If these are the rows' times, give --time-column when. Leave it out")
-    task_of(written(mixed(), tmp_path))
-    assert "times" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("PassengerId", list(range(1, 301))),
-        ("customer_id", [f"C{row:04}" for row in range(300)]),
-        ("ID", list(range(300, 0, -1))),
-        ("Unnamed: 0", list(range(300))),
-    ],
-)
-def test_identifier_is_left_out_and_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, values: list[object]
-) -> None:
-    path = written(mixed().with_columns(pl.Series(name, values)), tmp_path)
-    task = task_of(path)
-    assert name not in columns(task)
-    assert task.made["ignored"] == [name]
-    assert f"left out as identifiers, another value in every row: {name}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("humid", list(range(300))),  # no word that ends in id
-        ("paid", list(range(300))),
-        ("shop_id", [row % 299 for row in range(300)]),  # one comes twice
-        ("grid", list(range(300))),
-        ("fluid_id", [row / 2 for row in range(300)]),  # no whole numbers
-        ("价格", list(range(300))),
-    ],
-)
-def test_column_that_is_no_identifier_stays(tmp_path: Path, name: str, values: list[object]) -> None:
-    assert name in columns(task_of(written(mixed().with_columns(pl.Series(name, values)), tmp_path)))
-
-
-def test_identifier_is_kept_on_request(tmp_path: Path) -> None:
-    path = written(mixed().with_columns(pl.Series("PassengerId", list(range(300)))), tmp_path)
-    assert "PassengerId" in columns(task_of(path, identifiers="keep"))
-
-
 @pytest.mark.parametrize("word", ["inf", "-Infinity", "1e300"])
 @pytest.mark.parametrize("every", [3, 100])
 def test_infinite_or_huge_value_is_named_with_row_and_column(tmp_path: Path, word: str, every: int) -> None:
@@ -347,13 +211,6 @@ def test_infinite_or_huge_value_is_named_with_row_and_column(tmp_path: Path, wor
     assert ":4" in error.where or "line 4" in error.where
     task = task_of(written(mixed().with_columns(pl.Series("size", values)), tmp_path), on_bad_row="repair")
     assert columns(task)["size"]["kind"] == "number"
-
-
-def test_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
-    words = {name: pl.Series([f"{name} {row}" for row in range(300)]) for name in ("Name", "Ticket", "Cabin")}
-    error = refused(written(mixed().with_columns(**words), tmp_path), "RM582")
-    assert all(f"column {name!r}" in error.what for name in words)
-    assert "--ignore Name,Ticket,Cabin" in error.next
 
 
 def test_hour_that_no_clock_showed_is_reported_with_the_zone(tmp_path: Path) -> None:

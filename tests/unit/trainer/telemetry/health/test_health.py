@@ -2,56 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
-from trainer.telemetry.health import counters, metrics_table
+from tests.fixtures.health import AER, BDF, PORT, SWITCH, Card, table
 from trainer.telemetry.health.watch import HealthWatch
-
-BDF, SWITCH, PORT = "0000:03:00.0", "0000:02:00.0", "0000:00:01.1"
-AER = "RxErr 0\nBadTLP 1\nTOTAL_ERR_COR {}\n"
-
-
-class Card:
-    """A card behind a switch, as its driver's folder links to it."""
-
-    def __init__(self, root: Path, address: str = BDF) -> None:
-        self.root = root
-        self.folder = root / f"devices/pci0000:00/{PORT}/{SWITCH}/{address}"
-        self.folder.mkdir(parents=True)
-        driver = root / "bus/pci/drivers/amdgpu"
-        driver.mkdir(parents=True, exist_ok=True)
-        (driver / address).symlink_to(self.folder)
-
-    def write(self, name: str, content: str | bytes) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-
-    def sound(self) -> Card:
-        self.write("ras/umc_err_count", "ue: 0\nce: 3\n")
-        self.write("ras/xgmi_wafl_err_count", "ue: 0\nce: 0\n")
-        self.write("ras/gpu_vram_bad_pages", "")
-        self.write("pcie_replay_count", "0\n")
-        for place in (self.folder, self.folder.parent, self.folder.parent.parent):
-            (place / "aer_dev_correctable").write_text(AER.format(2))
-            (place / "aer_dev_fatal").write_text("Undefined 0\nTOTAL_ERR_FATAL 0\n")
-        return self
 
 
 def watch(root: Path) -> HealthWatch:
     return HealthWatch(root=root, devices=root / "dev")
-
-
-def table(*, kind: tuple[int, int] = (1, 7), energy: int = 0, cycles: tuple[int, ...] = (), size: int = 200) -> bytes:
-    made = bytearray(size)
-    struct.pack_into("<HBB", made, 0, size, *kind)
-    struct.pack_into("<Q", made, {(1, 3): 24, (1, 6): 16, (1, 7): 24}.get(kind, 24), energy)
-    if cycles:
-        struct.pack_into(f"<{len(cycles)}I", made, {(1, 6): 32, (1, 7): 40}[kind], *cycles)
-    return bytes(made)
 
 
 def test_sound_card_reports_its_counters_and_none_moved(tmp_path: Path) -> None:
@@ -119,13 +79,6 @@ def test_file_that_holds_nothing_known_is_unknown_and_never_zero(tmp_path: Path,
     assert (report["cards"][BDF]["known"], report["cards"][BDF]["energy_j"]) == (0, None)
 
 
-def test_file_that_answers_with_an_error_is_unknown(tmp_path: Path) -> None:
-    card = Card(tmp_path)
-    (card.folder / "ras/umc_err_count").mkdir(parents=True)  # reading a folder fails, as EINVAL of the driver does
-    (card.folder / "gpu_metrics").mkdir()
-    assert counters.read(card.folder) == {}
-
-
 LATER = {
     "ras": {"ras/umc_err_count": "ue: 7\nce: 9\n"},
     "pages": {"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : R\n"},
@@ -162,12 +115,6 @@ def test_first_entry_of_a_list_that_was_read_empty_is_a_rise(tmp_path: Path, fil
     assert len(report["cards"][BDF]["rose"]) == len(LATER[files])
 
 
-def test_errors_of_xgmi_that_reading_clears_are_not_read(tmp_path: Path) -> None:
-    card = Card(tmp_path).sound()
-    card.write("xgmi_error", "1\n")
-    assert not any("xgmi_error" in name for name in counters.read(card.folder))
-
-
 def test_card_of_another_container_is_left_out(tmp_path: Path) -> None:
     card = Card(tmp_path).sound()
     card.write("drm/renderD129/dev", "226:129\n")
@@ -190,36 +137,3 @@ def test_energy_and_throttled_shares_come_from_two_tables(tmp_path: Path) -> Non
     assert report is not None
     found = report["cards"][BDF]
     assert (found["energy_j"], found["throttled"]["power"], found["throttled"]["prochot"]) == (10.0, 0.25, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ((100, 0, 10, 0, 0, 0), (100, 0, 10, 0, 0, 0)),  # no cycle passed
-        ((100, 0, 10, 0, 0, 0), (50, 0, 2, 0, 0, 0)),  # the counters started anew
-        ((100, 0, 10, 0, 0, 0), (200, 0, 500, 0, 0, 0)),  # more throttled cycles than cycles: another layout
-        ((0xFFFFFFFF,) * 6, (0xFFFFFFFF,) * 6),  # not reported
-    ],
-)
-def test_residencies_that_cannot_be_are_unknown(before: tuple[int, ...], after: tuple[int, ...]) -> None:
-    first, second = (metrics_table.cycles(table(cycles=cycles)) for cycles in (before, after))
-    assert metrics_table.throttled(first, second) == {}
-
-
-@pytest.mark.parametrize(
-    ("kind", "joules"), [((1, 3), 2.0), ((1, 6), 2.0), ((1, 7), 2.0), ((2, 4), None), ((9, 9), None)]
-)
-def test_energy_is_read_from_layouts_that_have_one(kind: tuple[int, int], joules: float | None) -> None:
-    assert metrics_table.energy(table(kind=kind, energy=2 << 16)) == joules
-
-
-def test_energy_that_is_not_reported_is_none() -> None:
-    assert metrics_table.energy(table(energy=(1 << 64) - 1)) is None
-
-
-def test_replays_of_the_table_are_a_counter_too(tmp_path: Path) -> None:
-    card = Card(tmp_path)
-    made = bytearray(table())
-    struct.pack_into("<Q", made, 112, 5)
-    card.write("gpu_metrics", bytes(made))
-    assert counters.read(card.folder) == {"pcie/metrics_replays": 5}

@@ -1,4 +1,4 @@
-"""Each probe of two ranks on stand-ins for two cards: gloo ranks on this CPU in place of NCCL, faults by transport."""
+"""Each probe of two ranks with stand-ins for two cards: gloo ranks on this CPU in place of NCCL, and faults by way."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.made_up_ranks import CARD, PROBES, made_up
 from trainer.diagnostics.probes import placement, runner
 from trainer.diagnostics.probes.entry import Request
-from trainer.diagnostics.probes.pair import collectives, ddp, fsdp2, pipeline
-from trainer.diagnostics.probes.pair.ranks import cause_search, host_facts, ipc, judge, torchrun
-from trainer.diagnostics.probes.verdict import Device, Verdict
+from trainer.diagnostics.probes.pair.ranks import cause_search, ipc, judge, torchrun
+from trainer.diagnostics.probes.verdict import Device
 from trainer.runtime.child_process import Outcome
 
-PROBES = {
-    "two_gpu_step": ddp,
-    "collectives": collectives,
-    "two_gpu_step_fsdp2": fsdp2,
-    "two_gpu_step_pipeline": pipeline,
-}
 PROBE = """
     import sys
     from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
@@ -55,7 +49,7 @@ if fault == "fail":  # a sum that is wrong
     collectives_rank.OPERATIONS["all-reduce"] = lambda mine, rank: reduce(mine, rank) + 1
 sys.exit(ddp_rank.take_part(None, honest.phases))
 """
-# What each transport that is tried comes to; the first try aborts. Few transports a probe, for each starts two ranks.
+# What each way that is tried comes to; the first try aborts. Few ways a probe, for each starts two ranks.
 PLANS: dict[str, tuple[str, dict[str, str]]] = {
     "two_gpu_step": ("ddp_rank", {"nccl-no-p2p": "pass", "nccl-no-shm": "abort", "host": "pass"}),
     "collectives": (
@@ -66,10 +60,9 @@ PLANS: dict[str, tuple[str, dict[str, str]]] = {
     "two_gpu_step_pipeline": ("pipeline_rank", {"host": "pass"}),
 }
 SETTINGS = {
-    each.name: cause_search.TransportTrial(transport=each, cause="", seconds=0.0).settings
-    for each in cause_search.TRANSPORTS
+    transport.name: cause_search.TransportTrial(transport=transport, cause="", seconds=0.0).settings
+    for transport in cause_search.TRANSPORTS
 }
-CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -83,62 +76,10 @@ def test_two_ranks_that_fail_are_tried_again_with_each_transport_and_stay_failed
         pytest.skip(verdict.summary)
     assert verdict.status == "fail"
     retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
-    right = {f"retry with {SETTINGS[name]}": "pass" if end == "pass" else "fail" for name, end in plan.items()}
+    right = {f"retry with {SETTINGS[which]}": "pass" if end == "pass" else "fail" for which, end in plan.items()}
     assert retries == right, f"{verdict.checks}\n{verdict.stderr_tail}"
     helped = next(SETTINGS[transport] for transport, end in plan.items() if end == "pass")
     assert f"Fails as it is; passes with {helped} (likely: " in verdict.summary
-
-
-def run_ranks(hangs: bool, worked: frozenset[str]) -> Any:
-    """Ranks that are made up: without a transport they hang or fail, by those in `worked` they finish and are right."""
-
-    def run(module: str, device: Device, seed: int, limit: float, **how: Any) -> tuple[Outcome, list[Any]]:
-        transport = how.get("environment", {}).get("TRAINER_PROBE_ROUTE", "as it is")
-        right = transport in worked
-        outcome = Outcome(returncode=0 if right else 1, timed_out=hangs and not right, stdout="", stderr="", seconds=1)
-        weights = {"error": 0.0, "moved": 1.0, "held": 5, "of": 10, "sha256": "a", "seconds": 0.1}
-        middle = [
-            {"phase": "joined", "seconds": 0.1},
-            {"phase": "gradients", "error": 0.0},
-            {"phase": "weights", **weights},
-            *(
-                {"phase": f"{kind} {size}", "operation": kind, "bytes": size, "wrong": 0, "seconds": 0.1}
-                for kind in collectives.BUS
-                for size in collectives.SIZES
-            ),
-        ]
-        ends = [*middle, {"phase": "done"}] if right else []
-        return outcome, [[{"phase": "started", "pid": pid}, *ends] for pid in (1, 2)]
-
-    return run
-
-
-def made_up(
-    monkeypatch: pytest.MonkeyPatch, name: str, *, hangs: bool = False, worked: tuple[str, ...] = (), cards: int = 2
-) -> Verdict:
-    """The verdict of a probe on two made-up cards."""
-    monkeypatch.setattr(placement, "place", lambda expect: CARD)
-    monkeypatch.setattr(placement, "card_count", lambda: cards)
-    monkeypatch.setattr(torchrun, "run_ranks", run_ranks(hangs, frozenset(worked)))
-    return PROBES[name].measure(Request(expect="rocm", timeout_seconds=300.0))  # type: ignore[attr-defined, no-any-return]
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A made-up machine: two cards, room in /dev/shm, an IOMMU that passes through, and IPC that works."""
-    for name in host_facts.HIDING:
-        monkeypatch.delenv(name, raising=False)
-    for number in (1, 2):
-        node = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
-        node.mkdir(parents=True)
-        (node / "properties").write_text("simd_count 96\n")
-    (tmp_path / "sys/kernel/iommu_groups/7").mkdir(parents=True)
-    (tmp_path / "sys/kernel/iommu_groups/7/type").write_text("identity\n")
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev/shm").symlink_to(tmp_path)
-    monkeypatch.setattr(host_facts, "ROOT", tmp_path)
-    monkeypatch.setattr(ipc, "error", lambda seconds: "")
-    return tmp_path
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -156,14 +97,6 @@ def test_iommu_that_translates_is_found(name: str, hangs: bool, monkeypatch: pyt
     assert verdict.status == ("timeout" if hangs else "fail")
     expected = "Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: the IOMMU stands between the cards)."
     assert verdict.summary.endswith(expected)
-
-
-@pytest.mark.parametrize("name", PROBES)
-def test_ipc_that_is_denied_is_found(name: str, monkeypatch: pytest.MonkeyPatch, machine: Path) -> None:
-    monkeypatch.setattr(ipc, "error", lambda seconds: "RuntimeError: HIP error: invalid device pointer")
-    verdict = made_up(monkeypatch, name, worked=("nccl-no-p2p", "host"))
-    assert verdict.summary.endswith("(likely: card memory cannot be shared between processes (IPC denied)).")
-    assert verdict.diagnosis["evidence"] == "RuntimeError: HIP error: invalid device pointer"
 
 
 @pytest.mark.parametrize("name", PROBES)

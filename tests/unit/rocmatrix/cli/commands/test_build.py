@@ -1,0 +1,42 @@
+"""`build` refuses, or carries the rule that it overrides."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocmatrix.cli.commands import build as build_command
+from rocmatrix.cli.commands import common
+from rocmatrix.cli.commands.build import Build
+from tests.fixtures import cells
+from tests.fixtures.cells import MATRIX
+
+ROOT = Path(__file__).resolve().parents[5]
+
+
+def test_forced_build_prints_the_rule_and_carries_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(build_command, "ROOT", tmp_path)
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    (tmp_path / "trainer").symlink_to(ROOT / "trainer")
+    build_command.build(Build(gpu="MI50", rocm="7.2", dry_run=True, force=True))
+    captured = capsys.readouterr()
+    assert "FORCED against rule gfx906-rocblas-from-6.4" in captured.err
+    assert "--label org.rocmatrix.forced=gfx906-rocblas-from-6.4" in captured.out
+
+
+def test_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
+    shutil.copytree(ROOT / "images" / cells.CPU.name, tmp_path / "images" / cells.CPU.name)
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(build_command, "ROOT", tmp_path)
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    build_cpu()
+    assert "docker buildx build" in capsys.readouterr().out
+    with (tmp_path / "images" / cells.CPU.name / "Dockerfile").open("a") as file:
+        file.write("RUN true\n")
+    with pytest.raises(SystemExit):
+        build_cpu()
+    assert "RM101" in capsys.readouterr().err
+
+
+def build_cpu(wheelhouse=""):
+    build_command.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))

@@ -1,0 +1,74 @@
+"""A log that grows is read in whole lines, and from its start where it was rotated, cut or written over."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.diagnosis.intake.follow import Follower
+from rocmatrix.runtime.errors import RocmatrixError
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(b"one\n")
+    return path
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda data: data.replace(b"\0", b"\n")), max_size=6))
+def test_pieces_of_a_text_are_its_whole_lines(tmp_path_factory, pieces):
+    path = tmp_path_factory.mktemp("log") / "a.log"
+    path.write_bytes(b"begin\n")
+    follower = Follower(path)
+    found = follower.read()
+    for piece in pieces:
+        append(path, piece)
+        lines = follower.read()
+        assert lines.endswith(b"\n") or not lines
+        found += lines
+    follower.close()
+    assert found + follower.partial == path.read_bytes()
+    assert follower.restarts == 0
+
+
+@pytest.mark.parametrize("change", ["cut", "written over", "rotated"])
+def test_other_text_under_the_name_is_read_from_its_start(log, change):
+    follower = Follower(log)
+    follower.read()
+    if change == "rotated":
+        log.rename(log.with_suffix(".1"))
+    log.write_bytes(b"x\n" if change != "written over" else b"new text\n")
+    assert follower.read() == log.read_bytes()
+    assert follower.restarts == 1
+    follower.close()
+
+
+def test_name_that_is_gone_keeps_the_file_that_was_read(log):
+    follower = Follower(log)
+    follower.read()
+    log.unlink()
+    assert (follower.read(), follower.restarts) == (b"", 0)
+    follower.close()
+
+
+def test_wide_characters_are_read_as_narrow_ones(log):
+    log.write_bytes("ä one\nt".encode("utf-16"))
+    follower = Follower(log)
+    assert follower.read() == "ä one\n".encode()
+    assert follower.partial == b"t"
+    follower.close()
+
+
+def test_packed_file_and_folder_are_refused(log):
+    log.write_bytes(gzip.compress(b"x"))
+    for path in (log, log.parent):
+        with pytest.raises(RocmatrixError) as refused:
+            Follower(path)
+        assert refused.value.code == "RM684"

@@ -1,0 +1,153 @@
+"""The loader's cache and the bundle of certificates, held to what makes them, on SYNTHETIC images."""
+
+import struct
+
+import pytest
+
+from rocmatrix.verify.files import scripts_output, system
+from rocmatrix.verify.files.tree import READ, Row, Tree
+
+FILE = Row(kind="file", mode=0o644, uid=0, gid=0, sha256=b"now")
+OLD = Row(kind="file", mode=0o644, uid=0, gid=0, sha256=b"before")
+FOLDER = "/usr/lib/x86_64-linux-gnu"
+HONEST = [("libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"), ("libm.so.6", f"{FOLDER}/libm.so.6")]
+
+
+def cache_of(entries, flags=3, processor=0):
+    """Return a cache as ldconfig writes it: format 1.1, texts behind the entries."""
+    texts, rows = b"", b""
+    start = 48 + 24 * len(entries)
+    for name, path in entries:
+        at = start + len(texts)
+        rows += struct.pack("<iIIIQ", flags, at, at + len(name) + 1, 0, processor)
+        texts += f"{name}\0{path}\0".encode()
+    return struct.pack("<20sIIB3xI12x", b"glibc-ld.so.cache1.1", len(entries), len(texts), 2, 0) + rows + texts
+
+
+def pem(*bodies):
+    return "".join(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n" for body in bodies).encode()
+
+
+def image(**changed):
+    made = Tree()
+    made.texts = {
+        "/etc/ld.so.cache": cache_of(HONEST),
+        "/etc/ld.so.conf": b"include /etc/ld.so.conf.d/*.conf\n",
+        "/etc/ld.so.conf.d/x86_64-linux-gnu.conf": b"# both\n/usr/local/lib\n/lib/x86_64-linux-gnu\n",
+        "/etc/ca-certificates.conf": b"# chosen\nmozilla/a.crt\n!mozilla/b.crt\n",
+        "/usr/share/ca-certificates/mozilla/a.crt": pem("AAAA"),
+        "/usr/share/ca-certificates/mozilla/b.crt": pem("BBBB"),
+        "/etc/ssl/certs/ca-certificates.crt": pem("AAAA"),
+    } | changed
+    files = [*made.texts, f"{FOLDER}/libc.so.6", f"{FOLDER}/libm.so.6", "/usr/lib/libm.so.6", "/tmp/libc.so.6"]
+    made.rows = dict.fromkeys(files, FILE)
+    return made
+
+
+def libraries(made):
+    return list(scripts_output.strange_libraries(made, made.rows))
+
+
+def certificates(made):
+    return list(scripts_output.strange_certificates(made, made.rows))
+
+
+def test_honest_cache_and_bundle_pass():
+    assert libraries(image()) == [] and certificates(image()) == []
+    assert libraries(Tree()) == [] and certificates(Tree()) == []
+
+
+def test_cache_behind_one_of_the_old_format_is_read():
+    assert libraries(image(**{"/etc/ld.so.cache": b"ld.so-1.7.0\0" + bytes(12) + cache_of(HONEST)})) == []
+
+
+def test_files_that_are_read_are_kept_by_the_tree():
+    assert all(READ.fullmatch(path) for path in image().texts)
+    assert READ.fullmatch("/usr/local/share/ca-certificates/own.crt")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ("libc.so.6", "/tmp/libc.so.6"),  # a folder that no configuration names
+        ("libc.so.6", f"{FOLDER}/libm.so.6"),  # another library under the name
+        ("libgone.so.1", f"{FOLDER}/libgone.so.1"),  # not there
+        ("libc.so.6", "/opt/venv/lib/libc.so.6"),  # not the system's
+        ("libc.so.6", "libc.so.6"),  # found from the working folder
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_library_that_ldconfig_would_not_name_is_named(entry, first):
+    entries = [entry, *HONEST] if first else [*HONEST, entry]
+    assert libraries(image(**{"/etc/ld.so.cache": cache_of(entries)})) == [
+        f"/etc/ld.so.cache: {entry[0]} is {entry[1]}"
+    ]
+
+
+def test_library_of_a_later_folder_before_that_of_an_earlier_one_is_named():
+    later = ("libm.so.6", "/usr/lib/libm.so.6")
+    assert libraries(image(**{"/etc/ld.so.cache": cache_of([*HONEST, later])})) == []
+    swapped = image(**{"/etc/ld.so.cache": cache_of([later, *HONEST])})
+    assert libraries(swapped) == [f"/etc/ld.so.cache: libm.so.6 is {FOLDER}/libm.so.6"]
+
+
+def test_library_for_a_kind_of_processor_is_of_its_folder():
+    path = f"{FOLDER}/glibc-hwcaps/x86-64-v3/libm.so.6"
+    made = image(**{"/etc/ld.so.cache": cache_of([("libm.so.6", path)])})
+    made.rows[path] = FILE
+    assert libraries(made) == []
+
+
+@pytest.mark.parametrize(
+    ("cache", "why"),
+    [
+        (b"", "it is not of format 1.1"),
+        (b"x" * 100, "it is not of format 1.1"),
+        (cache_of(HONEST)[:60], "it cannot be read"),
+        (cache_of(HONEST)[:-1], "it has an entry without a text"),
+        (cache_of(HONEST).replace(b"libm", b"\xff\xff\xff\xff"), "it cannot be read"),
+    ],
+)
+def test_cache_that_cannot_be_read_is_named(cache, why):
+    (place,) = libraries(image(**{"/etc/ld.so.cache": cache}))
+    assert place.startswith("/etc/ld.so.cache: ") and why in place
+
+
+@pytest.mark.parametrize(
+    ("changed", "place"),
+    [
+        ({"/etc/ssl/certs/ca-certificates.crt": pem("AAAA", "EVIL")}, "1 certificates of no package, 0 missing"),
+        ({"/etc/ssl/certs/ca-certificates.crt": pem("BBBB")}, "1 certificates of no package, 1 missing"),  # deselected
+        ({"/etc/ssl/certs/ca-certificates.crt": b""}, "0 certificates of no package, 1 missing"),
+        ({"/etc/ssl/certs/ca-certificates.crt": pem("AAAA") + b"more"}, "0 missing, other text"),
+        ({"/etc/ca-certificates.conf": b"mozilla/a.crt\n../../../tmp/e.crt\n"}, "../../../tmp/e.crt is not there"),
+    ],
+)
+def test_bundle_that_the_selection_does_not_make_is_named(changed, place):
+    (found,) = certificates(image(**changed))
+    assert found.endswith(place)
+
+
+def test_certificate_of_a_base_is_of_its_bundle():
+    own = {"/usr/local/share/ca-certificates/own.crt": pem("OWN")}
+    assert certificates(image(**own, **{"/etc/ssl/certs/ca-certificates.crt": pem("AAAA", "OWN")})) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "what"),
+    [
+        ("/etc/ld.so.cache", cache_of([("libc.so.6", "/tmp/libc.so.6")]), "libraries that the loader would take"),
+        ("/etc/ssl/certs/ca-certificates.crt", pem("EVIL"), "certificates that are not the packages' own"),
+    ],
+)
+def test_proof_names_what_differs_from_the_base_alone(path, content, what):
+    made = image(**{path: content})
+    base = system.Base(name="debian:1", layers=("base",), rows=made.rows | {path: OLD}, config={})
+    layers = ["base", "packages", "environment", "trainer", "folder"]
+    kinds = [finding.what for finding in system.check(made, layers, base).findings]
+    assert any(kind.startswith(what) for kind in kinds)
+    same = system.Base(name="debian:1", layers=("base",), rows=made.rows, config={})
+    kinds = [finding.what for finding in system.check(made, layers, same).findings]
+    assert not any(kind.startswith(what) for kind in kinds)
+    kinds = [finding.what for finding in system.check(made, layers, None).findings]
+    assert any(kind.startswith(what) for kind in kinds)

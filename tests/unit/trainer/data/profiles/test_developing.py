@@ -1,0 +1,51 @@
+"""Developing profiles do not depend on tiles, gaps or rounding."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same
+from trainer.data.conventions import ProfileConventions
+from trainer.data.profiles import developing
+from trainer.data.profiles.developing import developing_levels
+from trainer.data.profiles.profile import bar_rows
+from trainer.runtime.errors import TrainerError
+
+
+@given(bars=BARS, c=CONVENTIONS, cells=st.integers(1, 400))
+@settings(deadline=None, max_examples=60)
+def test_tile_size_changes_no_profile(bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int) -> None:
+    rows, starts = bar_rows(*arrays(bars), c), np.array([0])
+    one = developing_levels(rows, starts, c)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(developing, "TILE_CELLS", cells)
+        other = developing_levels(rows, starts, c)
+    assert all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in vars(one))
+
+
+def test_price_far_from_all_others_is_refused_not_computed() -> None:
+    low, high = np.array([50.0, 2e6]), np.array([50.0, 2e6])
+    c = ProfileConventions()
+    with pytest.raises(TrainerError, match="RM572"):
+        developing_levels(bar_rows(low, high, high, np.ones(2), c), np.array([0]), c)
+
+
+@pytest.mark.parametrize("allocation", ["uniform", "proportional"])
+@pytest.mark.parametrize(("row_ticks", "most"), [(1, 3), (7, 2000)])  # few volumes: many rows tie
+def test_segment_levels_of_long_sessions_with_gaps_equal_those_of_rows(
+    monkeypatch: pytest.MonkeyPatch, allocation: Literal["uniform", "proportional"], row_ticks: int, most: int
+) -> None:
+    rng = np.random.default_rng(most + row_ticks)
+    close = 9000 + np.cumsum(rng.integers(-60, 61, 900)) + np.where(np.arange(900) % 450 > 300, 2500, 0)
+    low, high = close - rng.integers(0, 90, 900), close + rng.integers(0, 90, 900)
+    volume = np.where(rng.random(900) < 0.3, 0, rng.integers(1, most, 900)).astype(float)
+    c = ProfileConventions(allocation=allocation, row_ticks=row_ticks)
+    rows, starts = bar_rows(low * 0.25, high * 0.25, close * 0.25, volume, c), np.array([0, 1, 40, 450])
+    fast = developing_levels(rows, starts, c)
+    monkeypatch.setattr(developing, "MANY_ROWS", 10**9)
+    assert_same(fast, developing_levels(rows, starts, c))

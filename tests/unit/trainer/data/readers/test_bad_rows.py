@@ -1,0 +1,37 @@
+"""Bad rows are counted by kind and by what was done, and the first lines are named."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.data.readers.bad_rows import KINDS, SHOWN, BadRows
+
+NOTES = st.lists(
+    st.tuples(st.sampled_from(sorted(KINDS)), st.lists(st.integers(1, 99), max_size=4), st.booleans()), max_size=6
+)
+
+
+@given(NOTES)
+def test_counts_are_of_every_row_and_first_lines_of_the_first_five(notes):
+    bad = BadRows(policy="repair", where="bars.csv")
+    for kind, lines, repaired in notes:
+        bad.note(kind, lines, repaired=repaired)
+    found = bad.as_dict()
+    for kind in KINDS:
+        noted = [(lines, repaired) for each, lines, repaired in notes if each == kind]
+        assert found["dropped"].get(kind, 0) == sum(len(lines) for lines, repaired in noted if not repaired)
+        assert found["repaired"].get(kind, 0) == sum(len(lines) for lines, repaired in noted if repaired)
+        assert found["first_lines"].get(kind, []) == [line for lines, _ in noted for line in lines][:SHOWN]
+    assert len(bad.summary().splitlines()) == len(found["dropped"]) + len(found["repaired"])
+
+
+def test_summary_names_file_count_reason_and_lines():
+    bad = BadRows(policy="drop", where="bars.csv", unit="row")
+    bad.note("range", [7, 9], repaired=False)
+    assert bad.summary() == "bars.csv: 2 dropped, high is below low (first: row 7, 9)"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_refusal_has_the_code_of_its_kind_and_the_line(kind):
+    error = BadRows(policy="error", where="bars.csv").refuse(kind, 7, "it is bad")
+    assert (error.code, error.what, error.where) == (KINDS[kind][0], "it is bad", "bars.csv, line 7")

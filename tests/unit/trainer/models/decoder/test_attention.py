@@ -1,0 +1,25 @@
+"""Attention over packed documents, by each kernel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.fixtures.packed_documents import FAMILIES, alone, made, packed
+from trainer.models.decoder.attention import use_backend
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_flex_attention_gives_the_outputs_of_documents_alone(family):
+    model, (tokens, positions, documents) = made(family).float(), packed()
+    use_backend(model, "flex")  # on a CPU it has no backward pass: gradients are compared on a card
+    with torch.no_grad():
+        given = model.hidden(tokens, positions=positions, documents=documents)[documents >= 0]
+        use_backend(model, "sdpa")
+        expected = torch.cat([model.hidden(one)[0] for one in alone(tokens, documents)])
+    assert torch.allclose(given, expected, atol=1e-5)
+
+
+def test_use_backend_with_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(ValueError, match="sdpa, math, flex, documents"):
+        use_backend(made("llama"), "flash3")

@@ -1,0 +1,94 @@
+"""Faster blocks are used where they are right and faster, and left out with the reason."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from tests.fixtures.fast_blocks import decoder, request, wrapped
+from trainer.models.adapters.lora import lora_modules
+from trainer.models.fast import choose
+from trainer.models.fast.elementwise import PLAIN
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"), [("inner_backward", 1.01), ("added_and_normed", 1.01), ("heads", 1.01), ("inner", 1.01)]
+)
+def test_use_fast_of_a_block_one_percent_wrong_leaves_it_out_with_the_error(quick, monkeypatch, name, factor):
+    right = getattr(PLAIN, name)
+
+    def wrong(*values):
+        made = right(*values)
+        if isinstance(made, tuple):
+            return (made[0] * factor, *made[1:])
+        return made * factor
+
+    from dataclasses import replace
+
+    broken = replace(PLAIN, **{name: wrong})
+    monkeypatch.setattr(choose.elementwise, "compiled", lambda **how: broken)
+    monkeypatch.setattr(choose.elementwise, "PLAIN", broken)
+    model = wrapped(decoder("qwen2", ("all",)))
+    choice = choose.use_fast(model, request()).choices["blocks"]
+    assert choice.name == "plain"
+    assert "against fp64" in choice.why
+    assert all(block.fast is None for block in model.decoder.model.layers)
+
+
+@pytest.mark.parametrize("wrong", ["up", "down"])
+def test_use_fast_of_an_adapter_left_out_of_the_joint_product_is_refused(quick, monkeypatch, wrong):
+    right = choose.adapted.Joint.refresh
+
+    def refresh(self):
+        right(self)
+        getattr(self, wrong).zero_()
+
+    monkeypatch.setattr(choose.adapted.Joint, "refresh", refresh)
+    model = wrapped(decoder("qwen2", ("all",)))
+    assert choose.use_fast(model, request()).names()["blocks"] == "plain"
+
+
+def test_use_fast_of_slower_blocks_leaves_them_out(quick, monkeypatch):
+    times = iter(range(1, 1000))
+    monkeypatch.setattr(choose, "seconds_of", lambda work, device: float(next(times)))
+    choice = choose.use_fast(wrapped(decoder("llama", ("all",))), request()).choices["blocks"]
+    assert choice.name == "plain"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dropout": 0.1}, "dropout"),
+        ({"trained": True}, "weights other than the adapters' are trained"),
+    ],
+)
+def test_use_fast_of_a_model_it_cannot_compute_names_the_reason(quick, change, words):
+    model = decoder("llama", ("all",))
+    if "dropout" in change:
+        for _, module in lora_modules(model):
+            module.dropout = change["dropout"]
+    else:
+        model.model.layers[1].input_layernorm.weight.requires_grad_(True)
+    choice = choose.use_fast(wrapped(model), request()).choices["blocks"]
+    assert (choice.name, words in choice.why) == ("plain", True)
+
+
+def test_use_fast_of_an_unfinished_run_uses_what_it_chose(quick):
+    before = {"attention": "math, grouped", "blocks": "plain", "loss": "plain"}
+    model = wrapped(decoder("llama", ("all",)))
+    assert choose.use_fast(model, request(before=before)).names() == before
+    before["blocks"] = "adapters folded, plain elementwise"
+    assert choose.use_fast(model, request(before=before)).names() == before
+
+
+def test_held_weights_are_those_that_autocast_would_round_to():
+    model = decoder("llama", ("q_proj",), dtype=torch.float32)
+    before = copy.deepcopy(model)
+    choose.hold_frozen_weights_in(model, torch.bfloat16)
+    held, was = dict(model.named_parameters()), dict(before.named_parameters())
+    assert held["model.layers.0.mlp.up_proj.weight"].dtype == torch.bfloat16
+    assert held["model.layers.0.self_attn.q_proj.lora_A"].dtype == torch.float32
+    assert held["model.norm.weight"].dtype == torch.float32
+    assert all(torch.equal(held[name], was[name].to(held[name].dtype)) for name in held)

@@ -1,0 +1,46 @@
+"""SIGTERM asks a run to end, or unwinds it; outside the block it means what it meant before."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from trainer.runtime.signals import ends_on_sigterm, stop_on_sigterm
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_signal_within_the_block_only_sets_the_flag():
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_on_sigterm() as stop:
+        assert not stop.asked
+        terminate()
+        assert stop.asked
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_signal_unwinds_the_block_with_status_143():
+    before, undone = signal.getsignal(signal.SIGTERM), []
+    with pytest.raises(SystemExit) as ended, ends_on_sigterm():
+        try:
+            terminate()
+        finally:
+            undone.append(True)
+    assert (ended.value.code, undone, signal.getsignal(signal.SIGTERM)) == (143, [True], before)
+
+
+@pytest.mark.parametrize("block", [stop_on_sigterm, ends_on_sigterm])
+def test_other_thread_leaves_the_handler_alone(block):
+    before, seen = signal.getsignal(signal.SIGTERM), []
+
+    def work():
+        with block():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
